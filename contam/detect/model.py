@@ -1,0 +1,199 @@
+"""What matching hands to policies, and what policies hand back: plain arrays, no behaviour.
+
+A *lane* is one (unit, seed, min_run) configuration of the scan. All columns of a table are arrays of the same length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+PARTS: Final = ("passage", "question", "choices", "answer")
+PASSAGE: Final = 0
+QUESTION: Final = 1
+CHOICES: Final = 2
+ANSWER: Final = 3
+N_PARTS: Final = len(PARTS)
+
+LABELS: Final = ("clean", "suspect", "contaminated", "not_checkable")
+CLEAN: Final = 0
+SUSPECT: Final = 1
+CONTAMINATED: Final = 2
+NOT_CHECKABLE: Final = 3
+
+Bools = NDArray[np.bool_]
+Int8s = NDArray[np.int8]
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+Uint64s = NDArray[np.uint64]
+Float32s = NDArray[np.float32]
+Float64s = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LaneItems:
+    """The n items of a run as one lane sees them; flat arrays hold the tokens of all parts.
+
+    benchmark      int32[n]      index into `benchmark_names`
+    n_tokens       int32[n, 4]   tokens of each part in PARTS order; 0 means the part is absent
+    n_words        int32[n, 4]   white-space separated words of the part's text
+    n_chars        int32[n, 4]   code points of the part's text
+    token_start    int64[n, 4]   where the part's tokens begin in the flat arrays
+    token_hash     uint64[total]
+    token_weight   float32[total]  0..1, how much a token says
+    text_absent    the items are hashes only
+    word_start     bool[total], whether a token begins a white-space separated word; None where the lane
+                   does not need it (in the word unit every token counts as one)
+    seed           runs shorter than this many tokens may go unseen
+    min_run        the length from which every run is reported, and which `Pairs.covered` counts
+    """
+
+    n_items: int
+    benchmark: Int32s
+    benchmark_names: tuple[str, ...]
+    n_tokens: Int32s
+    n_words: Int32s
+    n_chars: Int32s
+    token_start: Int64s
+    token_hash: Uint64s
+    token_weight: Float32s
+    text_absent: bool = False
+    word_start: Bools | None = None
+    seed: int = 5
+    min_run: int = 8
+
+    @cached_property
+    def n_distinct(self) -> Int32s:
+        """int32[n, 4]: how many different tokens each part has."""
+        lengths = self.n_tokens.reshape(-1).astype(np.int64)
+        total = int(lengths.sum())
+        distinct = np.zeros(lengths.size, np.int32)
+        if total:
+            part = np.repeat(np.arange(lengths.size, dtype=np.int64), lengths)
+            first = np.cumsum(lengths) - lengths
+            place = np.arange(total, dtype=np.int64) - first[part] + self.token_start.reshape(-1)[part]
+            hashes = self.token_hash[place]
+            order = np.lexsort((hashes, part))
+            part, hashes = part[order], hashes[order]
+            new = np.ones(total, np.bool_)
+            new[1:] = (part[1:] != part[:-1]) | (hashes[1:] != hashes[:-1])
+            distinct += np.bincount(part[new], minlength=lengths.size).astype(np.int32)
+        return distinct.reshape(self.n_tokens.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Pairs:
+    """One row per (item, document) with evidence; m rows, part columns in PARTS order.
+
+    item, shard    int32[m]; row int64[m]: the item's index, and the document's place
+    longest        int32[m, 4]    longest run of equal tokens (exact from the lane's seed on)
+    covered        int32[m, 4]    tokens of the part inside runs of at least `min_run`
+    n_runs         int32[m, 4]    runs of at least `min_run`, or of the whole part where that is shorter
+    gram_share     float32[m, 4]  share of the part's distinct seed-grams in this document, by idf weight
+    coverage       float32[m, 4]  weight share of the part's tokens matched by the alignment
+    aligned        int32[m, 4]    tokens of the part matched by the alignment
+    n_places       int32[m]       separate places of the document where the question stands
+    answer_near    bool[m]        the answer stands next to the aligned question
+    exact          bool[m, 4]     the whole part stands there as one run
+    """
+
+    item: Int32s
+    shard: Int32s
+    row: Int64s
+    longest: Int32s
+    covered: Int32s
+    n_runs: Int32s
+    gram_share: Float32s
+    coverage: Float32s
+    aligned: Int32s
+    n_places: Int32s
+    answer_near: Bools
+    exact: Bools
+
+    def __len__(self) -> int:
+        return int(self.item.shape[0])
+
+    @classmethod
+    def empty(cls) -> Pairs:
+        """A table without rows."""
+        return cls.zeros(0)
+
+    @classmethod
+    def zeros(cls, n_rows: int) -> Pairs:
+        """`n_rows` rows that belong to no item (item -1) and hold no evidence."""
+        parts = (n_rows, N_PARTS)
+        return cls(
+            item=np.full(n_rows, -1, np.int32),
+            shard=np.full(n_rows, -1, np.int32),
+            row=np.full(n_rows, -1, np.int64),
+            longest=np.zeros(parts, np.int32),
+            covered=np.zeros(parts, np.int32),
+            n_runs=np.zeros(parts, np.int32),
+            gram_share=np.zeros(parts, np.float32),
+            coverage=np.zeros(parts, np.float32),
+            aligned=np.zeros(parts, np.int32),
+            n_places=np.zeros(n_rows, np.int32),
+            answer_near=np.zeros(n_rows, np.bool_),
+            exact=np.zeros(parts, np.bool_),
+        )
+
+    def take(self, index: Int64s | Bools | slice) -> Pairs:
+        """The rows at `index` (positions, a mask or a slice), in that order."""
+        return Pairs(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    @classmethod
+    def concat(cls, tables: Sequence[Pairs]) -> Pairs:
+        """The rows of all tables, one table after the other."""
+        if not tables:
+            return cls.empty()
+        return cls(
+            **{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls)}
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Totals:
+    """What all documents together say about each item, under one policy.
+
+    longest_at     int32[total]  longest run, in any document, that starts at this item token and stays in its part
+    n_documents    int64[n]      documents that count (`Policy.hits`)
+    n_occurrences  int64[n]
+    best_score     float64[n]    the highest `Policy.score_pairs` of any document; 0 without documents
+    best_shard, best_row         int32[n], int64[n]: that document, -1 without one
+    best_pair      Pairs of n rows, that document's row; item is -1 where there is none
+    """
+
+    longest_at: Int32s
+    n_documents: Int64s
+    n_occurrences: Int64s
+    best_score: Float64s
+    best_shard: Int32s
+    best_row: Int64s
+    best_pair: Pairs
+
+    @classmethod
+    def empty(cls, items: LaneItems) -> Totals:
+        """The totals of a corpus in which nothing was found."""
+        n = items.n_items
+        return cls(
+            longest_at=np.zeros(items.token_hash.shape[0], np.int32),
+            n_documents=np.zeros(n, np.int64),
+            n_occurrences=np.zeros(n, np.int64),
+            best_score=np.zeros(n, np.float64),
+            best_shard=np.full(n, -1, np.int32),
+            best_row=np.full(n, -1, np.int64),
+            best_pair=Pairs.zeros(n),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Judgements:
+    """A policy's answer for every item: label int8[n] (an index into LABELS) and score float64[n]."""
+
+    label: Int8s
+    score: Float64s
