@@ -1,0 +1,79 @@
+# One target per thing you can ask for; `make` alone lists them.
+# Needs make, Python 3.11 or newer and a network for the first install. Nothing else.
+
+PYTHON ?= python3
+VENV   ?= .venv
+SHARED ?= $(if $(CONTAM_SHARED),$(CONTAM_SHARED),../shared)
+PYTEST_ARGS ?=
+
+BIN     := $(VENV)/bin
+PY      := $(BIN)/python
+PYTEST  := $(PY) -m pytest $(PYTEST_ARGS)
+STAMP   := $(VENV)/.installed
+
+export CONTAM_SHARED := $(abspath $(SHARED))
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format types layers bounds interpreted quality bench fixtures \
+        check clean quality-if-possible
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+install: $(STAMP) ## create .venv and install contam with its development tools
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "contam needs Python 3.11 or newer; choose one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "installing into $(VENV) (only the first time, and when pyproject.toml changes)" >&2
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
+	  { echo "could not create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP) ## scan the small corpus in bench_fixtures and show the verdicts
+	$(BIN)/contam scan --corpus bench_fixtures/corpus --benchmark bench_fixtures/items \
+	  --out build/demo --overwrite
+
+test: $(STAMP) ## the test suite
+	$(PYTEST) -n auto --dist loadfile
+
+lint: $(STAMP) ## Ruff: rules and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP) ## let Ruff format and fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP) ## mypy, strict
+	$(BIN)/mypy
+
+layers: $(STAMP) ## import-linter: who may import whom
+	$(BIN)/lint-imports
+
+bounds: $(STAMP) ## kernel tests with every array access checked
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) tests/kernels
+
+interpreted: $(STAMP) ## kernel tests as plain Python, without the compiler
+	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=dev $(PYTEST) tests/kernels
+
+quality: $(STAMP) ## recall and false flags on the labelled data
+	@test -d "$(CONTAM_SHARED)/data" || \
+	  { echo "no labelled data in $(SHARED)/data; set CONTAM_SHARED to the folder that holds it" >&2; exit 1; }
+	$(PY) benchmarks/quality.py --data "$(CONTAM_SHARED)/data" --out build/quality
+
+bench: $(STAMP) ## speed and memory on the labelled corpus, or ARGS="--corpus ... --items ..."
+	$(PY) benchmarks/bench.py $(if $(ARGS),$(ARGS),--corpus "$(CONTAM_SHARED)/data/corpus" --items "$(CONTAM_SHARED)/data/items")
+
+fixtures: $(STAMP) ## write bench_fixtures again from its generator
+	$(PY) bench_fixtures/make_fixtures.py
+
+check: test lint types layers bounds interpreted quality-if-possible ## all of the above that judge a change
+
+quality-if-possible:
+	@if test -d "$(CONTAM_SHARED)/data"; then $(MAKE) --no-print-directory quality; \
+	else echo "quality: NOT RUN, there is no labelled data in $(SHARED)/data" >&2; fi
+
+clean: ## remove what these targets wrote, .venv included
+	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,67 @@
+"""What every test shares: Hypothesis profiles, and the one setting the interpreted run needs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# No deadline: the first call of a kernel compiles it, and CI machines are shared.
+_SLOW_IS_FINE = [HealthCheck.too_slow]
+settings.register_profile(
+    "dev", max_examples=40, deadline=None, suppress_health_check=_SLOW_IS_FINE
+)
+settings.register_profile(
+    "ci",
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=_SLOW_IS_FINE,
+)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") == "true" else "dev")
+)
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The checkout the tests run from."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def bench_fixtures() -> Path:
+    """Folder of the small committed corpus, its items and its truth."""
+    return REPOSITORY / "bench_fixtures"
+
+
+@pytest.fixture(scope="session")
+def labelled_data() -> Path:
+    """Folder of the labelled pack; skips where it is not installed, fails in CI."""
+    home = os.environ.get("CONTAM_SHARED")
+    folder = Path(home, "data") if home else None
+    if folder is not None and folder.is_dir():
+        return folder
+    if os.environ.get("CI") == "true":
+        pytest.fail("CI must have the labelled data: CONTAM_SHARED does not lead to it")
+    pytest.skip("labelled data not installed (CONTAM_SHARED)")
+
+
+@pytest.fixture(autouse=True)
+def _wrapping_arithmetic() -> Iterator[None]:
+    """Hashes wrap on purpose: compiled code does so silently, interpreted NumPy scalars warn."""
+    if os.environ.get("NUMBA_DISABLE_JIT") != "1":
+        yield
+        return
+    with np.errstate(over="ignore"):
+        yield
