@@ -1,0 +1,182 @@
+"""What a finished scan hands back: verdicts, evidence and items as tables, and how the run was made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contam.benchmark.items import BenchItem
+from contam.errors import IncompleteError
+from contam.tables import schemas
+from contam.tables.schemas import Columns, Table
+
+FLAGGED: Final = ("contaminated", "suspect")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one policy says about one item. Fields are the columns of `verdicts.parquet`, in order."""
+
+    benchmark: str
+    split: str
+    item_id: str
+    policy: str
+    label: str
+    score: float | None
+    exposure: str
+    kind: str | None
+    n_documents: int
+    n_occurrences: int
+    best_document_id: str | None
+    best_shard: str | None
+    best_row: int | None
+    best_url: str | None
+    best_date: str | None
+    reason: str
+
+    @property
+    def flagged(self) -> bool:
+        """Whether the item is called contaminated or suspect."""
+        return self.label in FLAGGED
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, ready for JSON."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(eq=False, kw_only=True)
+class ScanResult:
+    """A finished scan. Iterating gives a `Verdict` per item and policy.
+
+    verdict_columns   columns of `contam.tables.schemas.VERDICTS` by name; lists (None for absent) or arrays;
+                      in `best_row` a negative number means none, too
+    evidence_columns  columns of `EVIDENCE`; within an item the order given stays (best documents first)
+    item_columns      columns of `ITEMS`, one row per item; the text columns may be left out
+    run               JSON-able; keys `parameters`, `inputs`, `versions`, `coverage` are equal for equal runs,
+                      `timings` holds what is not (start, seconds, number of workers, memory).
+                      `coverage["complete"]` says whether every shard was read, `parameters["allow_missing"]`
+                      whether an incomplete answer was asked for, `parameters["policies"]` the policies in order.
+    items_in_order    the items themselves, for callers who want more than the table
+
+    The tables are in canonical order (benchmark, split, item id by natural order, then policy as asked), so that
+    equal questions give equal bytes whatever order the items came in.
+    """
+
+    verdict_columns: Columns
+    evidence_columns: Columns
+    item_columns: Columns
+    run: dict[str, Any]
+    items_in_order: Sequence[BenchItem] = field(default=(), repr=False)
+
+    @cached_property
+    def verdicts(self) -> Table:
+        """Arrow table, one row per item and policy."""
+        return _in_order(schemas.verdict_table(self.verdict_columns), self._policy_rank())
+
+    @cached_property
+    def evidence(self) -> Table:
+        """Arrow table, one row per run of an item part in a document."""
+        return _in_order(schemas.evidence_table(self.evidence_columns), {})
+
+    @cached_property
+    def items(self) -> Table:
+        """Arrow table, one row per item."""
+        return _in_order(schemas.item_table(self.item_columns), {})
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """What of the corpus was read: shards, rows, bytes, and what failed."""
+        coverage: dict[str, Any] = self.run["coverage"]
+        return coverage
+
+    @property
+    def complete(self) -> bool:
+        """Whether every shard was read to its end."""
+        return bool(self.coverage["complete"])
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The policies asked, in order."""
+        return tuple(self.run["parameters"]["policies"])
+
+    def counts(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Items by benchmark, policy and label; labels nobody got are 0."""
+        return label_counts(self.verdicts)
+
+    def flagged(self) -> tuple[Verdict, ...]:
+        """The verdicts `contaminated` and `suspect`."""
+        return tuple(verdict for verdict in self if verdict.flagged)
+
+    def exit_code(self) -> int:
+        """0, or 4 when the corpus was not read whole and that was not allowed."""
+        if self.complete or self.run["parameters"].get("allow_missing"):
+            return 0
+        return IncompleteError.exit_code
+
+    def __len__(self) -> int:
+        return len(self.verdict_columns["item_id"])
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter_verdicts(self.verdicts)
+
+    def _policy_rank(self) -> dict[str, int]:
+        return {policy: rank for rank, policy in enumerate(self.policies)}
+
+
+def iter_verdicts(table: Table) -> Iterator[Verdict]:
+    """The rows of a verdict table as records."""
+    for row in schemas.rows(table):
+        yield Verdict(**row)
+
+
+def label_counts(verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
+    """A verdict table -> benchmark -> policy -> label -> number of items, in order of appearance."""
+    counts: dict[str, dict[str, dict[str, int]]] = {}
+    columns = (schemas.column(verdicts, name) for name in ("benchmark", "policy", "label"))
+    for benchmark, policy, label in zip(*columns, strict=True):
+        labels = counts.setdefault(benchmark, {}).setdefault(
+            policy, {"contaminated": 0, "suspect": 0, "clean": 0, "not_checkable": 0}
+        )
+        labels[label] += 1
+    return counts
+
+
+def natural_key(text: str) -> tuple[tuple[int, int, str, str], ...]:
+    """A sort key that puts `item-9` before `item-10`; equal only for equal texts."""
+    pieces = re.split(r"([0-9]+)", text)
+    return tuple(
+        _number_key(piece) if at % 2 else (0, 0, piece, "") for at, piece in enumerate(pieces)
+    )
+
+
+def _number_key(digits: str) -> tuple[int, int, str, str]:
+    # Compared by length, then as text: `int` refuses more than 4300 digits, and ids come from strangers.
+    significant = digits.lstrip("0")
+    return (1, len(significant), significant, digits)
+
+
+def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
+    """Rows by benchmark, split and item, then by policy; rows of one item else keep their order."""
+    names = [schemas.column(table, name) for name in ("benchmark", "split", "item_id")]
+    rows = list(zip(*names, strict=True))
+    rank = {row: at for at, row in enumerate(sorted(set(rows), key=_item_key))}
+    ranks: NDArray[np.int64] = np.fromiter((rank[row] for row in rows), np.int64, len(rows))
+    if policy_rank:
+        policies = schemas.column(table, "policy")
+        last = len(policy_rank)
+        ranks *= last + 1
+        ranks += np.fromiter((policy_rank.get(p, last) for p in policies), np.int64, len(rows))
+    order = np.argsort(ranks, kind="stable").astype(np.int64)
+    if bool((order[1:] > order[:-1]).all()):
+        return table
+    return schemas.take(table, order)
+
+
+def _item_key(row: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(natural_key(name) for name in row)

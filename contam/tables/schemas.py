@@ -1,0 +1,193 @@
+"""The columns of every table we publish, and how columns become a table and a file.
+
+The columns of a table and their order are part of the result format: a change is a new `RESULT_FORMAT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contam.errors import InternalError
+
+Table: TypeAlias = pa.Table
+Column: TypeAlias = Sequence[Any] | NDArray[Any]
+Columns: TypeAlias = Mapping[str, Column]
+
+RESULT_FORMAT: Final = 1
+
+_ROW_GROUP_ROWS: Final = 1 << 17
+
+
+def _required(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+_ITEM_FIELDS: Final = (
+    _required("benchmark", pa.string()),
+    _required("split", pa.string()),
+    _required("item_id", pa.string()),
+)
+
+VERDICTS: Final = pa.schema(
+    [
+        *_ITEM_FIELDS,
+        _required("policy", pa.string()),
+        _required("label", pa.string()),
+        pa.field("score", pa.float64()),
+        _required("exposure", pa.string()),
+        pa.field("kind", pa.string()),
+        _required("n_documents", pa.int64()),
+        _required("n_occurrences", pa.int64()),
+        pa.field("best_document_id", pa.string()),
+        pa.field("best_shard", pa.string()),
+        pa.field("best_row", pa.int64()),
+        pa.field("best_url", pa.string()),
+        pa.field("best_date", pa.string()),
+        _required("reason", pa.string()),
+    ]
+)
+
+EVIDENCE: Final = pa.schema(
+    [
+        *_ITEM_FIELDS,
+        _required("part", pa.string()),
+        _required("document_id", pa.string()),
+        _required("shard", pa.string()),
+        _required("row", pa.int64()),
+        pa.field("url", pa.string()),
+        pa.field("date", pa.string()),
+        pa.field("source", pa.string()),
+        _required("alignment", pa.int32()),
+        _required("item_start", pa.int64()),
+        _required("item_end", pa.int64()),
+        _required("document_start", pa.int64()),
+        _required("document_end", pa.int64()),
+        _required("n_tokens", pa.int32()),
+        _required("verified", pa.bool_()),
+    ]
+)
+
+ITEMS: Final = pa.schema(
+    [
+        *_ITEM_FIELDS,
+        _required("key_version", pa.string()),
+        pa.field("passage_key", pa.string()),
+        pa.field("question_key", pa.string()),
+        pa.field("choices_key", pa.string()),
+        pa.field("answer_key", pa.string()),
+        pa.field("item_key", pa.string()),
+        pa.field("full_key", pa.string()),
+        _required("passage_tokens", pa.int32()),
+        _required("question_tokens", pa.int32()),
+        _required("choices_tokens", pa.int32()),
+        _required("answer_tokens", pa.int32()),
+        pa.field("passage", pa.string()),
+        pa.field("question", pa.string()),
+        pa.field("choices", pa.list_(pa.string())),
+        pa.field("answer", pa.string()),
+    ]
+)
+
+ITEM_TEXTS: Final = ("passage", "question", "choices", "answer")
+"""Columns of `ITEMS` that are null throughout when the texts are kept out of the result."""
+
+_NEGATIVE_MEANS_NONE: Final = frozenset({"best_row"})
+
+
+def verdict_table(columns: Columns) -> Table:
+    """The verdicts as a table; see `VERDICTS` for the columns."""
+    return _table(columns, VERDICTS)
+
+
+def evidence_table(columns: Columns) -> Table:
+    """The evidence as a table; see `EVIDENCE` for the columns."""
+    return _table(columns, EVIDENCE)
+
+
+def item_table(columns: Columns) -> Table:
+    """The items as a table; see `ITEMS` for the columns. Text columns may be left out: they become null."""
+    n_rows = len(columns["item_id"])
+    missing = {name: [None] * n_rows for name in ITEM_TEXTS if name not in columns}
+    return _table({**columns, **missing}, ITEMS)
+
+
+def _table(columns: Columns, schema: pa.Schema) -> Table:
+    """Columns by name -> a table in the schema's order; raises InternalError when they do not fit it."""
+    unknown = sorted(set(columns) - set(schema.names))
+    absent = [name for name in schema.names if name not in columns]
+    if unknown or absent:
+        raise InternalError(f"result columns do not fit: missing {absent}, unknown {unknown}")
+    try:
+        arrays = [_array(columns[field.name], field) for field in schema]
+        table = pa.Table.from_arrays(arrays, schema=schema)
+        table.validate()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InternalError(f"result columns do not fit: {error}") from error
+    return table
+
+
+def _array(column: Column, field: pa.Field) -> pa.Array:
+    """One column; raises ValueError when it holds a null that its field forbids."""
+    from_numpy = isinstance(column, np.ndarray) and column.dtype != np.object_
+    # `from_pandas` makes a score of NaN a null: both mean that there is none.
+    array = pa.array(column, type=None if from_numpy else field.type, from_pandas=True)
+    if array.type != field.type:
+        array = array.cast(field.type)
+    if field.name in _NEGATIVE_MEANS_NONE:
+        array = pc.if_else(pc.less(array, 0), None, array)
+    if array.null_count and not field.nullable:
+        raise ValueError(f"{field.name} has {array.null_count} nulls")
+    return array
+
+
+def write_parquet(table: Table, path: Path) -> None:
+    """Write one file; equal tables give equal bytes under one pyarrow version. Raises OSError."""
+    pq.write_table(
+        table,
+        path,
+        version="2.6",
+        compression="zstd",
+        compression_level=3,
+        row_group_size=_ROW_GROUP_ROWS,
+        data_page_version="1.0",
+        use_dictionary=True,
+        write_statistics=True,
+    )
+
+
+def read_parquet(path: Path, schema: pa.Schema) -> Table:
+    """Read a file written by `write_parquet`; raises OSError or ValueError when it is not whole or not that table."""
+    try:
+        # `ParquetFile` rather than `read_table`: a result folder called `a=b` must not grow a partition column.
+        with pq.ParquetFile(path) as file:
+            found = file.schema_arrow
+            if found.names != schema.names:
+                raise ValueError(f"columns are {found.names}, expected {schema.names}")
+            return file.read(use_threads=False).cast(schema)
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+
+
+def rows(table: Table) -> list[dict[str, Any]]:
+    """The rows of a table as dictionaries, in order."""
+    result: list[dict[str, Any]] = table.to_pylist()
+    return result
+
+
+def take(table: Table, order: Sequence[int] | NDArray[np.int64]) -> Table:
+    """The rows at these positions, in that order."""
+    return table.take(pa.array(order, type=pa.int64()))
+
+
+def column(table: Table, name: str) -> list[Any]:
+    """One column as a list of plain Python values."""
+    values: list[Any] = table.column(name).to_pylist()
+    return values
