@@ -1,0 +1,21 @@
+"""Benchmarks in: files of any usual format become items with parts, ids and content keys."""
+
+from __future__ import annotations
+
+from contam.benchmark.items import (
+    PARTS,
+    Benchmark,
+    BenchItem,
+    SkippedRow,
+    SourceFile,
+)
+from contam.benchmark.readers import read_benchmarks
+
+__all__ = [
+    "PARTS",
+    "BenchItem",
+    "Benchmark",
+    "SkippedRow",
+    "SourceFile",
+    "read_benchmarks",
+]

@@ -1,0 +1,88 @@
+"""Benchmark items as the rest of contam sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from contam.errors import InternalError
+
+PARTS = ("passage", "question", "choices", "answer")
+"""The texts of an item, in the order every array over parts uses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchItem:
+    """One example of a benchmark.
+
+    benchmark, split, item_id  together unique; `split` is "" when the source names none
+    passage, answer            None when the item has none
+    choices                    () for items without options, in the order of the source
+    answer_index               0-based place of the right choice, None when unknown
+    source, line               the file, and the 1-based line (or row, or list element) in it
+    """
+
+    benchmark: str
+    split: str
+    item_id: str
+    question: str
+    passage: str | None = None
+    choices: tuple[str, ...] = ()
+    answer: str | None = None
+    answer_index: int | None = None
+    source: str = ""
+    line: int = 0
+
+    def part_text(self, part: str) -> str:
+        """Text of one of `PARTS`, "" when absent; choices are joined by line feeds."""
+        if part == "question":
+            return self.question
+        if part == "passage":
+            return self.passage or ""
+        if part == "choices":
+            return "\n".join(self.choices)
+        if part == "answer":
+            return self.answer or ""
+        raise InternalError(f"an item has no part {part!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRow:
+    """A row (or, with line 0, a whole file) that was seen and not taken, and why."""
+
+    source: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file that gave items.
+
+    sha256  hex digest of the bytes on disk
+    size    bytes on disk
+    n_rows  rows seen, skipped ones included
+    format  "jsonl", "json", "csv", "tsv", "parquet" or "arrow", with "+gzip" and the like
+    fields  (part, field of the file) pairs: where each part was found
+    """
+
+    path: str
+    sha256: str
+    size: int
+    n_rows: int
+    format: str
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """All items of one benchmark name, in the order of their sources.
+
+    duplicates  groups of indices into `items` whose question, choices (in any order) and
+                passage are equal after normalisation; every group has two members or more
+    """
+
+    name: str
+    items: tuple[BenchItem, ...]
+    skipped: tuple[SkippedRow, ...] = ()
+    sources: tuple[SourceFile, ...] = ()
+    duplicates: tuple[tuple[int, ...], ...] = ()

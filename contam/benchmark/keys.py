@@ -1,0 +1,100 @@
+"""Content keys `ck1`: names for an item that survive re-typing and shuffled choices.
+
+Frozen: a change to anything here that alters a key needs a new version name, because keys are
+stored beside results and joined with the logs of other tools.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass
+
+from contam.benchmark.items import BenchItem
+
+KEY_VERSION = "ck1"
+KEY_LENGTH = 32
+"""Hex digits kept of each SHA-256."""
+
+# Both quotes and dashes are unified before NFKC as well, which would tear U+00B4 apart.
+_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032\u00b4\u0060\u02bc\u2039\u203a"
+_DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u301d\u301e\u301f"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\ufe58\ufe31\ufe32"
+_INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+
+_UNIFY: dict[int, str | None] = {
+    **{ord(mark): "'" for mark in _SINGLE_QUOTES},
+    **{ord(mark): '"' for mark in _DOUBLE_QUOTES},
+    **{ord(mark): "-" for mark in _DASHES},
+    **{ord(mark): None for mark in _INVISIBLE},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ContentKeys:
+    """The keys of one item, each `KEY_LENGTH` hex digits.
+
+    text_key  question alone; not unique in every benchmark
+    item_key  question, choices in any order, passage
+    full_key  item_key and the gold answer
+    """
+
+    text_key: str
+    item_key: str
+    full_key: str
+
+
+def normalise(text: str) -> str:
+    """Text as the keys see it.
+
+    NFKC, zero-width characters removed, quotes and dashes unified, white space collapsed to
+    single spaces, case folded.
+    """
+    if text.isascii():
+        return " ".join(text.lower().replace("`", "'").split())
+    folded = unicodedata.normalize("NFKC", text.translate(_UNIFY)).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).translate(_UNIFY).split())
+
+
+def content_keys(item: BenchItem) -> ContentKeys:
+    """All three keys of an item."""
+    question = normalise(item.question)
+    body = _body(question, item)
+    item_key = _digest(body)
+    gold = "" if item.answer is None else normalise(item.answer)
+    return ContentKeys(
+        text_key=_digest(question),
+        item_key=item_key,
+        full_key=_digest(f"{body}\x1d{gold}"),
+    )
+
+
+def text_key(question: str) -> str:
+    """Key of a question text alone."""
+    return _digest(normalise(question))
+
+
+def item_key(item: BenchItem) -> str:
+    """Key of question, choices in any order and passage."""
+    return _digest(_body(normalise(item.question), item))
+
+
+def full_key(item: BenchItem) -> str:
+    """Key of everything `item_key` covers and the gold answer."""
+    return content_keys(item).full_key
+
+
+def raw_digest(item: BenchItem) -> str:
+    """Hash of the unchanged texts, choices in order: names an item whose source gives no id."""
+    parts = (item.passage or "", item.question, "\x1e".join(item.choices), item.answer or "")
+    return hashlib.sha256("\x1d".join(parts).encode()).hexdigest()[:16]
+
+
+def _body(question: str, item: BenchItem) -> str:
+    # Group and record separators count as white space, so normalised text cannot contain them.
+    choices = "\x1e".join(sorted(map(normalise, item.choices)))
+    return f"{question}\x1d{choices}\x1d{normalise(item.passage or '')}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
