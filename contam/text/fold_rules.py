@@ -1,0 +1,130 @@
+"""What one code point becomes: the rules behind the character table, from Unicode data."""
+
+from __future__ import annotations
+
+import unicodedata
+from enum import IntEnum
+from typing import Final
+
+
+class Kind(IntEnum):
+    """What an entry of the character table does to the word being read."""
+
+    SEPARATOR = 0
+    LETTER = 1
+    DIGIT = 2
+    SINGLE = 3
+    TRANSPARENT = 4
+    EXPANSION = 5
+
+
+Entry = tuple[Kind, int]
+"""Kind and folded code point; the latter is 0 for separators and transparent characters."""
+
+_SUBSTITUTES: Final[dict[int, str]] = {
+    0x0131: "i",  # its capital is the plain I, which folds to i
+    0x0251: "a",
+    0x0261: "g",
+}
+
+_APOSTROPHE_LETTERS: Final = frozenset([*range(0x02B9, 0x02C0), 0x02C8, 0x02CA, 0x02CB])
+"""Letters by category, apostrophes and primes in use."""
+
+_SINGLE_RANGES: Final[tuple[tuple[int, int], ...]] = (
+    (0x0E00, 0x0E7F),  # Thai
+    (0x0E80, 0x0EFF),  # Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x1950, 0x19DF),  # Tai Le, New Tai Lue
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0x3031, 0x3035),  # kana repeat marks
+    (0x303B, 0x303C),  # ideographic repeat mark, masu mark
+    (0x3040, 0x30FF),  # Hiragana, Katakana
+    (0x3100, 0x312F),  # Bopomofo
+    (0x31A0, 0x31BF),  # Bopomofo extended
+    (0x31F0, 0x31FF),  # Katakana phonetic extensions
+    (0x3400, 0x4DBF),  # Han extension A
+    (0x4E00, 0x9FFF),  # Han
+    (0xA000, 0xA48F),  # Yi
+    (0xA9E0, 0xA9FF),  # Myanmar extended B
+    (0xAA60, 0xAA7F),  # Myanmar extended A
+    (0xAA80, 0xAADF),  # Tai Viet
+    (0xF900, 0xFAFF),  # Han compatibility
+    (0x1AFF0, 0x1B16F),  # kana supplements and extensions
+    (0x20000, 0x3FFFF),  # Han extensions
+)
+"""Blocks of scripts written without spaces; only their letters count."""
+
+_SINGLE_SIGNS: Final = frozenset([0x3005, 0x3006, 0x3007, *range(0x3021, 0x302A)])
+"""Han repeat, closing and zero marks and the Hangzhou numerals, whatever their category."""
+
+_IGNORABLE_RANGES: Final[tuple[tuple[int, int], ...]] = (
+    (0x00AD, 0x00AD),
+    (0x034F, 0x034F),
+    (0x061C, 0x061C),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x200B, 0x200F),
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+)
+"""Unicode's Default_Ignorable_Code_Point, which `unicodedata` does not carry."""
+
+
+def _within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
+    return any(first <= code <= last for first, last in ranges)
+
+
+def classify(char: str) -> Entry:
+    """The entry of one already folded character."""
+    code = ord(char)
+    category = unicodedata.category(char)
+    if category[0] == "M" or category == "Cf" or _within(code, _IGNORABLE_RANGES):
+        return Kind.TRANSPARENT, 0
+    if code in _SINGLE_SIGNS or (category[0] == "L" and _within(code, _SINGLE_RANGES)):
+        return Kind.SINGLE, code
+    if category[0] == "L" and code not in _APOSTROPHE_LETTERS:
+        return Kind.LETTER, code
+    if category[0] == "N":
+        return Kind.DIGIT, code
+    return Kind.SEPARATOR, 0
+
+
+def fold_text(char: str) -> str:
+    """Compatibility decomposition and case folding of one character, until nothing changes."""
+    folded = _SUBSTITUTES.get(ord(char), char)
+    for _ in range(3):
+        before = folded
+        decomposed = unicodedata.normalize("NFKD", folded)
+        folded = unicodedata.normalize("NFKD", decomposed.casefold())
+        if folded == before:
+            break
+    return folded
+
+
+def fold(code: int) -> tuple[Entry, ...]:
+    """The entries of a code point: at least one, and TRANSPARENT only as the sole one.
+
+    Dropped marks leave no trace, neighbouring separators are one, and a fold of nothing but
+    separators is one separator. A surrogate is a separator.
+    """
+    if 0xD800 <= code <= 0xDFFF:
+        return ((Kind.SEPARATOR, 0),)
+    entries: list[Entry] = []
+    for char in fold_text(chr(code)):
+        entry = classify(char)
+        if entry[0] is Kind.TRANSPARENT:
+            continue
+        if entry[0] is Kind.SEPARATOR and entries and entries[-1][0] is Kind.SEPARATOR:
+            continue
+        entries.append(entry)
+    return tuple(entries) or ((Kind.TRANSPARENT, 0),)

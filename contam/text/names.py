@@ -1,0 +1,96 @@
+"""The names the scanner knows: LaTeX commands, HTML elements, character entities.
+
+All lower-case ASCII, because the scanner compares lower-cased names. The lists belong to the
+normaliser's version: adding a name changes tokens.
+"""
+
+from __future__ import annotations
+
+from html.entities import name2codepoint
+from typing import Final
+
+LATEX_SKIP: Final[frozenset[str]] = frozenset(
+    """
+    quad qquad left right middle
+    big bigl bigr bigm bigg biggl biggr biggm
+    displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits displaylimits
+    thinspace enspace medspace thickspace negthinspace negmedspace negthickspace enskip
+    hspace vspace hskip vskip hfill vfill hfil vfil smallskip medskip bigskip
+    noindent indent nonumber notag allowbreak nobreak linebreak nolinebreak pagebreak nopagebreak
+    newline newpage clearpage phantom hphantom vphantom strut mathstrut
+    """.split()
+)
+"""Commands that only arrange space or size: command and backslash are one separator."""
+
+LATEX_WORDS: Final[frozenset[str]] = frozenset(
+    """
+    nabla name natural nbsp ncong ne nearrow neg negated neq newcommand newcolumntype newcounter
+    newenvironment newfloat newif newlength newtheorem nexists nexpr ng ngeq ngeqq ngeqslant ngtr
+    nicefrac nleftarrow nleftrightarrow nleq nleqq nleqslant nobreakspace nocite node nodata
+    nofiles nonfrenchspacing nonstopmode nonscript nopagecolor norm normalcolor normalem
+    normalfont normalmarginpar normalsize not note notin notni nparallel nprec npreceq
+    nrightarrow nshortmid nshortparallel nsim nsubset nsubseteq nsubseteqq nsucc nsucceq nsupset
+    nsupseteq nsupseteqq ntriangleleft ntrianglelefteq ntriangleright ntrianglerighteq nu num
+    number numberline numberwithin numprint numrange nvdash nwarrow
+
+    tabcolsep tabitem tableofcontents tabularnewline tag tan tanh tau tbinom tcbset tcf tcite
+    tensor text textacutedbl textasciicircum textasciimacron textasciitilde textasteriskcentered
+    textbackslash textbar textbardbl textbf textbraceleft textbraceright textbullet textcelsius
+    textcite textcolor textcompwordmark textcopyright textcyr textdagger textdegree textdollar
+    textdoublequote textellipsis textemdash textendash texteuro textexclamdown textfloatsep
+    textfractionsolidus textgreater textgreek textheight textit textlatin textless textmd textmu
+    textmultiply textnormal textnumero textohm textonehalf textordfeminine textordmasculine
+    textparagraph textperiodcentered textpertenthousand textperthousand textpm textquestiondown
+    textquotedbl textquotedblleft textquotedblright textquoteleft textquoteright textquotesingle
+    textregistered textrm textsc textsection textsf textsl textsterling textstyles textsubscript
+    textsuperscript textsw texttildelow texttimes texttrademark texttt textulc textunderscore textup
+    textvisiblespace textwidth tfrac tg thanks thebibliography thechapter theenumi theequation
+    thefigure thefootnote theorem theoremstyle thepage therefore thesection thesubsection thetable
+    theta thickapprox thicklines thicksim thinlines thispagestyle thm tikz tikzset tikzstyle tilde
+    times tiny title titleformat titlepage titlespacing to today tolerance top topmargin toprule
+    topsep topskip tr trace transpose triangle triangledown triangleleft trianglelefteq triangleq
+    triangleright trianglerighteq trig tt ttfamily twocolumn twoheadleftarrow twoheadrightarrow
+    typein typeout
+
+    raggedbottom raggedleft raggedright raise raisebox rangle rank rbrace rbrack rceil re readlist
+    ref refname refstepcounter relax renewcommand renewenvironment require requirepackage
+    resizebox restriction restrictedto reversemarginpar rfloor rfoot rgroup rhd rhead rho
+    rightarrow rightarrowtail righteqarrow rightharpoondown rightharpoonup rightleftarrows
+    rightleftharpoons rightline rightmargin rightrightarrows rightskip rightsquigarrow
+    rightthreetimes risingdotseq rlap rm rmdefault rmfamily rmoustache roman romannumeral root
+    rotatebox rowcolor rowcolors rtimes rule rvert
+    """.split()
+)
+"""Commands beginning with n, t or r, which a literal ``\\n``, ``\\t`` or ``\\r`` must not eat.
+
+Short ones that are far more often an escape before a word stay out: ``\\ni`` (a line break, then
+"I"), ``\\the`` (a tab, then "He"), ``\\nor``, ``\\nless``, ``\\nmid``.
+"""
+
+HTML_ELEMENTS: Final[frozenset[str]] = frozenset(
+    """
+    a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink
+    blockquote body br button canvas caption center cite code col colgroup command data datalist dd
+    del details dfn dialog dir div dl dt em embed fieldset figcaption figure font footer form frame
+    frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html i iframe img input ins kbd keygen label
+    legend li link main map mark marquee menu menuitem meta meter nav nobr noframes noscript object
+    ol optgroup option output p param picture plaintext pre progress q rb rp rt rtc ruby s samp
+    script search section select slot small source span strike strong style sub summary sup table
+    tbody td template textarea tfoot th thead time title tr track tt u ul var video wbr xmp
+    """.split()
+)
+"""Element names of HTML, obsolete ones too; elements of SVG and MathML are text to us."""
+
+HTML_TAGS: Final[dict[str, int]] = {name: 2 if name == "wbr" else 1 for name in HTML_ELEMENTS}
+"""Element name -> 1 (its tags separate) or 2 (its tags are transparent)."""
+
+
+def _entities() -> dict[str, int]:
+    found = {name.lower(): code for name, code in name2codepoint.items()}
+    found.update((name, code) for name, code in name2codepoint.items() if name.islower())
+    found["apos"] = 0x27
+    return found
+
+
+ENTITIES: Final[dict[str, int]] = _entities()
+"""Lower-cased HTML 4 entity name, and ``apos`` -> code point; of a case pair the lower-case one."""

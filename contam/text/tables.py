@@ -1,0 +1,78 @@
+"""Load the frozen character and name tables of the normaliser."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.errors import InternalError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NORMALISER: Final = "word-1"
+"""Version of fold rules, scanning rules, name lists and hash together; stamped into outputs."""
+
+TABLE_FILE: Final = Path(__file__).parent / "data" / f"{NORMALISER}.npz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTables:
+    """The tables as read-only, C-ordered arrays; docs/normaliser.md says what they mean.
+
+    page         uint16[0x1100]: code point >> 8 -> page number
+    entry        int32[n_pages * 256]: kind in the low 3 bits, payload above
+    expansion    int32[m]: a count, then as many entries; EXPANSION payloads point at the count
+    confusable   uint8[0x220] by code point - 0x370: Latin letter, bit 7 when both cases agree
+    assigned     int32[k, 2]: first and last of the code points known to this Unicode version
+    *_keys       uint64, ascending: hashes of lower-cased names
+    *_values     int32, parallel: 1; for tags 1 separates, 2 transparent; for entities the code
+                 point
+    """
+
+    normaliser: str
+    unicode_version: str
+    page: NDArray[np.uint16]
+    entry: NDArray[np.int32]
+    expansion: NDArray[np.int32]
+    confusable: NDArray[np.uint8]
+    assigned: NDArray[np.int32]
+    latex_skip_keys: NDArray[np.uint64]
+    latex_skip_values: NDArray[np.int32]
+    latex_words_keys: NDArray[np.uint64]
+    latex_words_values: NDArray[np.int32]
+    html_tags_keys: NDArray[np.uint64]
+    html_tags_values: NDArray[np.int32]
+    entities_keys: NDArray[np.uint64]
+    entities_values: NDArray[np.int32]
+
+
+def read_tables(path: Path) -> TextTables:
+    """Read a table file; raises InternalError when it is missing, damaged or of another version."""
+    hint = "the installation is damaged: reinstall contam"
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        normaliser = str(arrays.pop("normaliser"))
+        unicode_version = str(arrays.pop("unicode_version"))
+        for array in arrays.values():
+            array.setflags(write=False)
+        tables = TextTables(normaliser=normaliser, unicode_version=unicode_version, **arrays)
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise InternalError(f"cannot read the text tables {path}: {error}", hint=hint) from error
+    if tables.normaliser != NORMALISER:
+        raise InternalError(
+            f"text tables {path} are of version {tables.normaliser}, not {NORMALISER}", hint=hint
+        )
+    return tables
+
+
+@cache
+def load_tables() -> TextTables:
+    """The tables of `NORMALISER`, read once per process (a few milliseconds)."""
+    return read_tables(TABLE_FILE)
