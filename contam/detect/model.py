@@ -1,17 +1,19 @@
 """What matching hands to policies, and what policies hand back: plain arrays, no behaviour.
 
-A *lane* is one (unit, seed, min_run) configuration of the scan. All columns of a table are arrays of the same length.
+A *lane* is one (unit, seed, min_run) configuration of the scan. All columns of a table are arrays
+of the same length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PARTS: Final = ("passage", "question", "choices", "answer")
 PASSAGE: Final = 0
@@ -35,7 +37,7 @@ Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LaneItems:
     """The n items of a run as one lane sees them; flat arrays hold the tokens of all parts.
 
@@ -47,8 +49,8 @@ class LaneItems:
     token_hash     uint64[total]
     token_weight   float32[total]  0..1, how much a token says
     text_absent    the items are hashes only
-    word_start     bool[total], whether a token begins a white-space separated word; None where the lane
-                   does not need it (in the word unit every token counts as one)
+    word_start     bool[total], whether a token begins a white-space separated word; None where the
+                   lane does not need it (in the word unit every token counts as one)
     seed           runs shorter than this many tokens may go unseen
     min_run        the length from which every run is reported, and which `Pairs.covered` counts
     """
@@ -67,24 +69,6 @@ class LaneItems:
     seed: int = 5
     min_run: int = 8
 
-    @cached_property
-    def n_distinct(self) -> Int32s:
-        """int32[n, 4]: how many different tokens each part has."""
-        lengths = self.n_tokens.reshape(-1).astype(np.int64)
-        total = int(lengths.sum())
-        distinct = np.zeros(lengths.size, np.int32)
-        if total:
-            part = np.repeat(np.arange(lengths.size, dtype=np.int64), lengths)
-            first = np.cumsum(lengths) - lengths
-            place = np.arange(total, dtype=np.int64) - first[part] + self.token_start.reshape(-1)[part]
-            hashes = self.token_hash[place]
-            order = np.lexsort((hashes, part))
-            part, hashes = part[order], hashes[order]
-            new = np.ones(total, np.bool_)
-            new[1:] = (part[1:] != part[:-1]) | (hashes[1:] != hashes[:-1])
-            distinct += np.bincount(part[new], minlength=lengths.size).astype(np.int32)
-        return distinct.reshape(self.n_tokens.shape)
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Pairs:
@@ -93,8 +77,8 @@ class Pairs:
     item, shard    int32[m]; row int64[m]: the item's index, and the document's place
     longest        int32[m, 4]    longest run of equal tokens (exact from the lane's seed on)
     covered        int32[m, 4]    tokens of the part inside runs of at least `min_run`
-    n_runs         int32[m, 4]    runs of at least `min_run`, or of the whole part where that is shorter
-    gram_share     float32[m, 4]  share of the part's distinct seed-grams in this document, by idf weight
+    n_runs         int32[m, 4]    runs of at least `min_run`, or of the whole part if shorter
+    gram_share     float32[m, 4]  share of the part's distinct seed-grams found here, by idf weight
     coverage       float32[m, 4]  weight share of the part's tokens matched by the alignment
     aligned        int32[m, 4]    tokens of the part matched by the alignment
     n_places       int32[m]       separate places of the document where the question stands
@@ -160,10 +144,11 @@ class Pairs:
 class Totals:
     """What all documents together say about each item, under one policy.
 
-    longest_at     int32[total]  longest run, in any document, that starts at this item token and stays in its part
+    longest_at     int32[total]  longest run, in any document, that starts at this item token and
+                   ends inside the token's part
     n_documents    int64[n]      documents that count (`Policy.hits`)
     n_occurrences  int64[n]
-    best_score     float64[n]    the highest `Policy.score_pairs` of any document; 0 without documents
+    best_score     float64[n]    the highest `Policy.score_pairs` of any document; 0 without one
     best_shard, best_row         int32[n], int64[n]: that document, -1 without one
     best_pair      Pairs of n rows, that document's row; item is -1 where there is none
     """
@@ -193,7 +178,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Judgements:
-    """A policy's answer for every item: label int8[n] (an index into LABELS) and score float64[n]."""
+    """A policy's answer: label int8[n] (an index into LABELS) and score float64[n]."""
 
     label: Int8s
     score: Float64s
