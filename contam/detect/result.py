@@ -1,27 +1,31 @@
-"""What a finished scan hands back: verdicts, evidence and items as tables, and how the run was made."""
+"""What a finished scan hands back: verdicts, evidence and items, and how the run was made."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contam.benchmark.items import BenchItem
 from contam.errors import IncompleteError
 from contam.tables import schemas
-from contam.tables.schemas import Columns, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.benchmark.items import BenchItem
+    from contam.tables.schemas import Columns, Table
 
 FLAGGED: Final = ("contaminated", "suspect")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one policy says about one item. Fields are the columns of `verdicts.parquet`, in order."""
+    """What one policy says about one item; the fields are the columns of `verdicts.parquet`."""
 
     benchmark: str
     split: str
@@ -54,18 +58,21 @@ class Verdict:
 class ScanResult:
     """A finished scan. Iterating gives a `Verdict` per item and policy.
 
-    verdict_columns   columns of `contam.tables.schemas.VERDICTS` by name; lists (None for absent) or arrays;
-                      in `best_row` a negative number means none, too
-    evidence_columns  columns of `EVIDENCE`; within an item the order given stays (best documents first)
+    verdict_columns   columns of `contam.tables.schemas.VERDICTS` by name; arrays, or lists with
+                      None for what is absent; in `best_row` a negative number means none, too
+    evidence_columns  columns of `EVIDENCE`; within an item the order given stays (best documents
+                      first)
     item_columns      columns of `ITEMS`, one row per item; the text columns may be left out
-    run               JSON-able; keys `parameters`, `inputs`, `versions`, `coverage` are equal for equal runs,
-                      `timings` holds what is not (start, seconds, number of workers, memory).
-                      `coverage["complete"]` says whether every shard was read, `parameters["allow_missing"]`
-                      whether an incomplete answer was asked for, `parameters["policies"]` the policies in order.
+    run               JSON-able; `parameters`, `inputs`, `versions`, `coverage` are equal for equal
+                      runs, `timings` holds what is not (start, seconds, workers, memory).
+                      `coverage["complete"]` says whether every shard was read,
+                      `parameters["allow_missing"]` whether an incomplete answer was allowed,
+                      `parameters["policies"]` names the policies in the order asked,
+                      `inputs["shards"]` is a list of `{name, uri, format, size_bytes, digest}`.
     items_in_order    the items themselves, for callers who want more than the table
 
-    The tables are in canonical order (benchmark, split, item id by natural order, then policy as asked), so that
-    equal questions give equal bytes whatever order the items came in.
+    The tables are in canonical order (benchmark, split, item id in natural order, then policy as
+    asked), so that equal questions give equal bytes whatever order the items came in.
     """
 
     verdict_columns: Columns
@@ -136,7 +143,7 @@ def iter_verdicts(table: Table) -> Iterator[Verdict]:
 
 
 def label_counts(verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
-    """A verdict table -> benchmark -> policy -> label -> number of items, in order of appearance."""
+    """A verdict table -> benchmark -> policy -> label -> number of items, as they appear."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
     columns = (schemas.column(verdicts, name) for name in ("benchmark", "policy", "label"))
     for benchmark, policy, label in zip(*columns, strict=True):
@@ -156,7 +163,7 @@ def natural_key(text: str) -> tuple[tuple[int, int, str, str], ...]:
 
 
 def _number_key(digits: str) -> tuple[int, int, str, str]:
-    # Compared by length, then as text: `int` refuses more than 4300 digits, and ids come from strangers.
+    # By length, then as text: `int` refuses more than 4300 digits, and ids come from strangers.
     significant = digits.lstrip("0")
     return (1, len(significant), significant, digits)
 

@@ -1,13 +1,13 @@
 """The columns of every table we publish, and how columns become a table and a file.
 
-The columns of a table and their order are part of the result format: a change is a new `RESULT_FORMAT`.
+The columns of a table and their order are part of the result format: a change is a new
+`RESULT_FORMAT`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contam.errors import InternalError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Table: TypeAlias = pa.Table
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
@@ -113,14 +116,14 @@ def evidence_table(columns: Columns) -> Table:
 
 
 def item_table(columns: Columns) -> Table:
-    """The items as a table; see `ITEMS` for the columns. Text columns may be left out: they become null."""
+    """The items as a table; see `ITEMS`. Text columns may be left out: they become null."""
     n_rows = len(columns["item_id"])
     missing = {name: [None] * n_rows for name in ITEM_TEXTS if name not in columns}
     return _table({**columns, **missing}, ITEMS)
 
 
 def _table(columns: Columns, schema: pa.Schema) -> Table:
-    """Columns by name -> a table in the schema's order; raises InternalError when they do not fit it."""
+    """Columns by name -> a table in the schema's order; InternalError when they do not fit it."""
     unknown = sorted(set(columns) - set(schema.names))
     absent = [name for name in schema.names if name not in columns]
     if unknown or absent:
@@ -164,9 +167,9 @@ def write_parquet(table: Table, path: Path) -> None:
 
 
 def read_parquet(path: Path, schema: pa.Schema) -> Table:
-    """Read a file written by `write_parquet`; raises OSError or ValueError when it is not whole or not that table."""
+    """Read a file of `write_parquet`; OSError or ValueError when it is not that table, whole."""
     try:
-        # `ParquetFile` rather than `read_table`: a result folder called `a=b` must not grow a partition column.
+        # Not `read_table`: in a result folder called `a=b` it would grow a partition column.
         with pq.ParquetFile(path) as file:
             found = file.schema_arrow
             if found.names != schema.names:

@@ -1,0 +1,73 @@
+"""Which test items does a pretraining corpus already contain, and what text proves it?
+
+    import contam
+
+    result = contam.scan(["corpus/"], ["gsm8k.jsonl"], policies=["contam", "gpt3-test"])
+    for verdict in result:
+        print(verdict.item_id, verdict.label, verdict.reason)
+
+Names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contam.detect.policy import get_policy, list_policies
+    from contam.detect.report import Report, load_report, write_report
+    from contam.detect.result import ScanResult, Verdict
+    from contam.detect.scan import scan
+    from contam.errors import ContamError
+
+    __version__: str
+
+__all__ = [
+    "ContamError",
+    "Report",
+    "ScanResult",
+    "Verdict",
+    "__version__",
+    "get_policy",
+    "list_policies",
+    "load_report",
+    "scan",
+    "write_report",
+]
+
+_HOME = {
+    "ContamError": "contam.errors",
+    "Report": "contam.detect.report",
+    "ScanResult": "contam.detect.result",
+    "Verdict": "contam.detect.result",
+    "get_policy": "contam.detect.policy",
+    "list_policies": "contam.detect.policy",
+    "load_report": "contam.detect.report",
+    "scan": "contam.detect.scan",
+    "write_report": "contam.detect.report",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be anything
+    if name == "__version__":
+        return _version()
+    if name not in _HOME:
+        raise AttributeError(f"module 'contam' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("contam")
+    except PackageNotFoundError:
+        # Run from a checkout that was never installed.
+        return "0+checkout"

@@ -1,0 +1,1 @@
+"""The `contam` command: arguments in, one call to the library, text out."""

@@ -1,0 +1,171 @@
+"""A scan result on disk: written whole, and read back only when it is what was written."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.detect.result import Verdict, iter_verdicts, label_counts
+from contam.errors import InternalError, OutputError
+from contam.tables import schemas
+from contam.tables.publish import output_errors, publishing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from contam.detect.result import ScanResult
+    from contam.tables.schemas import Table
+
+RUN_FILE: Final = "run.json"
+TABLES: Final = {
+    "verdicts.parquet": schemas.VERDICTS,
+    "evidence.parquet": schemas.EVIDENCE,
+    "items.parquet": schemas.ITEMS,
+}
+FILES: Final = (*TABLES, RUN_FILE)
+
+_SCAN_HINT: Final = "give the folder that `contam scan --out` wrote"
+
+
+@dataclass(kw_only=True)
+class ReportDraft:
+    """A result folder that does not exist yet: `write` fills it, leaving the block publishes."""
+
+    out: Path
+    folder: Path
+    written: bool = field(default=False, init=False)
+
+    def write(self, result: ScanResult) -> None:
+        """Write the four files. Raises OutputError when the disk refuses."""
+        tables = dict(zip(TABLES, (result.verdicts, result.evidence, result.items), strict=True))
+        with output_errors(self.out):
+            outputs = {}
+            for name, table in tables.items():
+                path = self.folder / name
+                schemas.write_parquet(table, path)
+                outputs[name] = {"rows": table.num_rows, **_fingerprint(path)}
+            run = {
+                "tool": "contam",
+                "format": schemas.RESULT_FORMAT,
+                **{key: value for key, value in result.run.items() if key != "timings"},
+                "counts": label_counts(result.verdicts),
+                "outputs": outputs,
+                # The only section that differs between equal runs.
+                "timings": result.run.get("timings", {}),
+            }
+            (self.folder / RUN_FILE).write_text(json.dumps(run, indent=2) + "\n", "ascii")
+        self.written = True
+
+
+@contextlib.contextmanager
+def report_draft(out: str | Path, *, overwrite: bool = False) -> Iterator[ReportDraft]:
+    """Reserve `out` for a result; it appears when the block ends well and `write` was called.
+
+    Raises OutputError at once when `out` cannot be written, holds a finished result and
+    `overwrite` is not set, or holds other files.
+    """
+    with publishing(out, names=FILES, last=RUN_FILE, overwrite=overwrite) as folder:
+        draft = ReportDraft(out=Path(out), folder=folder)
+        yield draft
+        if not draft.written:
+            raise InternalError("a result folder was reserved and nothing was written")
+
+
+def write_report(result: ScanResult, out: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a finished scan into the folder `out`, whole or not at all; returns the folder."""
+    with report_draft(out, overwrite=overwrite) as draft:
+        draft.write(result)
+    return Path(out)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Report:
+    """A result folder, read and checked. Iterating gives a `Verdict` per item and policy.
+
+    verdicts, evidence, items   Arrow tables, see `contam.tables.schemas`
+    run                         the content of run.json
+    """
+
+    folder: Path
+    run: dict[str, Any]
+    verdicts: Table
+    evidence: Table
+    items: Table
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter_verdicts(self.verdicts)
+
+    def __len__(self) -> int:
+        return int(self.verdicts.num_rows)
+
+
+def load_report(folder: str | Path) -> Report:
+    """Read a result folder.
+
+    Raises OutputError when it is not there, not finished, written in another format, or when a
+    file in it is missing, cut short or changed.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        fact = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise OutputError(f"{folder} {fact}", hint=_SCAN_HINT)
+    run = _read_run(folder)
+    verdicts, evidence, items = (_read_table(folder, name, run) for name in TABLES)
+    return Report(folder=folder, run=run, verdicts=verdicts, evidence=evidence, items=items)
+
+
+def _read_run(folder: Path) -> dict[str, Any]:
+    path = folder / RUN_FILE
+    try:
+        run = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise OutputError(
+            f"{folder} holds no finished result: there is no {RUN_FILE}", hint=_SCAN_HINT
+        ) from error
+    except OSError as error:
+        raise OutputError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise _damaged(path) from error
+    if not isinstance(run, dict) or run.get("tool") != "contam":
+        raise OutputError(f"{path} was not written by contam", hint=_SCAN_HINT)
+    if run.get("format") != schemas.RESULT_FORMAT:
+        raise OutputError(
+            f"{folder} is a result of format {run.get('format')}; "
+            f"this contam reads format {schemas.RESULT_FORMAT}",
+            hint="use the contam version named in its run.json, or scan again",
+        )
+    return run
+
+
+def _read_table(folder: Path, name: str, run: dict[str, Any]) -> Table:
+    path = folder / name
+    try:
+        expected = run["outputs"][name]
+        found = _fingerprint(path)
+        if {key: expected[key] for key in found} != found:
+            raise _damaged(path)
+        return schemas.read_parquet(path, TABLES[name])
+    except FileNotFoundError as error:
+        raise OutputError(
+            f"{folder} is not whole: there is no {name}", hint="scan again"
+        ) from error
+    except OSError as error:
+        raise OutputError(f"cannot read {path}: {error.strerror or error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(path) from error
+
+
+def _damaged(path: Path) -> OutputError:
+    return OutputError(
+        f"{path} was cut short or changed since the scan", hint="scan again with --overwrite"
+    )
+
+
+def _fingerprint(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": file.tell(), "sha256": digest}
