@@ -1,0 +1,218 @@
+"""Which columns of a shard hold the text and what is known about a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from contam.corpus import jsonl
+from contam.corpus.coverage import ShardFailure
+from contam.corpus.shards import Shard
+from contam.errors import CorpusError, ShardError
+from contam.tables import ipc, parquet
+from contam.tables.columns import ColumnRef
+
+MetadataField = Literal["id", "url", "date", "source", "language"]
+
+TEXT_NAMES = (
+    "text",
+    "content",
+    "raw_content",
+    "contents",
+    "document",
+    "body",
+    "raw_text",
+    "code",
+    "messages",
+    "conversations",
+    "conversation",
+    "turns",
+    "dialogue",
+)
+"""Columns tried in turn when the user names none."""
+
+METADATA_NAMES: Mapping[MetadataField, tuple[str, ...]] = {
+    "id": (
+        "id",
+        "doc_id",
+        "document_id",
+        "docid",
+        "_id",
+        "identifier",
+        "warc_record_id",
+        "hexsha",
+        "uuid",
+        "record_id",
+        "WARC-Record-ID",
+    ),
+    "url": ("url", "uri", "source_url", "WARC-Target-URI"),
+    "date": ("date", "timestamp", "created", "crawl_date", "WARC-Date", "added"),
+    "source": (
+        "source",
+        "collection",
+        "red_pajama_subset",
+        "pile_set_name",
+        "redpajama_set_name",
+        "max_stars_repo_name",
+        "repo_name",
+        "dump",
+    ),
+    "language": ("language", "lang"),
+}
+"""Names tried in turn for each metadata field, at the top and inside `metadata` and `meta`."""
+
+METADATA_PARENTS = ("metadata", "meta")
+
+_SEARCHABLE = ("text", "null", "list", "chat")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The columns to use in one shard.
+
+    text      where the documents' text is; None in a shard that has no rows and no columns
+    metadata  for each field, the columns that may hold it, best first; usually one
+    """
+
+    text: ColumnRef | None
+    metadata: Mapping[MetadataField, tuple[ColumnRef, ...]] = field(default_factory=dict)
+
+    @property
+    def text_path(self) -> str | None:
+        """The text column as a user writes it."""
+        return self.text.dotted if self.text else None
+
+    def path_of(self, name: MetadataField) -> str | None:
+        """The best column for a metadata field as a user writes it, or None."""
+        refs = self.metadata.get(name, ())
+        return refs[0].dotted if refs else None
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether documents are conversations, joined turn by turn."""
+        return self.text is not None and self.text.kind == "chat"
+
+
+Selections = Selection | Sequence[Selection | None]
+"""One selection for every shard, or one a shard (None: that shard failed)."""
+
+
+def selection_of(selection: Selections, shard: int) -> Selection | None:
+    """Return the selection that applies to the shard with index `shard`."""
+    return selection if isinstance(selection, Selection) else selection[shard]
+
+
+def select_columns(shard: Shard, text: str | None = None) -> Selection:
+    """Find the columns of one shard.
+
+    text  the text column as a dotted path; None finds it by its usual names
+
+    Raises CorpusError, listing the columns seen, when no column fits, and ShardError when the
+    shard cannot be read.
+    """
+    columns = _columns(shard)
+    if not columns and shard.format == "jsonl":
+        return Selection(text=None)
+    return Selection(text=_text_column(shard, columns, text), metadata=_metadata(columns))
+
+
+def select_all(
+    shards: Sequence[Shard], text: str | None = None
+) -> tuple[list[Selection | None], list[ShardFailure]]:
+    """Find the columns of every shard; shards without them are failures, not silence.
+
+    Raises CorpusError when the text column is in none of the readable shards.
+    """
+    found: list[Selection | None] = []
+    failures: list[ShardFailure] = []
+    first: CorpusError | None = None
+    for index, shard in enumerate(shards):
+        try:
+            found.append(select_columns(shard, text))
+        except (CorpusError, ShardError) as error:
+            found.append(None)
+            failures.append(ShardFailure(index, shard.name, error.message, error.hint))
+            if isinstance(error, CorpusError):
+                first = first or error
+    if first is not None and not any(found):
+        raise first
+    return found, failures
+
+
+def _columns(shard: Shard) -> tuple[ColumnRef, ...]:
+    if shard.format == "parquet":
+        return parquet.columns(shard.uri)
+    if shard.format == "arrow":
+        return ipc.columns(shard.uri)
+    return jsonl.columns(shard.uri)
+
+
+def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None) -> ColumnRef:
+    if text is not None:
+        return _named(shard, columns, text)
+    tops = {ref.path[0]: ref for ref in columns if len(ref.path) == 1}
+    # A column without a single value fits only if no other column does.
+    for kinds in (("text", "list", "chat"), ("null",)):
+        for name in TEXT_NAMES:
+            if name in tops and tops[name].kind in kinds:
+                return tops[name]
+    if "blob_id" in tops and ("content_id" in tops or "directory_id" in tops):
+        raise CorpusError(
+            f"{shard.name}: this is The Stack v2 as published: file identifiers, and no text",
+            hint="fetch the contents by blob_id first, then name their column with --text",
+        )
+    raise CorpusError(
+        f"{shard.name}: no text column found; columns seen: {_listing(columns)}",
+        hint="name the column that holds the text with --text",
+    )
+
+
+def _named(shard: Shard, columns: tuple[ColumnRef, ...], text: str) -> ColumnRef:
+    ref = _lookup(columns, text)
+    if ref is None:
+        raise CorpusError(
+            f"{shard.name}: no column {text}; columns seen: {_listing(columns)}",
+            hint="name one of them with --text, with dots for fields inside structs",
+        )
+    if ref.kind not in (*_SEARCHABLE, "json"):
+        raise CorpusError(
+            f"{shard.name}: column {text} holds {ref.type_name}, not text; "
+            f"columns seen: {_listing(columns)}",
+            hint="name a text column with --text",
+        )
+    return ref
+
+
+def _lookup(columns: tuple[ColumnRef, ...], dotted: str) -> ColumnRef | None:
+    for ref in columns:
+        if ref.dotted == dotted:
+            return ref
+    # Otherwise the path may lead into a text column that holds JSON objects.
+    for ref in columns:
+        if ref.kind == "text" and dotted.startswith(ref.dotted + "."):
+            inside = tuple(dotted[len(ref.dotted) + 1 :].split("."))
+            return ColumnRef((*ref.path, *inside), "json", "JSON text", depth=len(ref.path))
+    return None
+
+
+def _metadata(columns: tuple[ColumnRef, ...]) -> dict[MetadataField, tuple[ColumnRef, ...]]:
+    found: dict[MetadataField, tuple[ColumnRef, ...]] = {}
+    by_path = {ref.path: ref for ref in columns if ref.kind in ("text", "other")}
+    for name, usual in METADATA_NAMES.items():
+        refs = [by_path[(top,)] for top in usual if (top,) in by_path][:1]
+        for parent in METADATA_PARENTS:
+            refs += [by_path[(parent, key)] for key in usual if (parent, key) in by_path][:1]
+            above = by_path.get((parent,))
+            if above is not None and above.kind == "text":
+                refs += [ColumnRef((parent, key), "json", "JSON text", depth=1) for key in usual]
+        if refs:
+            found[name] = tuple(refs)
+    return found
+
+
+def _listing(columns: tuple[ColumnRef, ...]) -> str:
+    shown = [f"{ref.dotted} ({ref.type_name})" for ref in columns]
+    if len(shown) > 40:
+        shown = [*shown[:40], f"and {len(shown) - 40} more"]
+    return ", ".join(shown) if shown else "none"

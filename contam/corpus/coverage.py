@@ -1,0 +1,173 @@
+"""How much of the corpus was really read, shard by shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contam.corpus.batches import DocBatch
+    from contam.corpus.shards import Shard
+    from contam.corpus.units import WorkUnit
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFailure:
+    """A shard that could not be read whole, and why; `hint` is the way out."""
+
+    shard: int
+    name: str
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCoverage:
+    """Counts over one shard, or over a part of it.
+
+    units              work units read to their end
+    rows, n_bytes      documents, and bytes of their text as UTF-8
+    n_null, n_empty    documents without a text, and with a text of length zero
+    n_undecodable      documents holding bytes that are not UTF-8; their number: undecodable_bytes
+    """
+
+    units: int = 0
+    rows: int = 0
+    n_bytes: int = 0
+    n_null: int = 0
+    n_empty: int = 0
+    n_undecodable: int = 0
+    undecodable_bytes: int = 0
+
+    def __add__(self, other: ShardCoverage) -> ShardCoverage:
+        return ShardCoverage(*(getattr(self, n) + getattr(other, n) for n in _COUNTS))
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts under their field names."""
+        return {name: getattr(self, name) for name in _COUNTS}
+
+    @classmethod
+    def of_batch(cls, batch: DocBatch) -> ShardCoverage:
+        """Count one batch; its unit is not yet finished."""
+        return cls(
+            rows=batch.n_docs,
+            n_bytes=batch.n_bytes,
+            n_null=batch.n_null,
+            n_empty=batch.n_empty,
+            n_undecodable=batch.n_undecodable,
+            undecodable_bytes=batch.undecodable_bytes,
+        )
+
+
+_COUNTS = (
+    "units",
+    "rows",
+    "n_bytes",
+    "n_null",
+    "n_empty",
+    "n_undecodable",
+    "undecodable_bytes",
+)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was asked for and what was read; `merge` is associative and free of order.
+
+    names     every shard expected, in order
+    units     work units expected of each shard
+    read      counts per shard index; a shard nobody has touched has no entry
+    failures  shards that could not be read, at most one entry a shard
+    """
+
+    names: tuple[str, ...]
+    units: tuple[int, ...]
+    read: Mapping[int, ShardCoverage] = field(default_factory=dict)
+    failures: tuple[ShardFailure, ...] = ()
+
+    @classmethod
+    def expect(
+        cls,
+        shards: Sequence[Shard],
+        units: Iterable[WorkUnit],
+        failures: Iterable[ShardFailure] = (),
+    ) -> Coverage:
+        """Start a coverage: everything expected, nothing read, what failed in planning failed."""
+        counts = [0] * len(shards)
+        for unit in units:
+            counts[unit.shard] += 1
+        names = tuple(shard.name for shard in shards)
+        return cls(names, tuple(counts), {}, _one_each(failures))
+
+    def with_unit(self, unit: WorkUnit, counts: ShardCoverage) -> Coverage:
+        """Add one unit that was read to its end; `counts` is the sum over its batches."""
+        part = counts + ShardCoverage(units=1)
+        return self.merge(Coverage(self.names, self.units, {unit.shard: part}))
+
+    def with_failure(self, failure: ShardFailure) -> Coverage:
+        """Record a shard that failed while it was read."""
+        return self.merge(Coverage(self.names, self.units, {}, (failure,)))
+
+    def merge(self, other: Coverage) -> Coverage:
+        """Add up two coverages of one plan."""
+        if (self.names, self.units) != (other.names, other.units):
+            raise ValueError("coverages of different plans cannot be merged")
+        read = dict(self.read)
+        for shard, counts in other.read.items():
+            read[shard] = read[shard] + counts if shard in read else counts
+        ordered = {shard: read[shard] for shard in sorted(read)}
+        return Coverage(
+            self.names, self.units, ordered, _one_each((*self.failures, *other.failures))
+        )
+
+    @property
+    def total(self) -> ShardCoverage:
+        """Counts over everything that was read, failed shards' finished units included."""
+        total = ShardCoverage()
+        for counts in self.read.values():
+            total += counts
+        return total
+
+    @property
+    def shards_read(self) -> tuple[int, ...]:
+        """Indices of the shards read whole."""
+        failed = {failure.shard for failure in self.failures}
+        done = {shard: counts.units for shard, counts in self.read.items()}
+        return tuple(
+            shard
+            for shard, expected in enumerate(self.units)
+            if shard not in failed and done.get(shard, 0) == expected
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether every expected shard was read whole."""
+        return len(self.shards_read) == len(self.names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `run.json`: totals, failures with reasons, counts by shard."""
+        total = self.total.to_dict()
+        del total["units"]
+        return {
+            "shards_expected": len(self.names),
+            "shards_read": len(self.shards_read),
+            "shards_failed": [
+                {"shard": failure.name, "reason": failure.reason} for failure in self.failures
+            ],
+            "complete": self.complete,
+            **total,
+            "by_shard": [
+                {"shard": self.names[shard], **counts.to_dict()}
+                for shard, counts in sorted(self.read.items())
+            ],
+        }
+
+
+def _one_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]:
+    # Units of one shard may fail in any order on several threads: the smallest reason is kept, so
+    # that what is reported does not depend on which came first.
+    first: dict[int, ShardFailure] = {}
+    for failure in sorted(failures, key=lambda f: (f.shard, f.reason, f.hint)):
+        first.setdefault(failure.shard, failure)
+    return tuple(first.values())

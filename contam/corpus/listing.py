@@ -1,0 +1,190 @@
+"""Walk files, folders and globs, and tell corpus files from what lies beside them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+import orjson
+
+from contam.errors import CorpusError
+
+Format = Literal["parquet", "jsonl", "arrow"]
+
+_PARQUET = (".parquet", ".parq", ".pq")
+_ARROW = (".arrow", ".arrows", ".ipc", ".feather")
+_JSONL = (".jsonl", ".ndjson", ".json", ".jsonlines")
+# Compression nobody reads here is listed too: such a shard must fail by name, not be overlooked.
+_COMPRESSED = (".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip", ".lzma", ".snappy")
+_UNFINISHED = (".incomplete", ".part", ".partial", ".tmp", ".crdownload", ".lock")
+_MAGIC: tuple[tuple[bytes, Format], ...] = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"))
+_SNIFF_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A corpus file, the argument it came from, and its name relative to that argument."""
+
+    path: Path
+    argument: Path
+    name: str
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file in a folder that is no shard, and why."""
+
+    path: Path
+    reason: str
+
+
+def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped, ...]]:
+    """Expand arguments into corpus files, each once, and the files left out.
+
+    Raises CorpusError for a path that does not exist, a glob without a match, a file of a format
+    nobody here reads, and a folder that cannot be listed.
+    """
+    found: dict[Path, Found] = {}
+    skipped: dict[Path, Skipped] = {}
+    for given in paths:
+        for path, name, argument, named in _expand(given):
+            kind = _format(path, named=named)
+            if isinstance(kind, Skipped):
+                skipped[path] = kind
+                continue
+            entry = Found(path, argument, name, kind)
+            known = found.get(path)
+            # Reached twice: the longer name says more, whatever the order of the arguments.
+            if known is None or (len(name), name) > (len(known.name), known.name):
+                found[path] = entry
+    for path in found:
+        skipped.pop(path, None)
+    ordered = [found[path] for path in sorted(found)]
+    return ordered, tuple(skipped[path] for path in sorted(skipped))
+
+
+def _expand(given: str | Path) -> Iterator[tuple[Path, str, Path, bool]]:
+    """Yield (absolute path, name, argument, whether the user named this very file)."""
+    text = os.path.expanduser(os.fspath(given))
+    path = Path(os.path.abspath(text))
+    if path.is_dir():
+        for file in _walk(path):
+            yield file, file.relative_to(path).as_posix(), path, False
+    elif path.exists():
+        yield path, path.name, path.parent, True
+    elif glob.has_magic(text):
+        yield from _expand_glob(text)
+    else:
+        raise CorpusError(
+            f"{given}: no such file or folder", hint="check the path; globs need quotes in a shell"
+        )
+
+
+def _expand_glob(pattern: str) -> Iterator[tuple[Path, str, Path, bool]]:
+    matches = sorted(glob.glob(pattern, recursive=True))
+    if not matches:
+        raise CorpusError(f"{pattern}: no file matches", hint="check the pattern")
+    fixed = PurePosixPath(Path(os.path.abspath(pattern)).as_posix()).parts
+    depth = next(i for i, part in enumerate(fixed) if glob.has_magic(part))
+    base = Path(*fixed[:depth])
+    for match in matches:
+        path = Path(os.path.abspath(match))
+        files = _walk(path) if path.is_dir() else (path,)
+        for file in files:
+            yield file, file.relative_to(base).as_posix(), base, False
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise CorpusError(
+            f"{error.filename}: the folder cannot be listed: {error.strerror}",
+            hint="check its owner and mode",
+        ) from error
+
+    visited: set[tuple[int, int]] = set()
+    for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
+        status = os.stat(root)
+        if (status.st_dev, status.st_ino) in visited:
+            folders.clear()
+            continue
+        visited.add((status.st_dev, status.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in sorted(files):
+            yield Path(root, name)
+
+
+def _format(path: Path, *, named: bool) -> Format | Skipped:
+    lowered = path.name.lower()
+    stem = lowered
+    while stem.endswith(_COMPRESSED):
+        stem = stem[: stem.rindex(".")]
+    kind: Format | None = None
+    if lowered.endswith(_PARQUET):
+        kind = "parquet"
+    elif lowered.endswith(_ARROW):
+        kind = "arrow"
+    elif stem.endswith(_JSONL):
+        kind = "jsonl"
+    if named:
+        return kind or _named_format(path)
+    if lowered.startswith((".", "_")):
+        return Skipped(path, "hidden or marker file")
+    if lowered.endswith(_UNFINISHED):
+        return Skipped(path, "unfinished download or lock file")
+    if kind == "jsonl" and lowered.endswith(".json"):
+        reason = _not_lines(path)
+        return Skipped(path, reason) if reason else kind
+    return kind or _by_magic(path) or Skipped(path, "not a corpus format")
+
+
+def _named_format(path: Path) -> Format:
+    kind = _by_magic(path)
+    if kind is not None:
+        return kind
+    head = _head(path)
+    packed = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") or head.startswith(packed):
+        return "jsonl"
+    raise CorpusError(
+        f"{path}: not a corpus format",
+        hint="give Parquet, JSONL (plain, .gz, .zst, .bz2, .xz) or Arrow IPC files",
+    )
+
+
+def _by_magic(path: Path) -> Format | None:
+    head = _head(path)
+    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_SNIFF_BYTES)
+    except OSError:
+        return b""
+
+
+def _not_lines(path: Path) -> str:
+    """Say why a bare .json file in a folder is no JSONL shard; "" when it is one."""
+    head = _head(path)
+    lines = head.lstrip(b"\xef\xbb\xbf").split(b"\n")
+    if not head:
+        return ""
+    if lines[0].lstrip().startswith(b"["):
+        return "a JSON array, not one object a line"
+    if len(lines) == 1 and len(head) == _SNIFF_BYTES:
+        return ""
+    try:
+        first = orjson.loads(lines[0])
+    except orjson.JSONDecodeError:
+        return "a JSON document over several lines"
+    if not isinstance(first, dict):
+        return "not one JSON object a line"
+    several = len(lines) > 1 and lines[1].strip() != b""
+    texts = ("text", "content", "raw_content", "messages", "conversations")
+    return "" if several or any(key in first for key in texts) else "a single JSON object"

@@ -1,0 +1,134 @@
+"""Find the shards of a corpus: files, folders, globs."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from contam.corpus.listing import Found, Skipped, list_files
+from contam.errors import CorpusError, ShardError
+
+Format = Literal["parquet", "jsonl", "arrow"]
+
+_EDGE_BYTES = 64 << 10
+_MAX_FOOTER_BYTES = 64 << 20
+_PARQUET_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file of a corpus.
+
+    uri         absolute path
+    name        what reports call it: the path below the folder the user gave, unique in the run
+    size_bytes  size on disk when it was listed
+    """
+
+    uri: str
+    name: str
+    format: Format
+    size_bytes: int
+
+
+def find_shards(paths: Sequence[str | Path]) -> tuple[Shard, ...]:
+    """List the shards in files, folders (recursive) and globs, in natural order of their names.
+
+    The order and the names do not depend on the order of `paths`; a file reached twice is listed
+    once. Raises CorpusError when a path does not exist or when no shard is found.
+    """
+    return survey(paths)[0]
+
+
+def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skipped, ...]]:
+    """Like `find_shards`, and list the files in folders that were left out, with reasons."""
+    found, skipped = list_files(paths)
+    if not found:
+        raise CorpusError(_nothing(paths, skipped), hint="give Parquet, JSONL or Arrow IPC files")
+    names = _unique_names(found)
+    shards = [
+        Shard(str(file.path), name, file.format, _size(file.path))
+        for file, name in zip(found, names, strict=True)
+    ]
+    return tuple(sorted(shards, key=lambda shard: natural_key(shard.name))), skipped
+
+
+def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
+    """Order names as people count: part-2 before part-10."""
+    parts = re.split(r"([0-9]+)", name)
+    return tuple(int(p) if i % 2 else p for i, p in enumerate(parts)), name
+
+
+def shard_digest(shard: Shard) -> str:
+    """Return a cheap digest of a shard: its size, first 64 KiB, and last 64 KiB or whole footer.
+
+    Enough to notice a shard that was rewritten or cut; not proof against a forger.
+    Raises ShardError when the file cannot be read.
+    """
+    path = Path(shard.uri)
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            tail = _EDGE_BYTES
+            if shard.format == "parquet" and size >= 12:
+                file.seek(size - 8)
+                length, magic = file.read(4), file.read(4)
+                if magic == _PARQUET_MAGIC:
+                    footer = int.from_bytes(length, "little") + 8
+                    tail = max(tail, min(footer, _MAX_FOOTER_BYTES))
+            digest = hashlib.sha256(size.to_bytes(8, "little"))
+            file.seek(0)
+            digest.update(file.read(_EDGE_BYTES))
+            file.seek(max(0, size - tail))
+            digest.update(file.read(tail))
+    except OSError as error:
+        raise ShardError(
+            f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
+        ) from error
+    return f"edges-sha256:{digest.hexdigest()[:32]}"
+
+
+def file_sha256(shard: Shard) -> str:
+    """Return the SHA-256 of the whole file as `sha256:<hex>`. Raises ShardError."""
+    try:
+        with Path(shard.uri).open("rb") as file:
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except OSError as error:
+        raise ShardError(
+            f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
+        ) from error
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        # A dangling link is a shard all the same: it fails when it is opened, and by name.
+        return 0
+
+
+def _unique_names(found: Sequence[Found]) -> list[str]:
+    names = [file.name for file in found]
+    for prefix in (lambda file: file.argument.name, lambda file: file.argument.as_posix()):
+        twice = {name for name in names if names.count(name) > 1} if _clash(names) else set()
+        names = [
+            f"{prefix(file)}/{file.name}" if name in twice else name
+            for file, name in zip(found, names, strict=True)
+        ]
+    return names
+
+
+def _clash(names: Sequence[str]) -> bool:
+    return len(set(names)) < len(names)
+
+
+def _nothing(paths: Sequence[str | Path], skipped: Sequence[Skipped]) -> str:
+    places = ", ".join(str(path) for path in paths) or "no path given"
+    if not skipped:
+        return f"no corpus shard found: {places}: no files seen"
+    seen = [f"{entry.path.name} ({entry.reason})" for entry in skipped[:20]]
+    more = f" and {len(skipped) - 20} more" if len(skipped) > 20 else ""
+    return f"no corpus shard found: {places}; files seen: {', '.join(seen)}{more}"

@@ -1,0 +1,1 @@
+"""Parquet and Arrow files: the only package that imports pyarrow."""

@@ -1,0 +1,116 @@
+"""Arrow text arrays as flat bytes and offsets, without a copy wherever Arrow allows it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from contam.tables.blocks import TextBlock, block_of, frozen, repaired
+
+
+def text_block(array: pa.Array) -> TextBlock:
+    """Return the documents of a string, binary, dictionary or null array.
+
+    The block's data views the array's own buffer. Bytes that are not UTF-8 are replaced and
+    counted. Raises ValueError when the array's offsets do not fit its data.
+    """
+    array = plain(array)
+    n = len(array)
+    if pt.is_null(array.type):
+        return block_of([b""] * n, n_null=n)
+    data, offsets = _flat(array)
+    n_null = int(array.null_count)
+    if n_null and _null_bytes(array, offsets):
+        # The format lets a null slot cover bytes; a document without text must cover none.
+        array = pc.fill_null(array, pa.scalar("", pa.string()).cast(array.type))
+        data, offsets = _flat(array)
+    if not _is_utf8(array):
+        return _repaired_block(data, offsets, n_null)
+    frozen(data)
+    frozen(offsets)
+    return TextBlock(data, offsets, n_null, 0, 0)
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Strip dictionary, view, fixed-size and extension forms down to string or binary arrays."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(array.storage)
+    if pt.is_dictionary(kind):
+        return plain(array.cast(_large(kind.value_type)))
+    if pt.is_string_view(kind) or pt.is_binary_view(kind):
+        return array.cast(_large(kind))
+    return array
+
+
+def _large(kind: pa.DataType) -> pa.DataType:
+    return pa.large_string() if pt.is_string_view(kind) or _is_str(kind) else pa.large_binary()
+
+
+def _is_str(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_large_string(kind))
+
+
+def _flat(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    n = len(array)
+    if n == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offset_buffer, data_buffer = array.buffers()
+    large = pt.is_large_string(array.type) or pt.is_large_binary(array.type)
+    width = 8 if large else 4
+    raw = np.frombuffer(
+        offset_buffer,
+        np.int64 if large else np.int32,
+        count=n + 1,
+        offset=array.offset * width,
+    )
+    begin, end = int(raw[0]), int(raw[-1])
+    size = 0 if data_buffer is None else data_buffer.size
+    if begin < 0 or end > size or bool((raw[1:] < raw[:-1]).any()):
+        raise ValueError("text offsets do not fit the text's bytes")
+    offsets = np.subtract(raw, begin, dtype=np.int64)
+    if end == begin:
+        return np.empty(0, np.uint8), offsets
+    return np.frombuffer(data_buffer, np.uint8, count=end - begin, offset=begin), offsets
+
+
+def _null_bytes(array: pa.Array, offsets: NDArray[np.int64]) -> bool:
+    nulls = np.asarray(array.is_null())
+    return bool((np.diff(offsets)[nulls] > 0).any())
+
+
+def _is_utf8(array: pa.Array) -> bool:
+    if not _is_str(array.type):
+        large = pt.is_large_binary(array.type)
+        array = pa.Array.from_buffers(
+            pa.large_string() if large else pa.string(),
+            len(array),
+            array.buffers(),
+            null_count=array.null_count,
+            offset=array.offset,
+        )
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _repaired_block(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], n_null: int
+) -> TextBlock:
+    whole = data.tobytes()
+    bounds = offsets.tolist()
+    texts = []
+    n_bad = n_bytes = 0
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        text, bad = repaired(whole[begin:end])
+        texts.append(text)
+        n_bad += bad > 0
+        n_bytes += bad
+    return block_of(texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes)

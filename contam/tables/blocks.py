@@ -1,0 +1,80 @@
+"""Blocks of documents as two flat arrays, free of any file format."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class TextBlock(NamedTuple):
+    """Consecutive documents of one shard, as valid UTF-8.
+
+    data               uint8[total], read-only
+    offsets            int64[n + 1], read-only; document i is data[offsets[i]:offsets[i + 1]]
+    n_null             documents without a text (zero length here)
+    n_undecodable      documents in which bytes that are not UTF-8 became U+FFFD
+    undecodable_bytes  how many bytes were replaced
+    """
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    n_null: int
+    n_undecodable: int
+    undecodable_bytes: int
+
+
+def frozen(array: NDArray[np.generic]) -> None:
+    """Make `array` read-only: compiled kernels then see one array type, mapped or not."""
+    array.flags.writeable = False
+
+
+def block_of(
+    texts: list[bytes], *, n_null: int = 0, n_undecodable: int = 0, undecodable_bytes: int = 0
+) -> TextBlock:
+    """Join valid UTF-8 texts into one block."""
+    data = np.frombuffer(b"".join(texts), np.uint8)
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    frozen(data)
+    frozen(offsets)
+    return TextBlock(data, offsets, n_null, n_undecodable, undecodable_bytes)
+
+
+def repaired(raw: bytes) -> tuple[bytes, int]:
+    """Return `raw` with every byte that is not UTF-8 replaced by U+FFFD, and their number."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        kept = len(raw.decode("utf-8", "ignore").encode())
+        return raw.decode("utf-8", "replace").encode(), len(raw) - kept
+    return raw, 0
+
+
+def texts_of(block: TextBlock) -> list[str]:
+    """Return the documents of a block as strings."""
+    whole = block.data.tobytes()
+    bounds = block.offsets.tolist()
+    return [
+        whole[begin:end].decode() for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
+    ]
+
+
+def pieces(block: TextBlock, max_bytes: int) -> list[tuple[int, int]]:
+    """Cut a block into runs of documents `[begin, end)` of at most `max_bytes` of text each.
+
+    A document above the limit gets a run of its own: documents are never cut.
+    """
+    n = len(block.offsets) - 1
+    if n == 0 or block.offsets[-1] <= max_bytes:
+        return [(0, n)] if n else []
+    runs = []
+    begin = 0
+    while begin < n:
+        limit = block.offsets[begin] + max_bytes
+        end = int(np.searchsorted(block.offsets, limit, side="right")) - 1
+        end = min(max(end, begin + 1), n)
+        runs.append((begin, end))
+        begin = end
+    return runs

@@ -1,0 +1,34 @@
+"""Turn whatever a file reader raises into an error that names the shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from contam.errors import ContamError, ShardError
+
+
+@contextmanager
+def shard_errors(path: str) -> Iterator[None]:
+    """Raise `ShardError` for any failure to open, decode or understand the file at `path`."""
+    try:
+        yield
+    except ContamError:
+        raise
+    except FileNotFoundError as error:
+        raise ShardError(
+            f"{path}: the file is gone", shard=path, hint="it existed when the shards were listed"
+        ) from error
+    except PermissionError as error:
+        raise ShardError(
+            f"{path}: no permission to read it", shard=path, hint="check the file's owner and mode"
+        ) from error
+    except (pa.ArrowException, OSError, ValueError, EOFError, OverflowError, KeyError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ShardError(
+            f"{path}: cannot be read: {reason[:300]}",
+            shard=path,
+            hint="the file may be truncated or corrupt: copy it again, or leave it out",
+        ) from error

@@ -1,0 +1,75 @@
+"""Values inside JSON records: by path, also through text that holds JSON itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from contam.tables.chat import joined, turns_of
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def parse(line: bytes) -> Any:
+    """Read one JSON value; what the strict parser refuses gets a second, tolerant reading.
+
+    Tolerated are NaN and infinities, lone surrogate escapes and bytes that are not UTF-8 (both
+    stay visible as surrogates, see `clean`). Raises ValueError for anything else.
+    """
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return json.loads(line.decode("utf-8", "surrogateescape"))
+
+
+def clean(text: str) -> tuple[bytes, int]:
+    """Encode text as UTF-8 with U+FFFD for each surrogate, and count the replaced ones."""
+    try:
+        return text.encode(), 0
+    except UnicodeEncodeError:
+        raw = text.encode("utf-8", "surrogateescape") if _escaped_only(text) else None
+        if raw is not None:
+            # Undecodable bytes of the file: replaced as they would be in any other format.
+            return raw.decode("utf-8", "replace").encode(), len(_SURROGATES.findall(text))
+        fixed, count = _SURROGATES.subn("\ufffd", text)
+        return fixed.encode(), count
+
+
+def at_path(record: Any, path: Sequence[str]) -> Any:
+    """Return the value at `path`, or None; text on the way is read as JSON when it is."""
+    value = record
+    for step in path:
+        if isinstance(value, str | bytes):
+            value = _json_or_none(value)
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(step)
+    return value
+
+
+def text_at(record: Any, path: Sequence[str]) -> str | None:
+    """Return the document at `path`: text, or turns joined; None when there is none.
+
+    Raises ValueError when the value is neither.
+    """
+    value = at_path(record, path)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return joined(turns_of(value))
+    raise ValueError(f"{'.'.join(path)} is a {type(value).__name__}, not text")
+
+
+def _json_or_none(text: str | bytes) -> Any:
+    try:
+        return parse(text if isinstance(text, bytes) else text.encode())
+    except ValueError:
+        return None
+
+
+def _escaped_only(text: str) -> bool:
+    return all("\udc80" <= c <= "\udcff" for c in _SURROGATES.findall(text))
