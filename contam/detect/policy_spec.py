@@ -1,4 +1,4 @@
-"""What a policy declares: what is matched, how it adds up, and from which score an item is flagged."""
+"""What a policy declares: what is matched, how it adds up, from which score it flags."""
 
 from __future__ import annotations
 
@@ -127,8 +127,10 @@ class PolicySpec:
             or scores != sorted(set(scores))
         ):
             raise self._refused("thresholds must rise from suspect to contaminated, each once")
-        if self.aggregation == "any run" and scores != [float(self.n)]:
-            raise self._refused(f"a run policy flags from n: {self.n} and {scores} do not agree")
+        if self.aggregation == "any run" and (
+            scores != [float(self.n)] or self.comparison != "at least"
+        ):
+            raise self._refused(f"a run policy flags from n, {self.n}, and not by {scores}")
 
     def _refused(self, fact: str) -> PolicyError:
         hint = "`contam policies` shows the known ones in full"

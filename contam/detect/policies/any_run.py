@@ -1,0 +1,185 @@
+"""Policies that flag an item for one run of n words: `gpt3-test`, `lmeval-13`, `openr1-8`.
+
+Pinned, where the sources leave it open:
+
+- A run lies inside one part. The originals join some parts first; a gram across the seam is not
+  text that anybody wrote, and is not searched.
+- Choices and answers are not judged: the originals search the prompt they build, without options.
+- An item none of whose judged parts has n words holds no gram. The originals call it clean; here it
+  is `not_checkable`.
+- Nothing is forgiven for being frequent: GPT-3 skipped grams of more than 10 documents when it cut
+  its training set, not when it rated test items, and an item on a thousand pages is the worst leak.
+- `gpt3-test`: N is the 5th percentile of the benchmark's item lengths, counted in white-space
+  separated words of the judged parts together, linear between neighbours, rounded down, and kept
+  within 8 and 13. It is set per benchmark, so the same item may be judged differently elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.model import CLEAN, CONTAMINATED, NOT_CHECKABLE, Judgements
+from contam.detect.policies.common import PerItems, counted, documents_hold, too_short
+from contam.detect.policies.segments import Segments, part_index, require_lane
+from contam.detect.policy_spec import PolicySpec
+from contam.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s, LaneItems, Pairs, Totals
+    from contam.detect.policy import Policy
+
+_COUNT_RULE: Final = "documents that hold a run of at least n words of a judged part"
+_TOO_SHORT: Final = "an item none of whose judged parts has n words is not_checkable"
+
+GPT3_TEST: Final = PolicySpec(
+    id="gpt3-test",
+    title="GPT-3 test-set overlap",
+    description=(
+        "An item is contaminated when a run of N words stands in any document, case and punctuation"
+        " ignored. N is chosen per benchmark: the 5th percentile of its item lengths in words, at"
+        " least 8 and at most 13. The original rates whole examples; here passage and question."
+    ),
+    source="Brown et al. 2020, Language Models are Few-Shot Learners, appendix C",
+    confidence="paper",
+    unit="word",
+    n=13,
+    scope="any document",
+    aggregation="any run",
+    parts=("passage", "question"),
+    thresholds=((13.0, "contaminated"),),
+    count_rule=_COUNT_RULE.replace("n words", "N words"),
+    too_short=_TOO_SHORT.replace("n words", "N words"),
+    parameters=(("least_n", 8), ("length_percentile", 5.0)),
+)
+LMEVAL_13: Final = PolicySpec(
+    id="lmeval-13",
+    title="lm-evaluation-harness, 13 words",
+    description=(
+        "An item is contaminated when a run of 13 words of its query stands in any document. The"
+        " query is the passage and the question, without options and answer. The original lowers"
+        " ASCII case, deletes ASCII punctuation and splits at white space; contam's words also"
+        " split at inner punctuation and fold accents and width, so lengths can differ by a few."
+    ),
+    source="EleutherAI lm-evaluation-harness, lm_eval/decontamination",
+    confidence="source",
+    unit="word",
+    n=13,
+    scope="any document",
+    aggregation="any run",
+    parts=("passage", "question"),
+    thresholds=((13.0, "contaminated"),),
+    count_rule=_COUNT_RULE,
+    too_short=_TOO_SHORT,
+)
+OPENR1_8: Final = PolicySpec(
+    id="openr1-8",
+    title="Open-R1 and s1, 8 words",
+    description=(
+        "An item is contaminated when a run of 8 words of its question stands in any document. The"
+        " original drops the training row; it lowers case, collapses white space and keeps"
+        " punctuation inside words, which contam's words ignore."
+    ),
+    source="Hugging Face open-r1, scripts/decontaminate.py, after the s1 project",
+    confidence="source",
+    unit="word",
+    n=8,
+    scope="any document",
+    aggregation="any run",
+    parts=("question",),
+    thresholds=((8.0, "contaminated"),),
+    count_rule=_COUNT_RULE,
+    too_short=_TOO_SHORT,
+)
+SPECS: Final = (GPT3_TEST, LMEVAL_13, OPENR1_8)
+PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRun:
+    """One run of n tokens in any document is enough. The score is the longest run, in tokens."""
+
+    spec: PolicySpec
+
+    def needed(self, items: LaneItems) -> Int64s:
+        """int64[n_items]: the run length from which each item is flagged."""
+        require_lane(self.spec, items)
+        return np.full(items.n_items, self.spec.n, np.int64)
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """The longest run of the judged parts in each document, in tokens."""
+        require_lane(self.spec, items)
+        longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
+        return longest.astype(np.float64)
+
+    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+        """Documents with a run that would flag the item."""
+        return self.score_pairs(pairs, items) >= self.needed(items)[pairs.item]
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """Contaminated from the needed run length; not checkable where no part is that long."""
+        needed = self.needed(items)
+        segments = Segments.of(items, self.spec.parts)
+        longest = segments.by_item(segments.longest(segments.runs(totals))).max(axis=1)
+        label = np.where(longest >= needed, CONTAMINATED, CLEAN).astype(np.int8)
+        checkable = segments.by_item(segments.length).max(axis=1) >= needed
+        label[~checkable] = NOT_CHECKABLE
+        return Judgements(label=label, score=np.where(checkable, longest, 0).astype(np.float64))
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """The longest run, its documents and the length that flags."""
+        needed = int(self.needed(items)[i])
+        longest = int(judgement.score[i])
+        if judgement.label[i] == NOT_CHECKABLE:
+            most = int(items.n_tokens[i, part_index(self.spec.parts)].max())
+            return (
+                f"{too_short(self.spec, most)}; this policy needs a run of"
+                f" {counted(needed, 'word')}"
+            )
+        if judgement.label[i] == CONTAMINATED:
+            return (
+                f"{documents_hold(totals, i)} a run of at least {counted(needed, 'word')}, which"
+                f" this policy flags; the longest has {longest:,}"
+            )
+        found = (
+            f"the longest run found has {counted(longest, 'word')}"
+            if longest
+            else f"no run of {counted(items.seed, 'word')} or more was found"
+        )
+        return f"{found}; this policy flags from {needed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpt3Test(AnyRun):
+    """N follows the benchmark's own item lengths."""
+
+    _needed: PerItems[Int64s] = field(default_factory=PerItems, repr=False, compare=False)
+
+    def needed(self, items: LaneItems) -> Int64s:
+        """int64[n_items]: the benchmark's N, 5th percentile of its item lengths within 8..13."""
+        return self._needed.get(items, self._by_benchmark)
+
+    def _by_benchmark(self, items: LaneItems) -> Int64s:
+        least = int(self.spec.number("least_n"))
+        if least < items.seed or least > self.spec.n:
+            raise PolicyError(
+                f"policy {self.spec.id!r}: least_n is {least}, outside {items.seed}..{self.spec.n}",
+                hint=f"the scan sees runs from {items.seed} words",
+            )
+        n_words = items.n_words[:, part_index(self.spec.parts)].sum(axis=1)
+        rank = self.spec.number("length_percentile")
+        needed = np.full(items.n_items, self.spec.n, np.int64)
+        for benchmark in np.unique(items.benchmark):
+            mine = items.benchmark == benchmark
+            chosen = int(np.floor(np.percentile(n_words[mine], rank)))
+            needed[mine] = min(max(chosen, least), self.spec.n)
+        return needed
+
+
+def build(spec: PolicySpec) -> Policy:
+    """The policy of this spec."""
+    return Gpt3Test(spec) if spec.base == GPT3_TEST.id else AnyRun(spec)

@@ -1,0 +1,125 @@
+"""`tulu3-50`: one document must hold more than half of the question by itself.
+
+Pinned, where the source leaves it open:
+
+- Passage and question are rated each by itself, as the share of its words inside runs of 8 or more
+  in that document; an item with both scores their mean, as the original averages its query fields.
+- Exactly one half is clean: the original compares with "more than".
+- A part shorter than 8 words holds no run and rates 0, which weighs on the mean; an item none of
+  whose judged parts has 8 words is `not_checkable`.
+- The original asks a search engine whose first hits it trusts; here every document is rated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.model import NOT_CHECKABLE
+from contam.detect.policies.common import (
+    counted,
+    documents_hold,
+    flags_from,
+    judgements,
+    passes,
+    percent,
+    too_short,
+)
+from contam.detect.policies.segments import part_index, require_lane
+from contam.detect.policy_spec import PolicySpec
+from contam.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.detect.model import Bools, Float64s, Int32s, Judgements, LaneItems, Pairs, Totals
+    from contam.detect.policy import Policy
+
+TULU3_50: Final = PolicySpec(
+    id="tulu3-50",
+    title="Tülu 3, half of the words in one document",
+    description=(
+        "An item is contaminated when more than half of its words lie inside runs of 8 or more that"
+        " stand in one and the same document. The original splits words with spaCy and a search"
+        " engine's analyser, and asks it for candidates; here contam's words and all documents."
+    ),
+    source="Lambert et al. 2024, Tülu 3, and open-instruct, decontamination/search.py",
+    confidence="source",
+    unit="word",
+    n=8,
+    scope="one document",
+    aggregation="share of tokens",
+    parts=("passage", "question"),
+    thresholds=((0.5, "contaminated"),),
+    comparison="more than",
+    count_rule="documents that each hold more than half of the item's words in runs of 8 or more",
+    too_short="an item none of whose judged parts has 8 words is not_checkable",
+)
+SPECS: Final = (TULU3_50,)
+PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class BestDocument:
+    """The share of an item that its best single document holds in long runs."""
+
+    spec: PolicySpec
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """The covered share of each document, averaged over the judged parts that an item has."""
+        self._require_lane(items)
+        columns = part_index(self.spec.parts)
+        n_tokens: Int32s = items.n_tokens[pairs.item][:, columns]
+        shares = pairs.covered[:, columns] / np.maximum(n_tokens, 1)
+        n_parts = np.maximum((n_tokens > 0).sum(axis=1), 1)
+        total: Float64s = shares.sum(axis=1, dtype=np.float64)
+        return total / n_parts
+
+    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+        """Documents that would flag the item by themselves."""
+        threshold = self.spec.threshold("contaminated")
+        return passes(self.spec, self.score_pairs(pairs, items), threshold)
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """Labels by the best document; not checkable where no part is long enough for a run."""
+        self._require_lane(items)
+        longest: Int32s = items.n_tokens[:, part_index(self.spec.parts)].max(axis=1)
+        return judgements(self.spec, totals.best_score, longest >= self.spec.n)
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """How much of which part the best document holds, and where labels begin."""
+        columns = part_index(self.spec.parts)
+        n_tokens = items.n_tokens[i, columns]
+        if judgement.label[i] == NOT_CHECKABLE:
+            return f"{too_short(self.spec, int(n_tokens.max()))}; this policy needs {self.spec.n}"
+        if totals.best_pair.item[i] < 0 or totals.best_score[i] == 0.0:
+            found = f"no document holds a run of {counted(self.spec.n, 'word')} of it"
+            return f"{found}; {flags_from(self.spec)}"
+        covered = totals.best_pair.covered[i, columns]
+        parts = " and ".join(
+            f"{covered[k]:,} of {counted(int(n_tokens[k]), 'word')} of the {name}"
+            for k, name in enumerate(sorted(self.spec.parts, key=lambda p: part_index([p])))
+            if n_tokens[k]
+        )
+        share = percent(float(judgement.score[i]))
+        more = f"; {documents_hold(totals, i)} that much" if totals.n_documents[i] else ""
+        return (
+            f"the best document holds {parts} in runs of {self.spec.n} or more"
+            f" ({share}){more}; {flags_from(self.spec)}"
+        )
+
+    def _require_lane(self, items: LaneItems) -> None:
+        require_lane(self.spec, items)
+        if items.min_run != self.spec.n:
+            raise PolicyError(
+                f"policy {self.spec.id!r} counts words in runs of {self.spec.n},"
+                f" but the scan counts them from {items.min_run}",
+                hint=f"scan with min_run {self.spec.n}, or leave this policy out",
+            )
+
+
+def build(spec: PolicySpec) -> Policy:
+    """The policy of this spec."""
+    return BestDocument(spec)

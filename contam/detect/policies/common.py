@@ -1,0 +1,105 @@
+"""What all published policies share: from score to label, and how figures are worded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+
+from contam.detect.model import LABELS, NOT_CHECKABLE, Judgements, LaneItems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contam.detect.model import Bools, Float64s, Totals
+    from contam.detect.policy_spec import PolicySpec
+
+Fact = TypeVar("Fact")
+
+
+def judgements(
+    spec: PolicySpec, score: Float64s, checkable: Bools, *, tolerance: float = 0.0
+) -> Judgements:
+    """Labels by the spec's thresholds; what is not checkable is labelled so and scores 0."""
+    label = np.zeros(score.shape[0], np.int8)
+    for threshold, name in spec.thresholds:
+        label[passes(spec, score, threshold, tolerance=tolerance)] = LABELS.index(name)
+    label[~checkable] = NOT_CHECKABLE
+    return Judgements(label=label, score=np.where(checkable, score, 0.0))
+
+
+def passes(spec: PolicySpec, score: Float64s, threshold: float, *, tolerance: float = 0.0) -> Bools:
+    """Which scores earn the label of this threshold."""
+    if spec.comparison == "more than":
+        return score > threshold + tolerance
+    return score >= threshold - tolerance
+
+
+class PerItems(Generic[Fact]):
+    """Remembers what was computed for the items last asked about; threads may share it."""
+
+    def __init__(self) -> None:
+        self._last: tuple[LaneItems, Fact] | None = None
+
+    def get(self, items: LaneItems, compute: Callable[[LaneItems], Fact]) -> Fact:
+        """The remembered value for these very items, else `compute(items)`."""
+        last = self._last
+        if last is not None and last[0] is items:
+            return last[1]
+        value = compute(items)
+        self._last = (items, value)  # one assignment, so no thread sees a half
+        return value
+
+
+def one_item(items: LaneItems, i: int) -> LaneItems:
+    """Item i alone; it keeps its place in the flat arrays."""
+    chosen = slice(i, i + 1)
+    return replace(
+        items,
+        n_items=1,
+        benchmark=items.benchmark[chosen],
+        n_tokens=items.n_tokens[chosen],
+        n_words=items.n_words[chosen],
+        n_chars=items.n_chars[chosen],
+        token_start=items.token_start[chosen],
+    )
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 word`, `2 words`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def documents_hold(totals: Totals, i: int) -> str:
+    """`1 document holds`, `3 documents hold`."""
+    number = int(totals.n_documents[i])
+    return f"{counted(number, 'document')} {'holds' if number == 1 else 'hold'}"
+
+
+def too_short(spec: PolicySpec, longest: int) -> str:
+    """The fact behind a part that is too short to judge."""
+    names = " and ".join(spec.parts)
+    most = counted(longest, unit_name(spec))
+    if len(spec.parts) == 1:
+        return f"the {names} has {most}"
+    return f"neither {names.replace(' and ', ' nor ')} has more than {most}"
+
+
+def unit_name(spec: PolicySpec) -> str:
+    """What one token is called."""
+    return "word" if spec.unit == "word" else "character"
+
+
+def percent(share: float) -> str:
+    """A share in percent, rounded down: 79.96 % must not read like the 80 % it misses."""
+    tenths = np.floor(share * 1000.0 + 1e-6) / 10.0
+    return f"{tenths:.0f} %" if tenths == np.floor(tenths) else f"{tenths:.1f} %"
+
+
+def flags_from(spec: PolicySpec) -> str:
+    """How the thresholds are said in a reason, for scores that are shares."""
+    word = "above" if spec.comparison == "more than" else "from"
+    return "this policy says " + " and ".join(
+        f"{name} {word} {percent(score)}" for score, name in spec.thresholds
+    )

@@ -1,0 +1,130 @@
+"""The tokens of the judged parts, laid side by side, so that shares are sums and not loops.
+
+A segment is one part of one item. Segments are in item order, and within an item in PARTS order.
+Grams, runs and windows never cross from one part into the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from contam.detect.model import PARTS
+from contam.errors import InternalError, PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contam.detect.model import Bools, Int64s, LaneItems, Totals, Uint64s
+    from contam.detect.policy_spec import PolicySpec
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD = np.uint64(0xBF58476D1CE4E5B9)
+
+
+def part_index(parts: Iterable[str]) -> list[int]:
+    """Columns of the named parts, in PARTS order."""
+    wanted = set(parts)
+    return [column for column, name in enumerate(PARTS) if name in wanted]
+
+
+def require_lane(spec: PolicySpec, items: LaneItems) -> None:
+    """Refuse to judge what the lane cannot have seen; PolicyError."""
+    if spec.n < items.seed:
+        raise PolicyError(
+            f"policy {spec.id!r} needs runs of {spec.n}, but the scan sees them from {items.seed}",
+            hint=f"scan with a seed of at most {spec.n}",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """k tokens in s segments; s is n_items times the number of judged parts.
+
+    length    int64[s]  tokens of each segment
+    segment   int64[k]  which segment a token is in
+    offset    int64[k]  its position there
+    place     int64[k]  its position in the lane's flat arrays
+    n_items   segments of one item are one row of an [n_items, parts] array
+    """
+
+    length: Int64s
+    segment: Int64s
+    offset: Int64s
+    place: Int64s
+    n_items: int
+
+    @classmethod
+    def of(cls, items: LaneItems, parts: Iterable[str]) -> Self:
+        """The segments of these parts of every item."""
+        columns = part_index(parts)
+        length = items.n_tokens[:, columns].reshape(-1).astype(np.int64)
+        start = items.token_start[:, columns].reshape(-1)
+        segment = np.repeat(np.arange(length.size, dtype=np.int64), length)
+        first = np.cumsum(length) - length
+        offset = np.arange(segment.size, dtype=np.int64) - first[segment]
+        return cls(length, segment, offset, start[segment] + offset, items.n_items)
+
+    def by_item(self, values: Int64s) -> Int64s:
+        """int64[s] as int64[n_items, parts]."""
+        return values.reshape(self.n_items, -1)
+
+    def runs(self, totals: Totals) -> Int64s:
+        """int64[k]: the longest run in any document that starts at each token."""
+        runs = totals.longest_at[self.place].astype(np.int64)
+        if np.any(runs > self.length[self.segment] - self.offset):
+            raise InternalError("a run was recorded that leaves its part")
+        return runs
+
+    def longest(self, runs: Int64s) -> Int64s:
+        """int64[s]: the longest run that starts anywhere in each segment."""
+        best = np.zeros(self.length.size, np.int64)
+        filled = self.length > 0
+        if runs.size:
+            first = np.cumsum(self.length) - self.length
+            best[filled] = np.maximum.reduceat(runs, first[filled])
+        return best
+
+    def count(self, chosen: Bools) -> Int64s:
+        """int64[s]: chosen tokens (bool[k]) of each segment."""
+        return np.bincount(self.segment[chosen], minlength=self.length.size).astype(np.int64)
+
+    def n_grams(self, n: int) -> Int64s:
+        """int64[s]: places where n tokens fit."""
+        return np.maximum(self.length - (n - 1), 0)
+
+    def covered(self, gram_starts: Bools, n: int) -> Bools:
+        """bool[k]: tokens inside a chosen gram of n tokens (bool[k], true where one starts)."""
+        starts = np.flatnonzero(gram_starts)
+        depth = np.zeros(gram_starts.size + 1, np.int64)
+        depth[starts] += 1
+        depth[starts + n] -= 1
+        return np.cumsum(depth[:-1]) > 0
+
+    def distinct(self, keys: Uint64s) -> Int64s:
+        """int64[s]: different keys (uint64[k], one per token) in each segment."""
+        return _distinct(keys, self.segment, self.length.size)
+
+    def distinct_by_item(self, keys: Uint64s) -> Int64s:
+        """int64[n_items]: different keys in each item, whatever its parts."""
+        n_parts = self.length.size // max(self.n_items, 1)
+        return _distinct(keys, self.segment // max(n_parts, 1), self.n_items)
+
+    def distinct_grams(self, hashes: Uint64s, n: int) -> Int64s:
+        """int64[s]: different grams of n tokens in each segment."""
+        fits = np.flatnonzero(self.offset + n <= self.length[self.segment])
+        keys = np.zeros(fits.size, np.uint64)
+        for step in range(n):
+            keys = (keys ^ hashes[fits + step]) * _SPREAD + _ODD
+            keys ^= keys >> np.uint64(31)
+        return _distinct(keys, self.segment[fits], self.length.size)
+
+
+def _distinct(keys: Uint64s, owner: Int64s, n_owners: int) -> Int64s:
+    order = np.lexsort((keys, owner))
+    keys, owner = keys[order], owner[order]
+    new = np.ones(keys.size, np.bool_)
+    new[1:] = (keys[1:] != keys[:-1]) | (owner[1:] != owner[:-1])
+    return np.bincount(owner[new], minlength=n_owners).astype(np.int64)

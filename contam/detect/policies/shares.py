@@ -1,0 +1,267 @@
+"""Policies that flag an item for how much of it was seen: `llama3-8gram`, `palm-70`, `igmini-50`.
+
+Which documents the pieces come from does not matter: pieces of one item may stand in different
+ones. Pinned, where the sources leave it open:
+
+- A gram lies inside one part; grams across the seam of passage and question are not counted,
+  neither as seen nor as missing.
+- An item none of whose judged parts has n tokens holds no gram and is `not_checkable`.
+- A share that equals a threshold earns its label: 20 % is suspect and 80 % contaminated in
+  `igmini-50`, 70 % contaminated in `palm-70`.
+- A gram that occurs twice in an item counts twice, and covers its tokens at both places.
+- `llama3-8gram` judges passage and question as one text: covered tokens over all tokens. The source
+  gives no threshold but picks one per dataset and model; 0.4 is the upper end of what later work
+  found useful with 8-grams, and a policy file may set another.
+- `palm-70` judges three texts, and the highest share counts: the question, the prompt (passage and
+  question) and the target (the answer).
+- `igmini-50` judges passage and question as one text. A window of 50 letters and digits starts at
+  every white-space separated word that has 50 left in its part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from contam.detect.model import NOT_CHECKABLE
+from contam.detect.policies.common import (
+    counted,
+    documents_hold,
+    flags_from,
+    judgements,
+    one_item,
+    percent,
+    too_short,
+)
+from contam.detect.policies.segments import Segments, part_index, require_lane
+from contam.detect.policy_spec import PolicySpec
+from contam.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.detect.model import (
+        Bools,
+        Float64s,
+        Int32s,
+        Int64s,
+        Judgements,
+        LaneItems,
+        Pairs,
+        Totals,
+    )
+    from contam.detect.policy import Policy
+
+_TOO_SHORT: Final = "an item none of whose judged parts has n tokens is not_checkable"
+
+LLAMA3_8GRAM: Final = PolicySpec(
+    id="llama3-8gram",
+    title="Llama 3, tokens in seen 8-grams",
+    description=(
+        "An item scores the share of its words that lie inside an 8-gram which stands in any"
+        " document. Approximate: the original counts tokens of its own tokenizer, and picks the"
+        " threshold per dataset by the performance gain it implies; here words, and 0.4 unless a"
+        " policy file says otherwise."
+    ),
+    source="Llama Team 2024, The Llama 3 Herd of Models, section 5.1.4",
+    confidence="paper",
+    approximate=True,
+    unit="word",
+    n=8,
+    scope="any document",
+    aggregation="share of tokens",
+    parts=("passage", "question"),
+    thresholds=((0.4, "contaminated"),),
+    count_rule="documents that hold a run of at least 8 words of a judged part",
+    too_short=_TOO_SHORT,
+)
+PALM_70: Final = PolicySpec(
+    id="palm-70",
+    title="PaLM, 70 % of 8-grams",
+    description=(
+        "An item is contaminated when at least 70 % of the 8-grams of its question, its prompt or"
+        " its target stand in any document. Approximate: known from quotations, which leave the"
+        " unit open; here words, the prompt is passage and question, the target is the answer."
+    ),
+    source="Chowdhery et al. 2022, PaLM, section 8, as quoted by later work",
+    confidence="secondary",
+    approximate=True,
+    unit="word",
+    n=8,
+    scope="any document",
+    aggregation="share of grams",
+    parts=("passage", "question", "answer"),
+    thresholds=((0.7, "contaminated"),),
+    count_rule="documents that hold a run of at least 8 words of a judged part",
+    too_short=_TOO_SHORT,
+)
+IGMINI_50: Final = PolicySpec(
+    id="igmini-50",
+    title="Infini-gram mini, 50-character windows",
+    description=(
+        "An item scores the share of its 50-character windows, one from each word on, that stand in"
+        " any document: under 20 % clean, from 20 % suspicious (here: suspect), from 80 % dirty"
+        " (here: contaminated). Approximate: the original compares raw text, here only letters and"
+        " digits count as characters, so spaces and punctuation can neither hide nor fill a window."
+    ),
+    source="Xu et al. 2025, Infini-gram mini, section 4.1",
+    confidence="paper",
+    approximate=True,
+    unit="char",
+    n=50,
+    scope="any document",
+    aggregation="share of windows",
+    parts=("passage", "question"),
+    thresholds=((0.2, "suspect"), (0.8, "contaminated")),
+    count_rule="documents that hold at least 50 letters and digits of a judged part in a row",
+    too_short=_TOO_SHORT,
+)
+SPECS: Final = (LLAMA3_8GRAM, PALM_70, IGMINI_50)
+PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
+
+
+class Found(NamedTuple):
+    """What was seen of what there is, int64[n_items, parts]: tokens, grams or windows."""
+
+    seen: Int64s
+    total: Int64s
+    n_grams: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class TokenShare:
+    """The share of tokens that lie inside a seen gram."""
+
+    spec: PolicySpec
+
+    def found(self, items: LaneItems, totals: Totals) -> Found:
+        """Covered tokens and all tokens of each judged part."""
+        segments = Segments.of(items, self.spec.parts)
+        seen = segments.runs(totals) >= self.spec.n
+        return Found(
+            segments.by_item(segments.count(segments.covered(seen, self.spec.n))),
+            segments.by_item(segments.length),
+            segments.by_item(segments.n_grams(self.spec.n)),
+        )
+
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The texts of which each is rated as a whole; the highest share counts."""
+        return (self.spec.parts,)
+
+    def pieces(self, number: int) -> str:
+        """What is counted, in words."""
+        return counted(number, "word")
+
+    def were_seen(self) -> str:
+        """What is said of the pieces that were seen."""
+        return f"lie in {self.spec.n}-grams that stand in the corpus"
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """The share of the judged tokens inside long runs of each one document; it only ranks."""
+        require_lane(self.spec, items)
+        columns = part_index(self.spec.parts)
+        covered: Int64s = pairs.covered[:, columns].sum(axis=1, dtype=np.int64)
+        n_tokens: Int64s = items.n_tokens[:, columns].sum(axis=1, dtype=np.int64)
+        return covered / np.maximum(n_tokens[pairs.item], 1)
+
+    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+        """Documents that hold at least one of the item's grams."""
+        require_lane(self.spec, items)
+        longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
+        return longest >= self.spec.n
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """Labels by the share that was seen; not checkable where no part holds a gram."""
+        require_lane(self.spec, items)
+        found = self.found(items, totals)
+        _, share = self._best_text(found)
+        return judgements(self.spec, share, found.n_grams.sum(axis=1) > 0)
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """What was seen of what there is, in how many documents, and where labels begin."""
+        columns = part_index(self.spec.parts)
+        if judgement.label[i] == NOT_CHECKABLE:
+            most = int(items.n_tokens[i, columns].max())
+            return f"{too_short(self.spec, most)}; this policy needs {self.spec.n}"
+        found = self.found(one_item(items, i), totals)
+        text, share = self._best_text(found)
+        names = self.texts()[int(text[0])]
+        mine = [part_index(self.spec.parts).index(column) for column in part_index(names)]
+        seen, total = int(found.seen[0, mine].sum()), int(found.total[0, mine].sum())
+        present = [name for name in names if items.n_tokens[i, part_index([name])[0]]]
+        where = f", {documents_hold(totals, i)} some" if seen else ""
+        return (
+            f"{seen:,} of {self.pieces(total)} of the {' and '.join(present)}"
+            f" ({percent(float(share[0]))}) {self.were_seen()}{where}; {flags_from(self.spec)}"
+        )
+
+    def _best_text(self, found: Found) -> tuple[Int64s, Float64s]:
+        """Which text has the highest share, int64[n_items], and that share, float64[n_items]."""
+        columns = part_index(self.spec.parts)
+        shares = []
+        for names in self.texts():
+            mine = [columns.index(column) for column in part_index(names)]
+            total = found.total[:, mine].sum(axis=1)
+            shares.append(found.seen[:, mine].sum(axis=1) / np.maximum(total, 1))
+        table = np.stack(shares)
+        return table.argmax(axis=0), table.max(axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class GramShare(TokenShare):
+    """The share of grams that were seen, in whichever of question, prompt and target is highest."""
+
+    def found(self, items: LaneItems, totals: Totals) -> Found:
+        """Seen grams and all grams of each judged part."""
+        segments = Segments.of(items, self.spec.parts)
+        seen = segments.by_item(segments.count(segments.runs(totals) >= self.spec.n))
+        n_grams = segments.by_item(segments.n_grams(self.spec.n))
+        return Found(seen, n_grams, n_grams)
+
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Question, prompt and target, as far as the spec judges their parts."""
+        prompt = ("passage", "question")
+        wanted = (("question",), prompt, ("choices",), ("answer",))
+        return tuple(text for text in wanted if set(text) <= set(self.spec.parts)) or (
+            self.spec.parts,
+        )
+
+    def pieces(self, number: int) -> str:
+        """What is counted, in words."""
+        return counted(number, f"{self.spec.n}-gram")
+
+    def were_seen(self) -> str:
+        """What is said of the pieces that were seen."""
+        return "stand in the corpus"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowShare(TokenShare):
+    """The share of windows, one from each word on, that were seen."""
+
+    def found(self, items: LaneItems, totals: Totals) -> Found:
+        """Seen windows and all windows of each judged part."""
+        if items.word_start is None:
+            raise InternalError("the character lane does not say where words start")
+        segments = Segments.of(items, self.spec.parts)
+        fits = segments.offset + self.spec.n <= segments.length[segments.segment]
+        windows = fits & items.word_start[segments.place]
+        seen = segments.by_item(segments.count(windows & (segments.runs(totals) >= self.spec.n)))
+        n_windows = segments.by_item(segments.count(windows))
+        return Found(seen, n_windows, n_windows)
+
+    def pieces(self, number: int) -> str:
+        """What is counted, in words."""
+        return counted(number, f"{self.spec.n}-character window")
+
+    def were_seen(self) -> str:
+        """What is said of the pieces that were seen."""
+        return "stand in the corpus"
+
+
+def build(spec: PolicySpec) -> Policy:
+    """The policy of this spec."""
+    kinds = {PALM_70.id: GramShare, IGMINI_50.id: WindowShare}
+    return kinds.get(spec.base, TokenShare)(spec)

@@ -1,0 +1,212 @@
+"""`gpt4-50char`: three 50-character pieces of an item, picked by chance, searched as they are.
+
+Pinned, where the source leaves it open:
+
+- The pieces are drawn from the passage and the question, each piece from inside one of them, every
+  place equally likely, each draw by itself (two may coincide). The draw is seeded by the item's own
+  characters and by the parameter `draw_seed`, so it depends neither on the item's place in a file
+  nor on other items, and equal items get equal pieces.
+- An item without 50 characters in a judged part is searched whole, as its question: letters and
+  digits of it all in a row. If the scan cannot see so short a run, the item is `not_checkable`.
+- `n_documents` counts documents with any 50 characters of the item in a row, not only the three
+  pieces; an item can be clean and have some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from contam.detect.model import CONTAMINATED, NOT_CHECKABLE, QUESTION
+from contam.detect.policies.common import PerItems, counted, documents_hold, judgements, one_item
+from contam.detect.policies.segments import Segments, part_index, require_lane
+from contam.detect.policy_spec import PolicySpec
+from contam.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.detect.model import (
+        Bools,
+        Float64s,
+        Int32s,
+        Int64s,
+        Judgements,
+        LaneItems,
+        Pairs,
+        Totals,
+        Uint64s,
+    )
+    from contam.detect.policy import Policy
+
+GPT4_50CHAR: Final = PolicySpec(
+    id="gpt4-50char",
+    title="GPT-4, three 50-character substrings",
+    description=(
+        "Three substrings of 50 characters are drawn from an item's passage and question, letters"
+        " and digits only; the item is contaminated when one of them stands in any document. An item"
+        " that is shorter is searched whole. The draw is repeatable: it depends on the item's text"
+        " alone. The original keeps case; here case and accents are folded."
+    ),
+    source="OpenAI 2023, GPT-4 Technical Report, appendix C",
+    confidence="paper",
+    unit="char",
+    n=50,
+    scope="any document",
+    aggregation="share of windows",
+    parts=("passage", "question"),
+    thresholds=((0.0, "contaminated"),),
+    comparison="more than",
+    count_rule="documents that hold at least 50 letters and digits of a judged part in a row",
+    too_short=(
+        "an item without a judged part of 50 letters and digits is searched as its whole question;"
+        " below the shortest run that the scan sees it is not_checkable"
+    ),
+    parameters=(("n_substrings", 3), ("draw_seed", 0)),
+)
+SPECS: Final = (GPT4_50CHAR,)
+PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
+
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2: Final = np.uint64(0x94D049BB133111EB)
+
+
+def mixed(key: Uint64s) -> Uint64s:
+    """The keys with every bit spread over all 64; equal keys stay equal (splitmix64's finish)."""
+    key = (key ^ (key >> np.uint64(30))) * _MIX_1
+    key = (key ^ (key >> np.uint64(27))) * _MIX_2
+    return key ^ (key >> np.uint64(31))
+
+
+class Drawn(NamedTuple):
+    """What is searched for each item.
+
+    place    int64[n_items, draws]  where a piece starts in the flat arrays
+    length   int64[n_items]         characters of a piece; 0 where nothing can be searched
+    """
+
+    place: Int64s
+    length: Int64s
+
+
+def content_keys(items: LaneItems, segments: Segments) -> Uint64s:
+    """uint64[n_items]: a hash of the characters of the judged parts, in order."""
+    spot = segments.offset.astype(np.uint64) * _STEP
+    tokens = mixed(items.token_hash[segments.place] + spot)
+    first = np.cumsum(segments.length) - segments.length
+    totals = np.zeros(segments.length.size, np.uint64)
+    filled = segments.length > 0
+    if tokens.size:
+        totals[filled] = np.add.reduceat(tokens, first[filled])
+    keys = np.zeros(items.n_items, np.uint64)
+    for column in segments.by_item(np.arange(segments.length.size)).T:
+        keys = mixed(keys * _MIX_1 + totals[column] + segments.length[column].astype(np.uint64))
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class Substrings:
+    """A few pieces of fixed length, each found or not. The score is the share that was found."""
+
+    spec: PolicySpec
+    _pieces: PerItems[Drawn] = field(default_factory=PerItems, repr=False, compare=False)
+
+    def drawn(self, items: LaneItems) -> Drawn:
+        """The pieces of every item: drawn where one fits, else the whole question."""
+        columns = part_index(self.spec.parts)
+        segments = Segments.of(items, self.spec.parts)
+        n_places = segments.by_item(segments.n_grams(self.spec.n))
+        per_item: Int64s = n_places.sum(axis=1)
+        seed = np.uint64(int(self.spec.number("draw_seed")))
+        keys = content_keys(items, segments) + seed
+        starts = items.token_start[:, columns]
+        draws = []
+        for turn in range(int(self.spec.number("n_substrings"))):
+            keys = keys + _STEP
+            choice = mixed(keys) % np.maximum(per_item, 1).astype(np.uint64)
+            draws.append(_place_of(choice.astype(np.int64), n_places, starts))
+        place = np.stack(draws, axis=1)
+        whole = per_item == 0
+        length = np.where(whole, items.n_tokens[:, QUESTION], self.spec.n).astype(np.int64)
+        length[whole & (length < items.seed)] = 0
+        place[whole] = items.token_start[whole, QUESTION, np.newaxis]
+        return Drawn(place, length)
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """The longest run of the judged parts in each document, in characters; it only ranks."""
+        require_lane(self.spec, items)
+        longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
+        return longest.astype(np.float64)
+
+    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+        """Documents with a run of the item that could fill a piece."""
+        require_lane(self.spec, items)
+        columns = part_index(self.spec.parts)
+        length = self._pieces.get(items, self.drawn).length[pairs.item]
+        longest: Int32s = pairs.longest[:, columns].max(axis=1)
+        whole = length != self.spec.n
+        longest = np.where(whole, pairs.longest[:, QUESTION], longest)
+        return (length > 0) & (longest >= length)
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """Contaminated when any piece was found; not checkable where there is none to search."""
+        require_lane(self.spec, items)
+        pieces = self._pieces.get(items, self.drawn)
+        checkable = pieces.length > 0
+        return judgements(self.spec, self._found(pieces, totals).mean(axis=1), checkable)
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """How many of the pieces were found, or how short the item is."""
+        n_question = int(items.n_tokens[i, QUESTION])
+        if judgement.label[i] == NOT_CHECKABLE:
+            return (
+                f"the question has {counted(n_question, 'character')};"
+                f" runs are seen from {items.seed}"
+            )
+        pieces = self.drawn(one_item(items, i))
+        if pieces.length[0] != self.spec.n:
+            verdict = "stands" if judgement.label[i] == CONTAMINATED else "does not stand"
+            return (
+                f"the whole question, {counted(n_question, 'character')}, {verdict}"
+                " in the corpus; this policy searches so short an item whole"
+            )
+        found = int(self._found(pieces, totals)[0].sum())
+        held = f"{documents_hold(totals, i)} a run of {self.spec.n} characters or more"
+        return (
+            f"{found} of {counted(pieces.place.shape[1], 'drawn substring')} of {self.spec.n}"
+            f" characters stand in the corpus, and {held}; this policy flags from 1"
+        )
+
+    def _found(self, pieces: Drawn, totals: Totals) -> Bools:
+        """bool[n_items, draws]: which pieces stand in some document."""
+        searched = pieces.length > 0
+        found = np.zeros(pieces.place.shape, np.bool_)
+        runs = totals.longest_at[pieces.place[searched]]
+        found[searched] = runs >= pieces.length[searched, np.newaxis]
+        return found
+
+
+def _place_of(choice: Int64s, n_places: Int64s, starts: Int64s) -> Int64s:
+    """int64[n_items]: the flat position of the chosen place, counted through an item's parts."""
+    place = np.zeros(choice.size, np.int64)
+    before = np.zeros(choice.size, np.int64)
+    for column in range(n_places.shape[1]):
+        inside = (choice >= before) & (choice < before + n_places[:, column])
+        place[inside] = (starts[:, column] + choice - before)[inside]
+        before += n_places[:, column]
+    return place
+
+
+def build(spec: PolicySpec) -> Policy:
+    """The policy of this spec."""
+    if "question" not in spec.parts:
+        raise PolicyError(
+            f"policy {spec.id!r} searches short items by their question, which it does not judge",
+            hint='add "question" to its parts',
+        )
+    if spec.number("n_substrings") < 1 or spec.number("draw_seed") < 0:
+        raise PolicyError(f"policy {spec.id!r} needs a substring to draw and a seed of 0 or more")
+    return Substrings(spec)
