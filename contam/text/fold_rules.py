@@ -21,6 +21,9 @@ class Kind(IntEnum):
 Entry = tuple[Kind, int]
 """Kind and folded code point; the latter is 0 for separators and transparent characters."""
 
+_FIRST_SURROGATE: Final = 0xD800
+_LAST_SURROGATE: Final = 0xDFFF
+
 _SUBSTITUTES: Final[dict[int, str]] = {
     0x0131: "i",  # its capital is the plain I, which folds to i
     0x0251: "a",
@@ -100,12 +103,12 @@ def classify(char: str) -> Entry:
 
 
 def fold_text(char: str) -> str:
-    """Compatibility decomposition and case folding of one character, until nothing changes."""
-    folded = _SUBSTITUTES.get(ord(char), char)
+    """One character decomposed, case-folded and substituted until nothing changes."""
+    folded = char
     for _ in range(3):
         before = folded
         decomposed = unicodedata.normalize("NFKD", folded)
-        folded = unicodedata.normalize("NFKD", decomposed.casefold())
+        folded = unicodedata.normalize("NFKD", decomposed.casefold()).translate(_SUBSTITUTES)
         if folded == before:
             break
     return folded
@@ -117,7 +120,7 @@ def fold(code: int) -> tuple[Entry, ...]:
     Dropped marks leave no trace, neighbouring separators are one, and a fold of nothing but
     separators is one separator. A surrogate is a separator.
     """
-    if 0xD800 <= code <= 0xDFFF:
+    if _FIRST_SURROGATE <= code <= _LAST_SURROGATE:
         return ((Kind.SEPARATOR, 0),)
     entries: list[Entry] = []
     for char in fold_text(chr(code)):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +19,9 @@ from contam.text.tables import NORMALISER, TABLE_FILE
 from contam.text.token_hash import token_hash
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
 N_CODE_POINTS = 0x110000

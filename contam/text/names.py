@@ -9,7 +9,12 @@ from __future__ import annotations
 from html.entities import name2codepoint
 from typing import Final
 
-LATEX_SKIP: Final[frozenset[str]] = frozenset(
+
+def _names(listing: str) -> frozenset[str]:
+    return frozenset(listing.split())
+
+
+LATEX_SKIP: Final = _names(
     """
     quad qquad left right middle
     big bigl bigr bigm bigg biggl biggr biggm
@@ -18,11 +23,11 @@ LATEX_SKIP: Final[frozenset[str]] = frozenset(
     hspace vspace hskip vskip hfill vfill hfil vfil smallskip medskip bigskip
     noindent indent nonumber notag allowbreak nobreak linebreak nolinebreak pagebreak nopagebreak
     newline newpage clearpage phantom hphantom vphantom strut mathstrut
-    """.split()
+    """
 )
 """Commands that only arrange space or size: command and backslash are one separator."""
 
-LATEX_WORDS: Final[frozenset[str]] = frozenset(
+LATEX_WORDS: Final = _names(
     """
     nabla name natural nbsp ncong ne nearrow neg negated neq newcommand newcolumntype newcounter
     newenvironment newfloat newif newlength newtheorem nexists nexpr ng ngeq ngeqq ngeqslant ngtr
@@ -59,7 +64,7 @@ LATEX_WORDS: Final[frozenset[str]] = frozenset(
     rightleftharpoons rightline rightmargin rightrightarrows rightskip rightsquigarrow
     rightthreetimes risingdotseq rlap rm rmdefault rmfamily rmoustache roman romannumeral root
     rotatebox rowcolor rowcolors rtimes rule rvert
-    """.split()
+    """
 )
 """Commands beginning with n, t or r, which a literal ``\\n``, ``\\t`` or ``\\r`` must not eat.
 
@@ -67,7 +72,7 @@ Short ones that are far more often an escape before a word stay out: ``\\ni`` (a
 "I"), ``\\the`` (a tab, then "He"), ``\\nor``, ``\\nless``, ``\\nmid``.
 """
 
-HTML_ELEMENTS: Final[frozenset[str]] = frozenset(
+HTML_ELEMENTS: Final = _names(
     """
     a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink
     blockquote body br button canvas caption center cite code col colgroup command data datalist dd
@@ -77,7 +82,7 @@ HTML_ELEMENTS: Final[frozenset[str]] = frozenset(
     ol optgroup option output p param picture plaintext pre progress q rb rp rt rtc ruby s samp
     script search section select slot small source span strike strong style sub summary sup table
     tbody td template textarea tfoot th thead time title tr track tt u ul var video wbr xmp
-    """.split()
+    """
 )
 """Element names of HTML, obsolete ones too; elements of SVG and MathML are text to us."""
 

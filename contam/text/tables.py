@@ -56,7 +56,7 @@ def read_tables(path: Path) -> TextTables:
     """Read a table file; raises InternalError when it is missing, damaged or of another version."""
     hint = "the installation is damaged: reinstall contam"
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         normaliser = str(arrays.pop("normaliser"))
         unicode_version = str(arrays.pop("unicode_version"))

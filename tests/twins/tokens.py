@@ -1,0 +1,290 @@
+"""Twin of the tokenisers for the `word` and `char` units, written from docs/normaliser.md.
+
+Slow and plain on purpose. Folds with the running Python's Unicode data, so feed it only code points
+that the frozen tables know (`TextTables.assigned`) when the two are compared.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+SEPARATOR, LETTER, DIGIT, SINGLE, TRANSPARENT = (
+    "separator",
+    "letter",
+    "digit",
+    "single",
+    "transparent",
+)
+
+Token = tuple[int, int, int]  # hash, first byte, byte after the last
+
+
+class Names(NamedTuple):
+    """The word lists of the specification, all lower case."""
+
+    latex_skip: Collection[str]
+    latex_words: Collection[str]
+    html_tags: Mapping[str, int]  # 2: transparent, else separator
+    entities: Mapping[str, int]
+
+
+class Piece(NamedTuple):
+    """One entry of one character: `folded` is what it became, `source` what it was."""
+
+    kind: str
+    folded: int
+    source: int
+    start: int
+    end: int
+
+
+class Step(NamedTuple):
+    """What stands at a place: a code point, or None for markup that only separates or vanishes."""
+
+    code: int | None
+    end: int
+    transparent: bool = False
+
+
+# ------------------------------------------------------------------------------- folding
+
+
+UNSPACED_SCRIPTS = (
+    "CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "HENTAIGANA",
+    "VERTICAL KANA", "VERTICAL IDEOGRAPHIC", "MASU MARK", "BOPOMOFO", "YI SYLLABLE", "THAI", "LAO",
+    "KHMER", "MYANMAR", "TAI LE", "NEW TAI LUE", "TAI THAM", "TAI VIET",
+)  # fmt: skip
+HAN_SIGNS = {0x3005, 0x3006, 0x3007, *range(0x3021, 0x302A)}
+# Default ignorable without being a mark or a format character: Hangul fillers and reserved ones.
+FILLERS = {0x115F, 0x1160, 0x3164, 0xFFA0, 0x2065, *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000)}
+APOSTROPHES = {*range(0x02B9, 0x02C0), 0x02C8, 0x02CA, 0x02CB}
+SUBSTITUTES = {"ı": "i", "ɑ": "a", "ɡ": "g"}
+
+
+def kind_of(char: str) -> str:
+    category = unicodedata.category(char)
+    if category.startswith("M") or category == "Cf" or ord(char) in FILLERS:
+        return TRANSPARENT
+    if ord(char) in HAN_SIGNS:
+        return SINGLE
+    if category.startswith("L") and unicodedata.name(char, "").startswith(UNSPACED_SCRIPTS):
+        return SINGLE
+    if category.startswith("L") and ord(char) not in APOSTROPHES:
+        return LETTER
+    return DIGIT if category in {"Nd", "Nl", "No"} else SEPARATOR
+
+
+@cache
+def fold(code: int) -> tuple[tuple[str, int], ...]:
+    """The (kind, folded code point) entries of a code point, without transparent ones."""
+    if 0xD800 <= code <= 0xDFFF:
+        return ((SEPARATOR, 0),)
+    text = chr(code)
+    for _ in range(3):
+        text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+        text = "".join(SUBSTITUTES.get(char, char) for char in text)
+    kinds = [(kind_of(char), ord(char)) for char in text]
+    return tuple((kind, code) for kind, code in kinds if kind != TRANSPARENT)
+
+
+# ------------------------------------------------------------------------------ scanning
+
+
+LINE_BREAK = re.compile(rb"[ \t]*(?:\r\n|\n|\r)[ \t]*")
+SHORT_TAG = re.compile(rb"</?([A-Za-z0-9]+)[\t-\r ]*/?>")
+LONG_TAG = re.compile(rb"</?([A-Za-z0-9]+)[\t-\r ][^<>]*=[^<>]*>")
+COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+AMPERSANDS = re.compile(rb"&(?:amp;)*", re.IGNORECASE)
+DECIMAL = re.compile(rb"#([0-9]{1,7});")
+HEXADECIMAL = re.compile(rb"#[xX]([0-9A-Fa-f]{1,6});")
+NAMED = re.compile(rb"([A-Za-z][A-Za-z0-9]{1,7});")
+FOUR_HEX = re.compile(rb"\\+u([0-9A-Fa-f]{4})")
+LOW_HALF = re.compile(rb"\\+u([Dd][C-Fc-f][0-9A-Fa-f]{2})")
+EIGHT_HEX = re.compile(rb"\\+U([0-9A-Fa-f]{8})")
+TWO_HEX = re.compile(rb"\\+x([0-9A-Fa-f]{2})")
+BACKSLASHES = re.compile(rb"\\+")
+LETTERS = re.compile(rb"[A-Za-z]*")
+PERCENTS = re.compile(rb"(?:%[0-9A-Fa-f]{2})+")
+
+
+def is_scalar(code: int) -> bool:
+    return 0 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
+
+
+def backslash(data: bytes, at: int, names: Names) -> Step:
+    if found := FOUR_HEX.match(data, at):
+        code = int(found[1], 16)
+        if 0xD800 <= code <= 0xDBFF and (low := LOW_HALF.match(data, found.end())):
+            code = 0x10000 + ((code - 0xD800) << 10) + (int(low[1], 16) - 0xDC00)
+            return Step(code, low.end())
+        return Step(code if is_scalar(code) else None, found.end())
+    if found := EIGHT_HEX.match(data, at):
+        code = int(found[1], 16)
+        return Step(code if is_scalar(code) else None, found.end())
+    if found := TWO_HEX.match(data, at):
+        return Step(int(found[1], 16), found.end())
+    after = BACKSLASHES.match(data, at).end()
+    word = LETTERS.match(data, after)[0].decode().lower()
+    if word in names.latex_skip:
+        return Step(None, after + len(word))
+    if word[:1] in {"n", "t", "r"} and word not in names.latex_words:
+        return Step(None, after + 1)
+    return Step(None, after)
+
+
+def less_than(data: bytes, at: int, names: Names) -> Step:
+    window = data[at : at + 1024]
+    if comment := COMMENT.match(window):
+        return Step(None, at + comment.end())
+    for form in (SHORT_TAG, LONG_TAG):
+        tag = form.match(window)
+        if tag and tag[1].decode().lower() in names.html_tags:
+            transparent = names.html_tags[tag[1].decode().lower()] == 2
+            return Step(None, at + tag.end(), transparent)
+    return Step(None, at + 1)
+
+
+def ampersand(data: bytes, at: int, names: Names) -> Step:
+    after = AMPERSANDS.match(data, at).end()
+    for form, base in ((DECIMAL, 10), (HEXADECIMAL, 16)):
+        if number := form.match(data, after):
+            code = int(number[1], base)
+            return Step(code if code and is_scalar(code) else None, number.end())
+    name = NAMED.match(data, after)
+    if name and name[1].decode().lower() in names.entities:
+        return Step(names.entities[name[1].decode().lower()], name.end())
+    return Step(None, after)
+
+
+def percent(data: bytes, at: int) -> Step:
+    if run := PERCENTS.match(data, at):
+        encoded = bytes.fromhex(run[0].replace(b"%", b"").decode())
+        for length in (1, 2, 3, 4):
+            try:
+                char = encoded[:length].decode("utf-8")
+            except UnicodeDecodeError:
+                continue
+            return Step(ord(char), at + 3 * length)
+    return Step(None, at + 1)
+
+
+def char_at(data: bytes, at: int) -> tuple[int, int]:
+    """The code point that starts at this byte, and the byte after it."""
+    end = at + 1
+    while end < len(data) and data[end] & 0xC0 == 0x80:
+        end += 1
+    return ord(data[at:end].decode("utf-8")), end
+
+
+def joins_lines(data: bytes, after_hyphen: int) -> int | None:
+    """Where the next line's first letter starts, if nothing but a line break comes before it."""
+    found = LINE_BREAK.match(data, after_hyphen)
+    if not found or found.end() == len(data):
+        return None
+    code, _ = char_at(data, found.end())
+    starts_with_letter = bool(fold(code)) and fold(code)[0][0] == LETTER
+    return found.end() if starts_with_letter else None
+
+
+def pieces(data: bytes, names: Names) -> list[Piece]:
+    """Every entry of the text in order, without the transparent ones."""
+    found: list[Piece] = []
+    at = 0
+    while at < len(data):
+        byte = data[at : at + 1]
+        if byte == b"\\":
+            step = backslash(data, at, names)
+        elif byte == b"<":
+            step = less_than(data, at, names)
+        elif byte == b"&":
+            step = ampersand(data, at, names)
+        elif byte == b"%":
+            step = percent(data, at)
+        else:
+            step = Step(*char_at(data, at))
+            in_word = found and found[-1].kind == LETTER
+            if in_word and step.code in {0x2D, 0x2010, 0xAD}:
+                next_line = joins_lines(data, step.end)
+                if next_line is not None:
+                    step = Step(None, next_line, transparent=True)
+        if step.code is not None:
+            found += [Piece(*entry, step.code, at, step.end) for entry in fold(step.code)]
+        elif not step.transparent:
+            found.append(Piece(SEPARATOR, 0, 0, at, step.end))
+        at = step.end
+    return found
+
+
+# ------------------------------------------------------------------------------- tokens
+
+
+def token_hash(folded: str) -> int:
+    data = folded.encode("utf-8")
+    data += bytes(-len(data) % 8)
+    h = 0x9E3779B97F4A7C15
+    for at in range(0, len(data), 8):
+        h ^= int.from_bytes(data[at : at + 8], "little")
+        h = h * 0xD6E8FEB86659FD93 % 2**64
+        h ^= h >> 32
+    h = h * 0xFF51AFD7ED558CCD % 2**64
+    h ^= h >> 29
+    return h or 1
+
+
+def words(found: list[Piece]) -> Iterator[list[Piece]]:
+    """The pieces of each token."""
+    word: list[Piece] = []
+    for piece in found:
+        if piece.kind in {LETTER, DIGIT}:
+            word.append(piece)
+            continue
+        if word:
+            yield word
+            word = []
+        if piece.kind == SINGLE:
+            yield [piece]
+    if word:
+        yield word
+
+
+def latin_reading(word: list[Piece], lookalike: Mapping[int, int]) -> str:
+    """The token's folded text, with look-alike letters read as Latin where the rule says so."""
+    plain = "".join(chr(piece.folded) for piece in word)
+    foreign = [p for p in word if p.kind == LETTER and not "a" <= chr(p.folded) <= "z"]
+    latin = [p for p in word if p.kind == LETTER and "a" <= chr(p.folded) <= "z"]
+
+    def looks(piece: Piece) -> int:
+        key = piece.source if 0x370 <= piece.source < 0x590 else piece.folded
+        return lookalike.get(key, 0)
+
+    if not foreign or not all(looks(piece) for piece in foreign):
+        return plain
+    if not latin and not all(looks(piece) & 0x80 for piece in foreign):
+        return plain
+    return "".join(chr(looks(p) & 0x7F) if p in foreign else chr(p.folded) for p in word)
+
+
+def word_tokens(data: bytes, names: Names, lookalike: Mapping[int, int]) -> list[Token]:
+    """Tokens of the `word` unit: hash, first byte, byte after the last.
+
+    lookalike: code point -> ASCII letter, plus 0x80 where both cases look like the same one.
+    """
+    return [
+        (token_hash(latin_reading(word, lookalike)), word[0].start, word[-1].end)
+        for word in words(pieces(data, names))
+    ]
+
+
+def char_tokens(data: bytes, names: Names) -> list[Token]:
+    """Tokens of the `char` unit: one for each letter or digit, after folding."""
+    return [
+        (token_hash(chr(piece.folded)), piece.start, piece.end)
+        for piece in pieces(data, names)
+        if piece.kind in {LETTER, DIGIT, SINGLE}
+    ]
