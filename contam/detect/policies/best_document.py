@@ -72,10 +72,10 @@ class BestDocument:
         self._require_lane(items)
         columns = part_index(self.spec.parts)
         n_tokens: Int32s = items.n_tokens[pairs.item][:, columns]
-        shares = pairs.covered[:, columns] / np.maximum(n_tokens, 1)
-        n_parts = np.maximum((n_tokens > 0).sum(axis=1), 1)
-        total: Float64s = shares.sum(axis=1, dtype=np.float64)
-        return total / n_parts
+        shares: Float64s = pairs.covered[:, columns] / np.maximum(n_tokens, 1)
+        n_parts = np.maximum(np.count_nonzero(n_tokens, axis=1), 1)
+        mean: Float64s = shares.sum(axis=1) / n_parts
+        return mean
 
     def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
         """Documents that would flag the item by themselves."""

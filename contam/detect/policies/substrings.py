@@ -46,8 +46,8 @@ GPT4_50CHAR: Final = PolicySpec(
     title="GPT-4, three 50-character substrings",
     description=(
         "Three substrings of 50 characters are drawn from an item's passage and question, letters"
-        " and digits only; the item is contaminated when one of them stands in any document. An item"
-        " that is shorter is searched whole. The draw is repeatable: it depends on the item's text"
+        " and digits only; the item is contaminated when one of them stands in any document. A"
+        " shorter item is searched whole. The draw is repeatable: it depends on the item's text"
         " alone. The original keeps case; here case and accents are folded."
     ),
     source="OpenAI 2023, GPT-4 Technical Report, appendix C",
@@ -124,7 +124,7 @@ class Substrings:
         keys = content_keys(items, segments) + seed
         starts = items.token_start[:, columns]
         draws = []
-        for turn in range(int(self.spec.number("n_substrings"))):
+        for _ in range(int(self.spec.number("n_substrings"))):
             keys = keys + _STEP
             choice = mixed(keys) % np.maximum(per_item, 1).astype(np.uint64)
             draws.append(_place_of(choice.astype(np.int64), n_places, starts))
