@@ -117,18 +117,20 @@ def is_scalar(code: int) -> bool:
     return 0 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
 
 
+def numeric_escape(data: bytes, at: int) -> Step | None:
+    found = FOUR_HEX.match(data, at) or EIGHT_HEX.match(data, at) or TWO_HEX.match(data, at)
+    if not found:
+        return None
+    code = int(found[1], 16)
+    high_half = found.re is FOUR_HEX and 0xD800 <= code <= 0xDBFF
+    if high_half and (low := LOW_HALF.match(data, found.end())):
+        return Step(0x10000 + ((code - 0xD800) << 10) + (int(low[1], 16) - 0xDC00), low.end())
+    return Step(code if is_scalar(code) else None, found.end())
+
+
 def backslash(data: bytes, at: int, names: Names) -> Step:
-    if found := FOUR_HEX.match(data, at):
-        code = int(found[1], 16)
-        if 0xD800 <= code <= 0xDBFF and (low := LOW_HALF.match(data, found.end())):
-            code = 0x10000 + ((code - 0xD800) << 10) + (int(low[1], 16) - 0xDC00)
-            return Step(code, low.end())
-        return Step(code if is_scalar(code) else None, found.end())
-    if found := EIGHT_HEX.match(data, at):
-        code = int(found[1], 16)
-        return Step(code if is_scalar(code) else None, found.end())
-    if found := TWO_HEX.match(data, at):
-        return Step(int(found[1], 16), found.end())
+    if escape := numeric_escape(data, at):
+        return escape
     after = BACKSLASHES.match(data, at).end()
     word = LETTERS.match(data, after)[0].decode().lower()
     if word in names.latex_skip:

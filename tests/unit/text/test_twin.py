@@ -1,0 +1,134 @@
+"""The promises of docs/normaliser.md, asked of the twin that the kernels are measured against."""
+
+from __future__ import annotations
+
+import ast
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.text import names
+from contam.text.lookalikes import lookalikes
+from tests.twins import tokens as twin
+
+NAMES = twin.Names(names.LATEX_SKIP, names.LATEX_WORDS, names.HTML_TAGS, names.ENTITIES)
+LOOKALIKES = lookalikes()
+
+# Capital and small form of these look like different Latin letters, so case may matter beside one.
+TWO_FACED = {"Η", "Μ", "Ν", "Υ"}
+
+
+def is_two_faced(char: str) -> bool:
+    return unicodedata.normalize("NFKD", char)[0].upper() in TWO_FACED
+
+
+LETTERS = st.characters(categories=("L", "N", "Zs", "Mn")).filter(lambda c: not is_two_faced(c))
+PROSE = st.text(LETTERS | st.sampled_from("aeoаеоαε хyz -.\n"), max_size=40)
+SYNTAX = st.sampled_from(
+    ["\\", "\\n", "\\u0041", "\\ud835", "\\udc00", "\\x", "\\quad", "<", "<b>", "</p>", "<wbr>", "<a x=",
+     ">", "<!--", "-->", "&", "amp;", "&#65;", "&eacute;", ";", "%", "%41", "%C3%A9", "-\n", "-", "\u00ad",
+     "\n", " ", "é", "中", "한", "а", "µ", "½", "e\u0301", "word", "I", "1"]
+)  # fmt: skip
+NOISE = st.lists(SYNTAX | st.text(max_size=3), max_size=12).map("".join)
+
+
+def words(text: str) -> list[int]:
+    return [digest for digest, _, _ in twin.word_tokens(text.encode(), NAMES, LOOKALIKES)]
+
+
+@given(NOISE)
+def test_ranges_are_in_order_inside_the_text_and_on_character_borders(text):
+    data = text.encode("utf-8", "replace")
+    found = twin.word_tokens(data, NAMES, LOOKALIKES)
+    # Not disjoint: one character may end a word and begin the next, as the half in "1\u00bd" does.
+    assert [start for _, start, _ in found] == sorted(start for _, start, _ in found)
+    assert [end for _, _, end in found] == sorted(end for _, _, end in found)
+    for _, start, end in found:
+        assert 0 <= start < end <= len(data)
+        data[start:end].decode("utf-8")
+
+
+@given(NOISE)
+def test_every_word_is_a_stretch_of_characters_of_the_char_unit(text):
+    data = text.encode("utf-8", "replace")
+    chars = twin.char_tokens(data, NAMES)
+    found = list(twin.words(twin.pieces(data, NAMES)))
+    assert sum(len(word) for word in found) == len(chars)
+    assert [piece.start for word in found for piece in word] == [start for _, start, _ in chars]
+
+
+@given(PROSE)
+def test_composed_and_decomposed_text_have_the_same_words(text):
+    assert words(unicodedata.normalize("NFC", text)) == words(unicodedata.normalize("NFD", text))
+
+
+@given(PROSE)
+def test_case_changes_no_word(text):
+    assert words(text.upper()) == words(text) == words(text.lower())
+
+
+@given(st.lists(st.text("abcdeéß中1", min_size=1, max_size=8), max_size=8))
+def test_punctuation_line_breaks_and_markup_between_words_change_no_word(tokens):
+    plain = words(" ".join(tokens))
+    for between in (
+        "\n",
+        "\r\n",
+        ", ",
+        "</p>\n<p class='x'>",
+        "&nbsp;",
+        "\\n",
+        " \\quad ",
+        "\u2028",
+        "**",
+        " \u200b",
+    ):
+        # A literal \n swallows what only looks like a LaTeX word: "\ne" of "e", so it stands apart.
+        glue = between + " " if between == "\\n" else between
+        assert words(glue.join(tokens)) == plain
+
+
+@given(st.text("abcdeéßж", min_size=2, max_size=12), st.integers(1, 11))
+def test_what_is_invisible_inside_a_word_changes_no_word(word, at):
+    head, tail = word[:at], word[at:]
+    for inside in ("\u00ad", "\u200b", "\ufeff", "\u2060", "<wbr>", "&shy;", "\\u200b", "\u0301"):
+        assert words(head + inside + tail) == words(word)
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "Zs")), min_size=1, max_size=12))
+def test_escaped_text_has_the_words_of_the_text(text):
+    plain = "".join(c for c in text if c not in "\\<&%-\u2010")
+    as_json = "".join(f"\\u{unit:04x}" for unit in utf16(plain))
+    as_entities = "".join(f"&#{ord(c)};" for c in plain)
+    as_url = "".join(f"%{byte:02X}" for byte in plain.encode())
+    assert words(as_json) == words(as_entities) == words(as_url) == words(plain)
+
+
+def utf16(text: str) -> list[int]:
+    data = text.encode("utf-16-le")
+    return [int.from_bytes(data[at : at + 2], "little") for at in range(0, len(data), 2)]
+
+
+@given(PROSE, PROSE)
+def test_text_after_a_separator_is_read_as_if_it_stood_alone(first, second):
+    assert words(f"{first}.\n{second}") == words(first) + words(second)
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 100_000])
+def test_a_word_has_no_greatest_length(length):
+    assert twin.word_tokens(b"a" * length, NAMES, LOOKALIKES) == [
+        (twin.token_hash("a" * length), 0, length)
+    ]
+
+
+def test_the_twin_is_a_stranger_to_the_code_it_judges():
+    tree = ast.parse(Path(twin.__file__).read_text(encoding="utf-8"))
+    imported = {
+        alias.name if isinstance(node, ast.Import) else node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported <= {"__future__", "re", "unicodedata", "functools", "typing", "collections.abc"}
