@@ -1,0 +1,136 @@
+"""The `contam` command: parse, call one function, turn errors into one line and an exit code.
+
+Exit codes: 0 done; 1 failed; 2 wrong call; 3 items flagged (only with --fail-on-flagged);
+4 the corpus was not read whole; 130 interrupted. Nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, NoReturn, TextIO
+
+import typer
+
+from contam.cli import policies, scan, show
+from contam.cli.arguments import spread_values
+from contam.cli.terminal import emit, plain, talk
+from contam.errors import ContamError, UsageError
+
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="contam",
+    help="Which test items does a training corpus already contain, and what text proves it?",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 flagged (scan --fail-on-flagged), "
+    "4 corpus not read whole, 130 interrupted.",
+    add_completion=False,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("scan")(scan.scan)
+app.command("show")(show.show)
+app.command("policies")(policies.policies)
+
+SPREAD_OPTIONS = {"scan": scan.SPREAD_OPTIONS}
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        import contam
+
+        emit(f"contam {contam.__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        emit(context.get_help() + "\n")
+        raise typer.Exit
+
+
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave the process with its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    code = main(arguments)
+    if code == EXIT_INTERRUPTED:
+        # Threads may still be inside a kernel; everything of ours is already put away.
+        for stream in (sys.stdout, sys.stderr):
+            _flush(stream)
+        os._exit(code)
+    sys.exit(code)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; returns the exit code. Results on stdout, talk on stderr."""
+    debug = "--debug" in arguments
+    if not debug:
+        warnings.simplefilter("ignore")
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return _dispatch(list(arguments))
+    except (KeyboardInterrupt, typer.Abort):
+        talk("interrupted: nothing was written")
+        return EXIT_INTERRUPTED
+    except ContamError as error:
+        if debug:
+            traceback.print_exc()
+        _tell(error.message, error.hint)
+        return error.exit_code
+    except MemoryError:
+        if debug:
+            traceback.print_exc()
+        _tell("out of memory", "try fewer --workers")
+        return ContamError.exit_code
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no stack trace by default
+        if debug:
+            traceback.print_exc()
+        _tell(f"{type(error).__name__}: {error}", "this is a defect of contam: see it with --debug")
+        return ContamError.exit_code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    if command in SPREAD_OPTIONS:
+        arguments = spread_values(arguments, SPREAD_OPTIONS[command])
+    try:
+        code = app(arguments, prog_name="contam", standalone_mode=False)
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            # A parse error of typer, whose class has moved between its versions.
+            raise _usage_error(error.format_message(), command) from error
+        raise
+    if code == EXIT_INTERRUPTED:
+        raise KeyboardInterrupt
+    return code if isinstance(code, int) else 0
+
+
+def _usage_error(message: str, command: str) -> UsageError:
+    known = command if command in {"scan", "show", "policies"} else ""
+    call = f"contam {known}".strip()
+    return UsageError(message.rstrip("."), hint=f"see `{call} --help`")
+
+
+def _tell(message: str, hint: str) -> None:
+    talk(f"error: {plain(message)}")
+    if hint:
+        talk(f"hint: {plain(hint)}")
+
+
+def _terminate(number: int, _frame: object) -> None:
+    # Unwinds like any other error, so that drafts are removed on the way out.
+    sys.exit(128 + number)
+
+
+def _flush(stream: TextIO | None) -> None:
+    if stream is not None:
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()

@@ -1,0 +1,163 @@
+"""What a long run says: a bar on a terminal, a line per tenth elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol, Self
+
+from contam.cli.terminal import plain, stderr_is_terminal, talk
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_STEPS = 10
+_MEGA = 1_000_000
+
+
+class Reporter(Protocol):
+    """What a scan tells about its progress; every method may be called from any thread."""
+
+    def start(self, total_bytes: int) -> None:
+        """The corpus has this many bytes to read."""
+
+    def advance(self, n_bytes: int) -> None:
+        """This many more bytes are read."""
+
+    def note(self, message: str) -> None:
+        """Something worth a line, such as compiling on the first run."""
+
+    def finish(self) -> None:
+        """No more will come."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+def reporter(*, quiet: bool) -> Reporter:
+    """The reporter that fits stderr."""
+    if quiet:
+        return Silence()
+    return Bar() if stderr_is_terminal() else Lines()
+
+
+class Silence:
+    """Says nothing."""
+
+    def start(self, total_bytes: int) -> None:
+        """Ignored."""
+
+    def advance(self, n_bytes: int) -> None:
+        """Ignored."""
+
+    def note(self, message: str) -> None:
+        """Ignored."""
+
+    def finish(self) -> None:
+        """Ignored."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.finish()
+
+
+class Lines(Silence):
+    """One line per tenth of the corpus, for logs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total = 0
+        self._done = 0
+        self._step = 0
+        self._began = time.monotonic()
+
+    def start(self, total_bytes: int) -> None:
+        """Begin at zero."""
+        with self._lock:
+            self._total, self._done, self._step = total_bytes, 0, 0
+            self._began = time.monotonic()
+
+    def advance(self, n_bytes: int) -> None:
+        """Say so when another tenth is read."""
+        with self._lock:
+            self._done += n_bytes
+            if self._total <= 0:
+                return
+            step = min(_STEPS, self._done * _STEPS // self._total)
+            if step > self._step:
+                self._step = step
+                talk(self._line())
+
+    def note(self, message: str) -> None:
+        """Say it."""
+        talk(plain(message))
+
+    def _line(self) -> str:
+        seconds = max(time.monotonic() - self._began, 1e-9)
+        left = seconds * max(self._total - self._done, 0) / max(self._done, 1)
+        return (
+            f"{self._step * 100 // _STEPS:3d} %  {self._done / _MEGA:.0f} of "
+            f"{self._total / _MEGA:.0f} MB  {self._done / seconds / _MEGA:.0f} MB/s  "
+            f"{_clock(left)} left"
+        )
+
+
+class Bar(Silence):
+    """A bar with MB/s and time left."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def start(self, total_bytes: int) -> None:
+        """Draw the bar."""
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        self.finish()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("reading", total=total_bytes or None)
+        self._progress.start()
+
+    def advance(self, n_bytes: int) -> None:
+        """Move the bar."""
+        if self._progress is not None and self._task is not None:
+            self._progress.advance(self._task, n_bytes)
+
+    def note(self, message: str) -> None:
+        """A line above the bar."""
+        self._console.print(plain(message))
+
+    def finish(self) -> None:
+        """Remove the bar."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,124 @@
+"""Results as tables for people and as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from contam.cli.terminal import console, emit, visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+_LABELS = ("contaminated", "suspect", "clean", "not_checkable")
+_LABEL_STYLES = {
+    "contaminated": "bold red",
+    "suspect": "yellow",
+    "clean": "green",
+    "not_checkable": "dim",
+}
+_GIGA = 1_000_000_000
+_MEGA = 1_000_000
+_NAMED_FAILURES = 5
+
+
+def label_style(label: str) -> str:
+    """The colour of a label."""
+    return _LABEL_STYLES.get(label, "")
+
+
+def emit_json(value: Any) -> None:  # noqa: ANN401 - whatever JSON can say
+    """Print one JSON document to stdout; ASCII, so that no terminal or pipe can garble it."""
+    emit(json.dumps(value, indent=2) + "\n")
+
+
+def emit_renderable(*renderables: RenderableType) -> None:
+    """Print rich tables and texts to stdout."""
+    to = console()
+    with to.capture() as capture:
+        for renderable in renderables:
+            to.print(renderable)
+    # Rich fills every line with blanks up to the width, which breaks logs and diffs.
+    emit("\n".join(line.rstrip() for line in capture.get().split("\n")))
+
+
+def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
+    """Counts by benchmark, policy and label -> a table with a row per benchmark and policy."""
+    from rich.text import Text
+
+    table = new_table("benchmark", "policy")
+    for heading in ("items", *(label.replace("_", " ") for label in _LABELS), "flagged"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for benchmark, policies in counts.items():
+        for position, (policy, labels) in enumerate(policies.items()):
+            n_items = sum(labels.values())
+            n_flagged = labels["contaminated"] + labels["suspect"]
+            table.add_row(
+                visible(benchmark) if position == 0 else "",
+                visible(policy),
+                f"{n_items:,}",
+                *(
+                    Text(f"{labels[label]:,}", style=label_style(label) if labels[label] else "dim")
+                    for label in _LABELS
+                ),
+                share(n_flagged, n_items),
+            )
+    return table
+
+
+def new_table(*headings: str) -> Table:
+    """An empty table whose first columns never lose characters."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent; never rounded to 0 or 100 when it is neither."""
+    if not whole:
+        return "-"
+    percent = 100 * part / whole
+    shown = f"{percent:.1f}"
+    if part and shown == "0.0":
+        return "<0.1 %"
+    if part < whole and shown == "100.0":
+        return ">99.9 %"
+    return f"{shown} %"
+
+
+def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
+    """What of the corpus was read, in sentences."""
+    expected, read = coverage["shards_expected"], coverage["shards_read"]
+    yield (
+        f"read {read:,} of {expected:,} shards, {coverage['rows']:,} documents, "
+        f"{size(coverage['n_bytes'])} of text"
+    )
+    odd = [
+        f"{coverage[name]:,} {words}"
+        for name, words in (
+            ("n_null", "without a text"),
+            ("n_empty", "empty"),
+            ("n_undecodable", "with bytes that are not UTF-8"),
+        )
+        if coverage.get(name)
+    ]
+    if odd:
+        yield f"documents {', '.join(odd)}"
+    failed = coverage.get("shards_failed", [])
+    for failure in failed[:_NAMED_FAILURES]:
+        yield f"NOT READ {failure['shard']}: {failure['reason']}"
+    if len(failed) > _NAMED_FAILURES:
+        yield f"NOT READ {len(failed) - _NAMED_FAILURES:,} more shards, see run.json"
+
+
+def size(n_bytes: int) -> str:
+    """A number of bytes for people."""
+    if n_bytes >= _GIGA:
+        return f"{n_bytes / _GIGA:.1f} GB"
+    return f"{n_bytes / _MEGA:.1f} MB"

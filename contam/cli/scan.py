@@ -1,0 +1,195 @@
+"""`contam scan`: search a corpus for the items of benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contam.cli.arguments import split_names
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from contam.detect.result import ScanResult
+
+SPREAD_OPTIONS = ("--corpus", "--benchmark", "--policy", "--map")
+EXIT_FLAGGED = 3
+
+
+def scan(
+    *,
+    corpus: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH...",
+            help="Corpus shards: files, folders or globs; Parquet, JSONL (compressed, too), Arrow.",
+        ),
+    ],
+    benchmark: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH...",
+            help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="What counts as contaminated: names from `contam policies`, or policy files. "
+            "[default: contam]",
+        ),
+    ] = None,
+    unit: Annotated[
+        str,
+        typer.Option(
+            metavar="UNIT",
+            help="What a token is: word, char, or the path of a tokenizer.json.",
+        ),
+    ] = "word",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Threads; results do not depend on it. [default: one per CPU]"
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary and the flagged items as JSON.")
+    ] = False,
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="PART=FIELD,...",
+            help="Which benchmark field is which part: question=prompt,answer=solution",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="SPLIT", help="What to call its split.")
+    ] = None,
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Keep the items' texts out of the results.")
+    ] = False,
+    allow_missing: Annotated[
+        bool,
+        typer.Option("--allow-missing", help="Judge items although shards could not be read."),
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")
+    ] = False,
+    max_evidence: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Documents kept as evidence per item; counts stay exact."
+        ),
+    ] = 20,
+    seed: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
+    ] = 5,
+    min_run: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Every run of at least this many tokens is reported."
+        ),
+    ] = 8,
+    fail_on_flagged: Annotated[
+        bool,
+        typer.Option("--fail-on-flagged", help="Exit with 3 if an item is flagged."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
+    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
+        bool, typer.Option("--debug", help="Show the stack trace of an error.")
+    ] = False,
+) -> int:
+    """Search a corpus for benchmark items; write verdicts and the text that proves them.
+
+    DIR gets verdicts.parquet, evidence.parquet, items.parquet and run.json, whole or not at all.
+    """
+    names = split_names(policy if policy is not None else ["contam"])
+    if not names:
+        raise UsageError("--policy names no policy", hint="`contam policies` lists them")
+    if seed > min_run:
+        raise UsageError(
+            f"--seed {seed} is longer than --min-run {min_run}",
+            hint="a run is found by its seeds: choose a shorter --seed",
+        )
+    from contam.benchmark.mapping import parse_mapping
+
+    parts = parse_mapping(mapping) if mapping else None
+
+    from contam.cli.progress import reporter
+    from contam.detect.report import report_draft
+
+    with report_draft(out, overwrite=overwrite) as draft:
+        # Imported once the cheap refusals are over: this loads the compiler.
+        from contam.detect.scan import scan as run_scan
+
+        with reporter(quiet=quiet) as progress:
+            result = run_scan(
+                corpus,
+                benchmark,
+                policies=names,
+                unit=unit,
+                workers=workers,
+                seed=seed,
+                min_run=min_run,
+                text=text,
+                mapping=parts,
+                name=name,
+                split=split,
+                allow_missing=allow_missing,
+                max_evidence=max_evidence,
+                keep_text=not no_text,
+                progress=progress,
+            )
+        draft.write(result)
+    code = _exit_code(result, fail_on_flagged=fail_on_flagged)
+    _print(result, out, code, as_json=as_json, quiet=quiet)
+    return code
+
+
+def _exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
+    """An answer that is not whole (4) weighs more than what it says (3)."""
+    code = result.exit_code()
+    if code == 0 and fail_on_flagged and result.flagged():
+        return EXIT_FLAGGED
+    return code
+
+
+def _print(result: ScanResult, out: Path, code: int, *, as_json: bool, quiet: bool) -> None:
+    from contam.cli import render
+    from contam.cli.terminal import emit, talk, visible
+
+    if not quiet:
+        for note in result.run.get("notes", []):
+            talk(f"note: {visible(note)}")
+        if code == result.exit_code() != 0:
+            talk("the corpus was not read whole: items that were not found are not_checkable")
+    if as_json:
+        render.emit_json(_summary(result, out, code))
+        return
+    render.emit_renderable(render.verdict_table(result.counts()))
+    lines = [*render.coverage_lines(result.coverage), "", f"results   {out}"]
+    if result.flagged():
+        lines.append(f"evidence  {out / 'evidence.parquet'}; side by side: contam show {out}")
+    emit("\n".join(visible(line) for line in lines) + "\n")
+
+
+def _summary(result: ScanResult, out: Path, code: int) -> dict[str, Any]:
+    return {
+        "out": str(out),
+        "exit_code": code,
+        "counts": result.counts(),
+        "coverage": result.coverage,
+        "flagged": [verdict.to_dict() for verdict in result.flagged()],
+    }

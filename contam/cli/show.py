@@ -1,0 +1,189 @@
+"""`contam show`: flagged items beside the documents that hold them, matching characters marked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from contam.detect.marks import Mark
+    from contam.detect.report import Report
+    from contam.detect.result import Verdict
+    from contam.detect.show import DocumentMatch, ItemView, PartMatch
+
+_LISTED = 20
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `contam scan --out` wrote.")],
+    item: Annotated[
+        str | None,
+        typer.Argument(metavar="[ITEM]", help="An item id, or benchmark/id. Default: all flagged."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only what this policy says.")
+    ] = None,
+    documents: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Documents shown per item. [default: 1; with ITEM 5]"
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Items shown. [default: 20; with --json all]"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
+        bool, typer.Option("--debug", help="Show the stack trace of an error.")
+    ] = False,
+) -> None:
+    """Show flagged items and documents side by side.
+
+    What matches stands between marks and in colour. Documents are read again from the corpus.
+    """
+    from contam.cli import render
+    from contam.detect.report import load_report
+    from contam.detect.show import check_policy, find_items, flagged_items, view_items
+
+    report = load_report(folder)
+    check_policy(report, policy)
+    keys = flagged_items(report, policy) if item is None else find_items(report, item)
+    limit = limit or (len(keys) if as_json else _LISTED)
+    if documents is None:
+        documents = 1 if item is None and not as_json else 5
+    views = view_items(report, keys[:limit], policy=policy, max_documents=documents)
+    if as_json:
+        render.emit_json({"flagged": len(keys), "items": [_tree(view) for view in views]})
+        return
+    if not keys:
+        _say_nothing_flagged(report, policy)
+    for view in views:
+        render.emit_renderable(*_item(view))
+    if len(keys) > limit:
+        render.emit_renderable(
+            f"{len(keys) - limit:,} more flagged items: --limit {len(keys)}, or name an item"
+        )
+
+
+def _say_nothing_flagged(report: Report, policy: str | None) -> None:
+    from contam.cli import render
+
+    by = f" by {policy}" if policy else ""
+    render.emit_renderable(f"no item is flagged{by} in {report.folder}")
+
+
+def _tree(view: ItemView) -> dict[str, Any]:
+    return {
+        **view.key._asdict(),
+        "verdicts": [verdict.to_dict() for verdict in view.verdicts],
+        "texts": view.texts,
+        "documents": [asdict(document) for document in view.documents],
+        "more_documents": view.n_more_documents,
+    }
+
+
+def _item(view: ItemView) -> list[RenderableType]:
+    from rich.rule import Rule
+    from rich.text import Text
+
+    from contam.cli.terminal import visible
+
+    name = "/".join(visible(part) for part in view.key if part)
+    blocks: list[RenderableType] = [Rule(Text(name, style="bold"), align="left")]
+    blocks += [_verdict(verdict) for verdict in view.verdicts]
+    if not view.texts:
+        blocks.append("the item's texts were kept out of this result")
+    for document in view.documents:
+        blocks += ["", *_document(document)]
+    if not view.documents:
+        blocks += ["no document shares text with it", *_texts(view)]
+    if view.n_more_documents:
+        blocks.append(f"\n{view.n_more_documents:,} more documents in evidence.parquet")
+    return [*blocks, ""]
+
+
+def _verdict(verdict: Verdict) -> Text:
+    from rich.text import Text
+
+    from contam.cli.render import label_style
+    from contam.cli.terminal import visible
+
+    line = Text(verdict.label, style=label_style(verdict.label))
+    facts = [verdict.policy]
+    if verdict.score is not None:
+        facts.append(f"score {verdict.score:.3g}")
+    if verdict.exposure != "none":
+        facts.append(verdict.exposure)
+    facts += [verdict.kind] if verdict.kind else []
+    if verdict.n_documents:
+        facts.append(f"documents {verdict.n_documents:,}, occurrences {verdict.n_occurrences:,}")
+    return line.append(visible(f"  {', '.join(facts)}: {verdict.reason}"), style="default")
+
+
+def _document(document: DocumentMatch) -> list[RenderableType]:
+    from rich.text import Text
+
+    from contam.cli.terminal import visible
+
+    where = f"{document.shard} row {document.row:,}"
+    known = [document.document_id, where, document.url, document.date, document.source]
+    head = Text(visible("  ".join(dict.fromkeys(fact for fact in known if fact))), style="cyan")
+    blocks: list[RenderableType] = [head]
+    if document.problem:
+        blocks.append(f"its text cannot be shown: {visible(document.problem)}")
+    blocks.append(_side_by_side(document.parts))
+    return blocks
+
+
+def _side_by_side(parts: Sequence[PartMatch]) -> RenderableType:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, expand=True, show_edge=False, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("item", ratio=1, overflow="fold")
+    table.add_column("document", ratio=1, overflow="fold")
+    for part in parts:
+        facts = [part.part, f"{part.n_tokens} tokens"]
+        facts += [f"turn {part.turn}"] if part.turn else []
+        facts += [] if part.verified else ["unverified"]
+        table.add_row("\n".join(facts), _marked(part.item), _marked(part.document))
+    return table
+
+
+def _marked(marks: Sequence[Mark]) -> Text:
+    """Marks as text: matches in colour and between brackets, so that they show without colour."""
+    from rich.text import Text
+
+    from contam.cli.terminal import shows_unicode, visible
+
+    before, after, gap = ("⟦", "⟧", "…") if shows_unicode() else ("[[", "]]", "...")
+    text = Text()
+    for mark in marks:
+        if mark.kind == "match":
+            text.append(f"{before}{visible(mark.text)}{after}", style="bold black on yellow")
+        elif mark.kind == "gap":
+            text.append(f" {gap} {mark.n_left_out:,} characters {gap} ", style="dim")
+        else:
+            text.append(visible(mark.text))
+    return text
+
+
+def _texts(view: ItemView) -> list[RenderableType]:
+    from rich.text import Text
+
+    from contam.cli.terminal import visible
+
+    return [
+        Text(f"{part}  ", style="bold").append(visible(text), style="default")
+        for part, text in view.texts.items()
+    ]

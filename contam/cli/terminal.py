@@ -1,0 +1,92 @@
+"""Where words go: data to stdout, talk to stderr, and nothing that could steer a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from contam.errors import OutputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PLAIN_WIDTH = 120
+
+# Control characters steer a terminal; characters that set the writing direction re-order a line.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with every steering character replaced by a visible name; \\n and \\t stay."""
+    return _STEERING.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
+
+
+def plain(text: str) -> str:
+    """The text on one line, steering characters visible, for messages."""
+    return " ".join(visible(text).split())
+
+
+def emit(text: str) -> None:
+    """Write data to stdout. A reader that has gone away is not an error; a full disk is."""
+    stream = sys.stdout
+    if stream is None:
+        return
+    try:
+        _write(stream, text)
+    except BrokenPipeError:
+        _stop_output()
+    except OSError as error:
+        _stop_output()
+        raise OutputError(f"cannot write to standard output: {error.strerror or error}") from error
+
+
+def talk(text: str) -> None:
+    """Write one line to stderr; never fails."""
+    stream = sys.stderr
+    if stream is None:
+        return
+    try:
+        _write(stream, text + "\n")
+    except (OSError, ValueError):
+        return
+
+
+def _write(stream: TextIO, text: str) -> None:
+    # A terminal that does not know a character shows it as its number.
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _stop_output() -> None:
+    # What Python still holds in its buffer must go somewhere when the process ends.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def console() -> Console:
+    """A rich console for stdout: colour and width of the terminal; plain and wide when piped."""
+    from rich.console import Console
+
+    width = None if _is_terminal(sys.stdout) or os.environ.get("COLUMNS") else _PLAIN_WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+
+
+def shows_unicode() -> bool:
+    """Whether stdout can write characters outside ASCII."""
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    return encoding.lower().replace("-", "").startswith("utf")
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def stderr_is_terminal() -> bool:
+    """Whether stderr is a terminal that can redraw a line."""
+    return _is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,60 @@
+"""Cut a text into what matches, what stands around it, and what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A `match`, plain `text` around it, or a `gap` where `n_left_out` characters are not shown."""
+
+    kind: Literal["match", "text", "gap"]
+    text: str
+    n_left_out: int = 0
+
+
+def mark(text: str, spans: Sequence[tuple[int, int]], context: int) -> tuple[Mark, ...]:
+    """Cut a text into marks: the spans as matches, `context` characters around them, gaps.
+
+    spans  (start, end) in code points, any order, may overlap; what lies outside the text is cut
+    """
+    length = len(text)
+    matches = _merged((max(0, start), min(end, length)) for start, end in spans)
+    windows = _merged((max(0, a - context), min(length, b + context)) for a, b in matches)
+    marks: list[Mark] = []
+    at = 0
+
+    def add(kind: Literal["match", "text"], start: int, end: int) -> None:
+        if end > start:
+            marks.append(Mark(kind, text[start:end]))
+
+    for window_start, window_end in windows or [(0, min(length, 2 * context))]:
+        if window_start > at:
+            marks.append(Mark("gap", "", window_start - at))
+        at = window_start
+        for start, end in matches:
+            if window_start <= start and end <= window_end:
+                add("text", at, start)
+                add("match", start, end)
+                at = end
+        add("text", at, window_end)
+        at = window_end
+    if at < length:
+        marks.append(Mark("gap", "", length - at))
+    return tuple(marks)
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Non-empty spans in order; those that touch or overlap become one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(span for span in spans if span[0] < span[1]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,89 @@
+"""Read again the documents that evidence points to, if the shards are still what was scanned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from contam.corpus.columns import select_columns
+from contam.corpus.documents import read_texts, turn_of
+from contam.corpus.shards import Shard, shard_digest
+from contam.errors import CorpusError, ShardError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contam.corpus.columns import Selection
+
+Place: TypeAlias = tuple[str, int]
+"""A document: shard name and row."""
+
+
+class Library:
+    """Texts of documents by (shard name, row), read from the shards that the run used."""
+
+    def __init__(self, run: dict[str, Any]) -> None:
+        shards = run.get("inputs", {}).get("shards", [])
+        self._shards: dict[str, dict[str, Any]] = {shard["name"]: shard for shard in shards}
+        self._column: str | None = run.get("parameters", {}).get("text")
+        self._opened: dict[str, tuple[Shard, Selection] | str] = {}
+        self._texts: dict[Place, str] = {}
+        self._problems: dict[str, str] = {}
+
+    def fetch(self, places: Iterable[Place]) -> None:
+        """Read these documents and forget those read before."""
+        rows_by_shard: dict[str, set[int]] = {}
+        for name, row in places:
+            rows_by_shard.setdefault(name, set()).add(row)
+        self._texts.clear()
+        for name, rows in sorted(rows_by_shard.items()):
+            opened = self._open(name)
+            if isinstance(opened, str):
+                self._problems[name] = opened
+                continue
+            shard, selection = opened
+            order = sorted(rows)
+            try:
+                texts = read_texts(shard, selection, order)
+            except (CorpusError, ShardError) as error:
+                self._problems[name] = error.message
+                continue
+            self._texts.update(((name, row), text) for row, text in zip(order, texts, strict=True))
+
+    def text(self, place: Place) -> str | None:
+        """The text of a fetched document; None when it cannot be had."""
+        return self._texts.get(place)
+
+    def problem(self, place: Place) -> str | None:
+        """Why the text cannot be had."""
+        return None if place in self._texts else self._problems[place[0]]
+
+    def turn(self, place: Place, start: int) -> str | None:
+        """Which turn of a conversation a match begins in."""
+        opened = self._opened.get(place[0])
+        if not isinstance(opened, tuple) or not opened[1].is_chat or place not in self._texts:
+            return None
+        return turn_of(*opened, place[1], start)
+
+    def _open(self, name: str) -> tuple[Shard, Selection] | str:
+        if name not in self._opened:
+            self._opened[name] = self._check(name)
+        return self._opened[name]
+
+    def _check(self, name: str) -> tuple[Shard, Selection] | str:
+        known = self._shards.get(name)
+        if known is None:
+            return f"shard {name} is not among the inputs in run.json"
+        uri = known["uri"]
+        shard = Shard(uri=uri, name=name, format=known["format"], size_bytes=known["size_bytes"])
+        try:
+            size = Path(uri).stat().st_size
+            if size != shard.size_bytes or shard_digest(shard) != known["digest"]:
+                return f"shard {uri} has changed since the scan"
+            return shard, select_columns(shard, self._column)
+        except FileNotFoundError:
+            return f"shard {uri} is gone"
+        except OSError as error:
+            return f"shard {uri} cannot be read: {error.strerror}"
+        except (CorpusError, ShardError) as error:
+            return error.message
