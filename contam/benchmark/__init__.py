@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contam.benchmark.items import (
     PARTS,
-    Benchmark,
     BenchItem,
+    Benchmark,
     SkippedRow,
     SourceFile,
 )

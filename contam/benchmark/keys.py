@@ -7,10 +7,13 @@ stored beside results and joined with the logs of other tools.
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from contam.benchmark.items import BenchItem
+if TYPE_CHECKING:
+    from contam.benchmark.items import BenchItem
 
 KEY_VERSION = "ck1"
 KEY_LENGTH = 32
@@ -20,14 +23,17 @@ KEY_LENGTH = 32
 _SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032\u00b4\u0060\u02bc\u2039\u203a"
 _DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u301d\u301e\u301f"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\ufe58\ufe31\ufe32"
-_INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+)
 
-_UNIFY: dict[int, str | None] = {
-    **{ord(mark): "'" for mark in _SINGLE_QUOTES},
-    **{ord(mark): '"' for mark in _DOUBLE_QUOTES},
-    **{ord(mark): "-" for mark in _DASHES},
-    **{ord(mark): None for mark in _INVISIBLE},
+_UNIFY = {
+    **dict.fromkeys(_SINGLE_QUOTES, "'"),
+    **dict.fromkeys(_DOUBLE_QUOTES, '"'),
+    **dict.fromkeys(_DASHES, "-"),
+    **dict.fromkeys(_INVISIBLE, ""),
 }
+_MARKS = re.compile(f"[{''.join(_UNIFY)}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +58,21 @@ def normalise(text: str) -> str:
     """
     if text.isascii():
         return " ".join(text.lower().replace("`", "'").split())
-    folded = unicodedata.normalize("NFKC", text.translate(_UNIFY)).casefold()
-    return " ".join(unicodedata.normalize("NFKC", folded).translate(_UNIFY).split())
+    folded = unicodedata.normalize("NFKC", _unified(text)).casefold()
+    return " ".join(_unified(unicodedata.normalize("NFKC", folded)).split())
+
+
+def _unified(text: str) -> str:
+    return _MARKS.sub(lambda mark: _UNIFY[mark[0]], text)
 
 
 def content_keys(item: BenchItem) -> ContentKeys:
     """All three keys of an item."""
-    question = normalise(item.question)
-    body = _body(question, item)
-    item_key = _digest(body)
+    body = identity(item)
     gold = "" if item.answer is None else normalise(item.answer)
     return ContentKeys(
-        text_key=_digest(question),
-        item_key=item_key,
+        text_key=_digest(body.partition("\x1d")[0]),
+        item_key=_digest(body),
         full_key=_digest(f"{body}\x1d{gold}"),
     )
 
@@ -76,7 +84,7 @@ def text_key(question: str) -> str:
 
 def item_key(item: BenchItem) -> str:
     """Key of question, choices in any order and passage."""
-    return _digest(_body(normalise(item.question), item))
+    return _digest(identity(item))
 
 
 def full_key(item: BenchItem) -> str:
@@ -84,16 +92,11 @@ def full_key(item: BenchItem) -> str:
     return content_keys(item).full_key
 
 
-def raw_digest(item: BenchItem) -> str:
-    """Hash of the unchanged texts, choices in order: names an item whose source gives no id."""
-    parts = (item.passage or "", item.question, "\x1e".join(item.choices), item.answer or "")
-    return hashlib.sha256("\x1d".join(parts).encode()).hexdigest()[:16]
-
-
-def _body(question: str, item: BenchItem) -> str:
+def identity(item: BenchItem) -> str:
+    """What `item_key` hashes: equal exactly for items that are duplicates of each other."""
     # Group and record separators count as white space, so normalised text cannot contain them.
     choices = "\x1e".join(sorted(map(normalise, item.choices)))
-    return f"{question}\x1d{choices}\x1d{normalise(item.passage or '')}"
+    return f"{normalise(item.question)}\x1d{choices}\x1d{normalise(item.passage or '')}"
 
 
 def _digest(text: str) -> str:

@@ -1,0 +1,144 @@
+"""Items of many files gathered into benchmarks: unique ids, duplicates, what was skipped."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from contam.benchmark.items import BenchItem, Benchmark, SkippedRow, SourceFile
+from contam.benchmark.keys import identity
+from contam.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from contam.benchmark.rows import Parts
+
+
+class Collector:
+    """Takes items in reading order. Not for use from several threads."""
+
+    def __init__(self) -> None:
+        self._items: defaultdict[str, list[BenchItem]] = defaultdict(list)
+        self._skipped: defaultdict[str, list[SkippedRow]] = defaultdict(list)
+        self._sources: defaultdict[str, list[SourceFile]] = defaultdict(list)
+        self._by_id: dict[tuple[str, str, str], BenchItem] = {}
+        self._n_same: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+
+    def add(
+        self, benchmark: str, split: str, item_id: str, parts: Parts, source: str, line: int
+    ) -> None:
+        """Take an item; without an id it gets one from its content, with `#2` for a twin."""
+        item = BenchItem(
+            benchmark=benchmark,
+            split=split,
+            item_id=item_id or content_id(parts),
+            passage=parts.passage,
+            question=parts.question,
+            choices=parts.choices,
+            answer=parts.answer,
+            answer_index=parts.answer_index,
+            source=source,
+            line=line,
+        )
+        if item_id:
+            self.add_item(item)
+            return
+        key = (benchmark, split, item.item_id)
+        self._n_same[key] += 1
+        if self._n_same[key] > 1:
+            item = renamed(item, f"{item.item_id}#{self._n_same[key]}")
+        self.add_item(item)
+
+    def add_item(self, item: BenchItem) -> None:
+        """Take an item with an id; skip an exact repeat, raise BenchmarkError for another item."""
+        key = (item.benchmark, item.split, item.item_id)
+        first = self._by_id.setdefault(key, item)
+        if first is item:
+            self._items[item.benchmark].append(item)
+        elif _content(first) == _content(item):
+            reason = f"repeats item {item.item_id!r} of {first.source}:{first.line}"
+            self.skip(item.benchmark, SkippedRow(item.source, item.line, reason))
+        else:
+            raise BenchmarkError(
+                f"{item.source}:{item.line}: id {item.item_id!r} was given to another item at "
+                f"{first.source}:{first.line}",
+                hint="--map id=FIELD names another id field, --map id= makes ids from the content",
+            )
+
+    def skip(self, benchmark: str, row: SkippedRow) -> None:
+        """Record a row that was not taken."""
+        self._skipped[benchmark].append(row)
+
+    def add_source(self, benchmarks: Iterable[str], source: SourceFile) -> None:
+        """Record a file that gave rows to these benchmarks."""
+        for benchmark in benchmarks:
+            self._sources[benchmark].append(source)
+
+    def finish(self, skipped_files: Sequence[SkippedRow]) -> tuple[Benchmark, ...]:
+        """Benchmarks by name. Raises BenchmarkError when one, or all together, came out empty.
+
+        Files that were passed over are listed with the first benchmark.
+        """
+        for name, rows in self._skipped.items():
+            if not self._items[name]:
+                first = rows[0]
+                at = f"{first.source}:{first.line}" if first.line else first.source
+                raise BenchmarkError(
+                    f"benchmark {name!r} has no items: {len(rows)} rows skipped "
+                    f"({at}: {first.reason})",
+                    hint="look at the first of them, or map the fields with --map",
+                )
+        if not self._items:
+            reasons = "; ".join(f"{row.source}: {row.reason}" for row in skipped_files[:3])
+            raise BenchmarkError(
+                "the benchmark has no items" + (f" ({reasons})" if reasons else ""),
+                hint="check that the files are complete",
+            )
+        names = sorted(self._items)
+        self._skipped[names[0]].extend(skipped_files)
+        return tuple(
+            Benchmark(
+                name=name,
+                items=tuple(self._items[name]),
+                skipped=tuple(self._skipped[name]),
+                sources=tuple(self._sources[name]),
+                duplicates=duplicates(self._items[name]),
+            )
+            for name in names
+        )
+
+
+def duplicates(items: Sequence[BenchItem]) -> tuple[tuple[int, ...], ...]:
+    """Groups of places whose normalised question, choices in any order and passage are equal."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        places[identity(item)].append(place)
+    return tuple(tuple(group) for group in places.values() if len(group) > 1)
+
+
+def content_id(parts: Parts) -> str:
+    """Id of an item whose source gives none: 16 hex digits over its unchanged texts."""
+    texts = (parts.passage or "", parts.question, "\x1e".join(parts.choices), parts.answer or "")
+    return hashlib.sha256("\x1d".join(texts).encode()).hexdigest()[:16]
+
+
+def renamed(item: BenchItem, item_id: str) -> BenchItem:
+    """The item under another id."""
+    return BenchItem(
+        benchmark=item.benchmark,
+        split=item.split,
+        item_id=item_id,
+        passage=item.passage,
+        question=item.question,
+        choices=item.choices,
+        answer=item.answer,
+        answer_index=item.answer_index,
+        source=item.source,
+        line=item.line,
+    )
+
+
+def _content(item: BenchItem) -> tuple[object, ...]:
+    return (item.passage, item.question, item.choices, item.answer, item.answer_index)

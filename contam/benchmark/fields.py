@@ -1,0 +1,246 @@
+"""Which field of a row holds which part: decided once for every set of columns met."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from contam.benchmark import names
+from contam.benchmark.mapping import FieldMap, resolve
+
+_MAX_SHOWN = 20  # fields named in an error message
+
+FieldPath = tuple[str, ...]
+Row = Mapping[str, object]
+
+
+class RowError(Exception):
+    """A row that cannot be an item. Readers add file and line and raise BenchmarkError."""
+
+    def __init__(self, reason: str, *, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceFields:
+    """Where the choices stand.
+
+    kind   "none", "list" (one field), "columns" (a field per choice) or "wrong" (fields with the
+           wrong answers; the right one comes first)
+    first  number by which an answer field calls the first choice
+    """
+
+    kind: Literal["none", "list", "columns", "wrong"] = "none"
+    paths: tuple[FieldPath, ...] = ()
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldPlan:
+    """Paths to the parts of an item; the texts of several question or passage paths are joined.
+
+    answer       candidates, the first that is not null counts
+    label_first  answer paths whose value is a letter or number before it is a text
+    """
+
+    question: tuple[FieldPath, ...]
+    passage: tuple[FieldPath, ...] = ()
+    choices: ChoiceFields = ChoiceFields()
+    answer: tuple[FieldPath, ...] = ()
+    label_first: frozenset[FieldPath] = frozenset()
+    answer_index: FieldPath | None = None
+    item_id: FieldPath | None = None
+    benchmark: FieldPath | None = None
+    split: FieldPath | None = None
+
+    def roots(self) -> tuple[str, ...]:
+        """Top-level fields that a reader must load, in a fixed order."""
+        single = (self.answer_index, self.item_id, self.benchmark, self.split)
+        paths = (*self.question, *self.passage, *self.choices.paths, *self.answer)
+        found = dict.fromkeys(path[0] for path in (*paths, *single) if path)
+        return tuple(found)
+
+    def described(self) -> tuple[tuple[str, str], ...]:
+        """(part, field) pairs for the record of a run."""
+        pairs: list[tuple[str, str]] = []
+        for part, paths in (
+            ("passage", self.passage),
+            ("question", self.question),
+            ("choices", self.choices.paths),
+            ("answer", self.answer),
+            ("id", (self.item_id,) if self.item_id else ()),
+        ):
+            pairs.extend((part, ".".join(path)) for path in paths)
+        return tuple(pairs)
+
+
+def get(row: Row, path: FieldPath) -> object:
+    """Value at a path, None where any step of it is missing."""
+    value: object = row.get(path[0])
+    for key in path[1:]:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value
+
+
+def make_plan(columns: Sequence[str], field_map: FieldMap) -> FieldPlan:
+    """Decide where the parts stand in rows with these columns. RowError without a question."""
+    return _Planner(columns, field_map).plan()
+
+
+class _Planner:
+    """One decision; mapped fields are taken out of the game before usual names are looked up."""
+
+    def __init__(self, columns: Sequence[str], field_map: FieldMap) -> None:
+        self._columns = columns
+        self._mapped = {
+            target: tuple(resolve(field, columns) for field in fields)
+            for target, fields in field_map.fields.items()
+        }
+        taken = {path[0] for paths in self._mapped.values() for path in paths}
+        self._free = {
+            names.plain(column): column for column in reversed(columns) if column not in taken
+        }
+
+    def plan(self) -> FieldPlan:
+        question = self._question()
+        for path in question:
+            self._take(path)
+        choices = self._choices()
+        answer = self._answer()
+        passage = self._passage(question)
+        lettered = choices.kind == "columns" and names.plain(choices.paths[0][-1]) == "a"
+        return FieldPlan(
+            question=question,
+            passage=passage,
+            choices=choices,
+            answer=answer,
+            label_first=frozenset(
+                path for path in answer if lettered or names.plain(path[-1]) in names.LABEL_FIELDS
+            ),
+            answer_index=self._single("answer_index", names.ANSWER_INDEX),
+            item_id=self._single("id", names.ITEM_ID),
+            benchmark=self._single("benchmark", names.BENCHMARK),
+            split=self._single("split", names.SPLIT),
+        )
+
+    def _question(self) -> tuple[FieldPath, ...]:
+        mapped = self._mapped.get("question")
+        if mapped:
+            for path in mapped:
+                if path[0] not in self._columns:
+                    raise RowError(
+                        f"no field {path[0]!r} among {_listed(self._columns)}",
+                        hint="the question was mapped to it",
+                    )
+            return mapped
+        if "question_concat" in self._free:
+            return self._paths("question_concat")
+        if {"body", "question"} <= self._free.keys():
+            return self._paths("body", "question")
+        if {"premise", "choice1"} <= self._free.keys():
+            return self._paths("premise")
+        for name in names.QUESTION:
+            if name in self._free:
+                return self._paths(name)
+        raise RowError(
+            f"no field for the question among {_listed(self._columns)}",
+            hint="name it, for example --map question=FIELD,answer=FIELD",
+        )
+
+    def _passage(self, question: tuple[FieldPath, ...]) -> tuple[FieldPath, ...]:
+        mapped = self._mapped.get("passage")
+        if mapped is not None:
+            return mapped
+        if names.plain(question[0][-1]) == "instruction" and "input" in self._free:
+            return self._paths("input")
+        for name in names.PASSAGE:
+            if name in self._free:
+                return self._paths(name)
+        return ()
+
+    def _choices(self) -> ChoiceFields:
+        mapped = self._mapped.get("choices")
+        if mapped is not None:
+            kind: Literal["none", "list", "columns"] = (
+                "columns" if len(mapped) > 1 else "list" if mapped else "none"
+            )
+            return ChoiceFields(kind, mapped)
+        for name in names.CHOICE_LISTS:
+            if name in self._free:
+                return ChoiceFields("list", self._taken(name))
+        for beginning, first in names.CHOICE_COLUMNS.items():
+            for series in _series(beginning):
+                found = _leading(series, self._free)
+                if len(found) > 1:
+                    return ChoiceFields("columns", self._taken(*found), first)
+        for beginning in names.WRONG_ANSWERS:
+            found = [beginning] if beginning in self._free else _numbered(beginning, self._free)
+            if found:
+                return ChoiceFields("wrong", self._taken(*found))
+        return ChoiceFields()
+
+    def _answer(self) -> tuple[FieldPath, ...]:
+        mapped = self._mapped.get("answer")
+        if mapped is not None:
+            return mapped
+        return self._paths(*(name for name in names.ANSWER if name in self._free))
+
+    def _single(self, target: str, usual: Sequence[str]) -> FieldPath | None:
+        mapped = self._mapped.get(target)
+        if mapped is not None:
+            return mapped[0] if mapped else None
+        for name in usual:
+            if name in self._free:
+                return (self._free[name],)
+        return None
+
+    def _paths(self, *plain_names: str) -> tuple[FieldPath, ...]:
+        return tuple((self._free[name],) for name in plain_names)
+
+    def _taken(self, *plain_names: str) -> tuple[FieldPath, ...]:
+        paths = self._paths(*plain_names)
+        for path in paths:
+            self._take(path)
+        return paths
+
+    def _take(self, path: FieldPath) -> None:
+        self._free = {name: column for name, column in self._free.items() if column != path[0]}
+
+
+def _series(beginning: str) -> list[list[str]]:
+    """Runs of names that a row with one column per choice may use."""
+    letters = "abcdefghij"
+    if not beginning:
+        return [list(letters)]
+    return [
+        [f"{beginning}{gap}{mark}" for mark in marks]
+        for gap in ("", "_")
+        for marks in (letters, "123456789", "0123456789")
+    ]
+
+
+def _leading(series: Sequence[str], present: Mapping[str, str]) -> list[str]:
+    found = []
+    for name in series:
+        if name not in present:
+            break
+        found.append(name)
+    return found
+
+
+def _numbered(beginning: str, present: Mapping[str, str]) -> list[str]:
+    pattern = re.compile(rf"{beginning}_?(\d+)")
+    found = [(int(match[1]), name) for name in present if (match := pattern.fullmatch(name))]
+    return [name for _, name in sorted(found)]
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, columns[:_MAX_SHOWN])) or "no fields"
+    n_more = len(columns) - _MAX_SHOWN
+    return f"{shown} and {n_more} more" if n_more > 0 else shown

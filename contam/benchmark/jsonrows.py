@@ -1,0 +1,146 @@
+"""JSON in all the shapes benchmarks come in: one object a line, a list, a record with a list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import orjson
+
+from contam.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contam.benchmark.fields import Row
+
+CONTAINERS = ("examples", "data", "items", "questions", "rows", "instances", "samples")
+"""Keys under which a JSON object may hold its list of items."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class NoItemsHereError(BenchmarkError):
+    """A well-formed file that holds no list of items, such as a manifest beside a benchmark."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Rows of one file with their 1-based places.
+
+    format  "jsonl", "json", "csv", "tsv", "parquet" or "arrow"
+    unit    what a place counts: physical lines, or rows
+    """
+
+    format: str
+    unit: Literal["line", "row"]
+    rows: list[tuple[int, Row]]
+
+
+def read_json(path: Path, data: bytes) -> FileRows:
+    """Rows of a JSON or JSON-lines file; the content decides which it is.
+
+    Raises BenchmarkError, with the line, for anything that is not JSON objects in UTF-8, and
+    NoItemsHereError for one object without a list of items.
+    """
+    data = data.removeprefix(_BOM)
+    if data.lstrip()[:1] == b"[":
+        return FileRows("json", "row", _checked_list(path, _parse(path, data), ""))
+    lines = [(line, text) for line, text in enumerate(data.split(b"\n"), 1) if text.strip()]
+    if len(lines) > 1 and not _is_whole(lines[0][1]) and _is_whole(data):
+        return _of_object(path, _parse(path, data))
+    if len(lines) == 1:
+        only = _parse(path, lines[0][1], lines[0][0])
+        if isinstance(only, dict) and any(isinstance(only.get(key), list) for key in CONTAINERS):
+            return _of_object(path, only)
+    return FileRows("jsonl", "line", list(_lines(path, lines)))
+
+
+def _lines(path: Path, lines: list[tuple[int, bytes]]) -> Iterator[tuple[int, Row]]:
+    for line, text in lines:
+        try:
+            row = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            row = _parse(path, text, line)
+        if not isinstance(row, dict):
+            raise BenchmarkError(
+                f"{path}:{line}: expected a JSON object, found {_kind(row)}",
+                hint="in JSON lines every line is one item",
+            )
+        yield line, row
+
+
+def _of_object(path: Path, value: object) -> FileRows:
+    if isinstance(value, dict):
+        for key in CONTAINERS:
+            if isinstance(value.get(key), list):
+                return FileRows("json", "row", _checked_list(path, value[key], key))
+    raise NoItemsHereError(
+        f"{path}: a JSON object without a list of items",
+        hint=f"the list is looked for under {', '.join(CONTAINERS)}",
+    )
+
+
+def _checked_list(path: Path, value: object, key: str) -> list[tuple[int, Row]]:
+    if not isinstance(value, list):
+        raise BenchmarkError(f"{path}: expected a list of items, found {_kind(value)}")
+    if key == "data" and any(isinstance(row, dict) and "paragraphs" in row for row in value):
+        value = list(_squad_rows(value))
+    for place, row in enumerate(value, 1):
+        if not isinstance(row, dict):
+            raise BenchmarkError(f"{path}, row {place}: expected an object, found {_kind(row)}")
+    return list(enumerate(value, 1))
+
+
+def _squad_rows(articles: list[object]) -> Iterator[Row]:
+    """The nested original form of SQuAD, one row per question."""
+    for article in articles:
+        for paragraph in _list_in(article, "paragraphs"):
+            context = paragraph.get("context") if isinstance(paragraph, Mapping) else None
+            for question in _list_in(paragraph, "qas"):
+                if isinstance(question, Mapping):
+                    yield {**question, "context": context}
+
+
+def _list_in(value: object, key: str) -> list[object]:
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, list) else []
+
+
+def _is_whole(text: bytes) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _parse(path: Path, text: bytes, line: int = 0) -> object:
+    """Parse strictly, else as the standard library does, which knows NaN; else say where it fails."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        value: object = json.loads(text.decode())
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        at = (line or 1) + text.count(b"\n", 0, error.start)
+        raise BenchmarkError(
+            f"{path}:{at}: not valid UTF-8", hint="convert the file to UTF-8"
+        ) from error
+    except UnicodeEncodeError as error:
+        raise BenchmarkError(f"{path}:{line or 1}: half a surrogate pair in a text") from error
+    except json.JSONDecodeError as error:
+        at = (line or 1) + error.lineno - 1
+        raise BenchmarkError(f"{path}:{at}: not valid JSON ({error.msg})") from error
+    except RecursionError as error:
+        raise BenchmarkError(f"{path}:{line or 1}: JSON nested too deeply") from error
+    return value
+
+
+def _kind(value: object) -> str:
+    names = {list: "a list", dict: "an object", str: "a text", bool: "a truth value"}
+    return names.get(type(value), "null" if value is None else "a number")

@@ -1,0 +1,82 @@
+"""`--map question=prompt,answer=meta.solution`: the user's own word on which field is what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MAPPABLE = (
+    "passage",
+    "question",
+    "choices",
+    "answer",
+    "answer_index",
+    "id",
+    "benchmark",
+    "split",
+)
+_SEVERAL = frozenset({"passage", "question", "choices", "answer"})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMap:
+    """Checked form of a mapping.
+
+    fields  target -> fields of the file, each a name or a dotted path; () means "there is none"
+    """
+
+    fields: Mapping[str, tuple[str, ...]]
+
+
+def parse_mapping(texts: Iterable[str]) -> dict[str, str]:
+    """Turn `target=field` lists, as typed on a command line, into a mapping.
+
+    Several pairs may stand in one text, separated by commas. Raises UsageError when a piece has
+    no `=` or a target is named twice.
+    """
+    mapping: dict[str, str] = {}
+    for text in texts:
+        for piece in text.split(","):
+            if not piece.strip():
+                continue
+            target, equals, field = piece.partition("=")
+            target = target.strip()
+            if not equals:
+                raise UsageError(
+                    f"cannot read the mapping {piece.strip()!r}",
+                    hint="write part=field, for example --map question=prompt,answer=solution",
+                )
+            if target in mapping:
+                raise UsageError(f"the mapping names {target!r} twice")
+            mapping[target] = field.strip()
+    return mapping
+
+
+def check_mapping(mapping: Mapping[str, str] | None) -> FieldMap:
+    """Check the targets of a mapping; `question=body+ask` joins fields, `id=` means none.
+
+    Raises UsageError for an unknown target and for a question mapped to nothing.
+    """
+    fields: dict[str, tuple[str, ...]] = {}
+    for target, field in (mapping or {}).items():
+        if target not in MAPPABLE:
+            raise UsageError(
+                f"cannot map {target!r}", hint=f"targets of a mapping: {', '.join(MAPPABLE)}"
+            )
+        names = tuple(name.strip() for name in field.split("+") if name.strip())
+        if target == "question" and not names:
+            raise UsageError("the question must be mapped to a field", hint="--map question=FIELD")
+        if len(names) > 1 and target not in _SEVERAL:
+            raise UsageError(f"{target!r} can be mapped to one field only, got {field!r}")
+        fields[target] = names
+    return FieldMap(fields)
+
+
+def resolve(field: str, columns: Iterable[str]) -> tuple[str, ...]:
+    """Path of keys to a mapped field: the name itself where a column has it, else split at dots."""
+    return (field,) if field in columns else tuple(field.split("."))

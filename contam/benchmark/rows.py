@@ -1,0 +1,144 @@
+"""One row, under a plan of its fields, as the parts of an item."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from contam.benchmark.fields import FieldPath, FieldPlan, Row, RowError, get
+from contam.benchmark.values import (
+    Choices,
+    as_choices,
+    as_text,
+    is_bare_label,
+    place_of,
+    references,
+    scalar_text,
+)
+
+
+class Parts(NamedTuple):
+    """Texts of an item. `question` is "" when the row has none."""
+
+    passage: str | None
+    question: str
+    choices: tuple[str, ...]
+    answer: str | None
+    answer_index: int | None
+
+
+def read_parts(row: Row, plan: FieldPlan) -> Parts:
+    """Take an item's parts out of a row. Raises RowError for a value of a wrong type."""
+    question = _joined(row, plan.question, "question")
+    if question is None or not question.strip():
+        return Parts(None, "", (), None, None)
+    choices = _choices(row, plan)
+    answer, place = _answer(row, plan, choices)
+    if plan.choices.kind == "wrong":
+        texts = tuple(dict.fromkeys([*([answer] if answer else []), *choices.texts]))
+        choices, place = Choices(texts), 0 if answer else None
+    passage = _joined(row, plan.passage, "passage")
+    if passage is not None and not passage.strip():
+        passage = None
+    return Parts(passage, question, choices.texts, answer, place)
+
+
+def _joined(row: Row, paths: tuple[FieldPath, ...], what: str) -> str | None:
+    """Text of one field, or of several with a line feed between."""
+    if len(paths) == 1:
+        return as_text(get(row, paths[0]), what)
+    texts = [text for path in paths if (text := as_text(get(row, path), what))]
+    return "\n".join(texts) if texts else None
+
+
+def _choices(row: Row, plan: FieldPlan) -> Choices:
+    fields = plan.choices
+    if fields.kind == "list":
+        return as_choices(get(row, fields.paths[0]))
+    if fields.kind == "columns":
+        texts = [scalar_text(get(row, path), "choice") or "" for path in fields.paths]
+        while texts and not texts[-1]:
+            texts.pop()
+        return Choices(tuple(texts))
+    if fields.kind == "wrong":
+        return Choices(tuple(_wrong_answers(row, fields.paths)))
+    stem = get(row, plan.question[0])
+    if isinstance(stem, Mapping) and "choices" in stem:
+        return as_choices(stem["choices"])
+    return Choices()
+
+
+def _wrong_answers(row: Row, paths: tuple[FieldPath, ...]) -> list[str]:
+    texts: list[str] = []
+    for path in paths:
+        for value in references(get(row, path)):
+            text = scalar_text(value, "choice") or ""
+            # TruthfulQA's CSV lists the answers of a cell with semicolons.
+            pieces = text.split(";") if path[0].lower().endswith("answers") else [text]
+            texts.extend(piece.strip() for piece in pieces if piece.strip())
+    return texts
+
+
+def _answer(row: Row, plan: FieldPlan, choices: Choices) -> tuple[str | None, int | None]:
+    """Text of the right answer and, where choices are given, its place among them."""
+    place = _stated_place(row, plan, choices)
+    if place is None:
+        place = choices.right
+    misfit: RowError | None = None
+    text: str | None = None
+    for path in plan.answer:
+        values = [value for value in references(get(row, path)) if not _is_null(value)]
+        if not values:
+            continue
+        if place is None and choices.texts and plan.choices.kind != "wrong":
+            try:
+                places = _places(values, choices, plan, path)
+            except RowError as error:
+                misfit = misfit or error
+                continue
+            if len(places) == 1:
+                return choices.texts[places[0]], places[0]
+            if places:
+                return "\n".join(choices.texts[found] for found in places), None
+        text = text if text is not None else scalar_text(values[0], "answer")
+    if place is None:
+        if misfit is not None:
+            raise misfit
+        return text, None
+    right = choices.texts[place]
+    if text is None or (is_bare_label(text) and text.strip() not in map(str.strip, choices.texts)):
+        return right, place
+    return text, place
+
+
+def _places(values: list[object], choices: Choices, plan: FieldPlan, path: FieldPath) -> list[int]:
+    """Places named by an answer field, [] when it does not name choices at all."""
+    places = [
+        place_of(value, choices, first=plan.choices.first, label_first=path in plan.label_first)
+        for value in values
+    ]
+    known = [place for place in places if place is not None]
+    return sorted(set(known)) if len(known) == len(places) else []
+
+
+def _stated_place(row: Row, plan: FieldPlan, choices: Choices) -> int | None:
+    """Value of an explicit index field; -1 and null mean unknown."""
+    if plan.answer_index is None or not choices.texts:
+        return None
+    value = get(row, plan.answer_index)
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if _is_null(value) or value == -1:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise RowError(f"the answer index is {value!r}, expected a whole number")
+    if not 0 <= value < len(choices.texts):
+        raise RowError(f"answer index {value} is none of {len(choices.texts)} choices")
+    return value
+
+
+def _is_null(value: object) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))

@@ -1,0 +1,184 @@
+"""From the paths a user gives to the files that hold items."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from contam.benchmark.compressed import unreadable
+from contam.benchmark.items import SkippedRow
+from contam.benchmark.naming import Naming, folder_name, format_of, name_of
+from contam.errors import BenchmarkError
+
+# What the Hugging Face `datasets` library writes beside its data.
+_INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
+_METADATA = frozenset({_INFO, _STATE, _DICT, "dataset_infos.json"})
+_GENERIC_BUILDERS = frozenset(
+    {"", "json", "csv", "parquet", "arrow", "text", "pandas", "generator", "sql", "spark"}
+)
+_PLAIN_CONFIGS = frozenset({"", "default", "main", "all", "plain_text"})
+_MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to read, its family of formats, the names its place implies.
+
+    explicit  the user named this very file, so anything odd about it is an error, not a skip
+    """
+
+    path: Path
+    family: str
+    naming: Naming
+    explicit: bool
+
+
+def find_sources(
+    paths: Sequence[str | Path],
+) -> tuple[tuple[Source, ...], tuple[SkippedRow, ...]]:
+    """Files of items below the given files, folders and globs, each once, in natural order.
+
+    Also gives the files that were passed over, with the reason. Raises BenchmarkError for a path
+    that is not there, a folder without items and a saved data set with a part missing.
+    """
+    sources: dict[Path, Source] = {}
+    skipped: list[SkippedRow] = []
+    for path in _expanded(paths):
+        found = list(_below(path, skipped)) if path.is_dir() else [_source(path, explicit=True)]
+        if not found:
+            seen = ", ".join(sorted(entry.name for entry in path.iterdir())[:10])
+            raise BenchmarkError(
+                f"no benchmark files in {path}" + (f" (it holds {seen})" if seen else ""),
+                hint="formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders",
+            )
+        for source in found:
+            sources.setdefault(source.path.resolve(), source)
+    return tuple(sources.values()), tuple(skipped)
+
+
+def _expanded(paths: Sequence[str | Path]) -> Iterator[Path]:
+    if not paths:
+        raise BenchmarkError("no benchmark given", hint="--benchmark PATH")
+    for path in map(Path, paths):
+        if path.exists():
+            yield path
+            continue
+        # Unlike Path.glob, this takes absolute patterns and `**` within one string.
+        pattern = str(path)
+        matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
+        if not matches:
+            raise BenchmarkError(f"no such benchmark: {path}", hint="check the path")
+        yield from sorted(map(Path, matches), key=_natural)
+
+
+def _below(folder: Path, skipped: list[SkippedRow]) -> Iterator[Source]:
+    """Sources in a folder; a folder saved by `datasets` is read as its metadata says."""
+    if (folder / _DICT).is_file():
+        splits = _read_object(folder / _DICT).get("splits")
+        for split in splits if isinstance(splits, list) else []:
+            yield from _saved_dataset(folder / str(split), folder, str(split))
+        return
+    if (folder / _STATE).is_file():
+        yield from _saved_dataset(folder, folder, None)
+        return
+    for entry in sorted(_entries(folder), key=_natural):
+        if entry.name.startswith(".") or entry.name in _METADATA:
+            continue
+        if entry.is_dir():
+            yield from _below(entry, skipped)
+            continue
+        source = _source(entry, explicit=False)
+        if source.family:
+            yield source
+        else:
+            skipped.append(SkippedRow(str(entry), 0, "not a benchmark format"))
+
+
+def _saved_dataset(folder: Path, whole: Path, split: str | None) -> Iterator[Source]:
+    """The Arrow files of one split that `Dataset.save_to_disk` wrote."""
+    state = _read_object(folder / _STATE)
+    files = state.get("_data_files")
+    if not isinstance(files, list) or not all(isinstance(file, Mapping) for file in files):
+        raise BenchmarkError(f"{folder / _STATE}: no list of data files")
+    split = split or str(state.get("_split") or "")
+    benchmark = _dataset_name(folder) or folder_name(whole)
+    for file in files:
+        path = folder / str(file.get("filename"))
+        if not path.is_file():
+            raise BenchmarkError(f"{folder} lacks its file {path.name}", hint="copy it whole")
+        yield Source(
+            path, "arrow", Naming(benchmark, split, split_sure=bool(split)), explicit=False
+        )
+
+
+def _dataset_name(folder: Path) -> str:
+    """Name and configuration recorded by `datasets`, "" when it only knew a file format."""
+    if not (folder / _INFO).is_file():
+        return ""
+    info = _read_object(folder / _INFO)
+    name = str(info.get("dataset_name") or info.get("builder_name") or "")
+    config = str(info.get("config_name") or "")
+    if name in _GENERIC_BUILDERS:
+        return ""
+    return name if config in _PLAIN_CONFIGS or config == name else f"{name}/{config}"
+
+
+def _source(path: Path, *, explicit: bool) -> Source:
+    naming = name_of(path)
+    family = format_of(path)
+    if not family:
+        family = _family_of_content(path, explicit=explicit)
+    elif family == "arrow" and _dataset_name(path.parent):
+        naming = Naming(_dataset_name(path.parent), naming.split, naming.split_sure)
+    return Source(path, family, naming, explicit)
+
+
+def _family_of_content(path: Path, *, explicit: bool) -> str:
+    """Family of a file whose name does not tell it; folders may hold anything, so only tables."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if start[:4] in _MAGIC:
+        return _MAGIC[start[:4]]
+    if not explicit:
+        return ""
+    if not start:
+        raise BenchmarkError(f"{path} is empty")
+    if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        return "json"
+    raise BenchmarkError(
+        f"{path}: cannot tell the format from the name or the first bytes",
+        hint="rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow",
+    )
+
+
+def _entries(folder: Path) -> Iterable[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError as error:
+        raise unreadable(folder, error) from error
+
+
+def _read_object(path: Path) -> Mapping[str, object]:
+    try:
+        value = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except orjson.JSONDecodeError as error:
+        raise BenchmarkError(f"{path}: not valid JSON") from error
+    if not isinstance(value, dict):
+        raise BenchmarkError(f"{path}: expected a JSON object")
+    return value
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    """Sort key under which part-10 comes after part-9."""
+    pieces = re.findall(r"\d+|\D+", str(path))
+    return [(0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in pieces]

@@ -1,0 +1,275 @@
+"""Values of a row as texts, choices and the right answer."""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import re
+import tokenize
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from contam.benchmark.fields import RowError
+
+_LABEL = re.compile(r"\s*[(\[]?\s*([A-Za-z])\s*[)\].:]?\s*")
+_LABELLED = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])\s?[).:\]])\s*")
+_INLINE_LABEL = re.compile(r"(?:^|(?<=[\s,;]))\(?([A-Ja-j])\s?[).]\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Choice texts with the labels the source gives them; `right` is set when it marks one."""
+
+    texts: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    right: int | None = None
+
+
+def as_text(value: object, what: str) -> str | None:
+    """Text of a question or passage; None for null. Raises RowError for anything not a text."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bytes):
+        return _decoded(value, what)
+    if isinstance(value, Mapping) and isinstance(value.get("stem"), str):
+        return str(value["stem"])
+    if isinstance(value, Sequence) and value:
+        return "\n".join(_turns(value, what))
+    raise RowError(f"the {what} is {_kind(value)}, expected a text")
+
+
+def as_label(value: object, what: str) -> str:
+    """Name of a benchmark, split or item; "" for null. Numbers and records are spelled out."""
+    if isinstance(value, str):
+        return value.strip()
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        raise RowError(f"the {what} is {_kind(value)}, expected a text or a number")
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, Mapping):
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str).decode()
+    raise RowError(f"the {what} is {_kind(value)}, expected a text or a number")
+
+
+def scalar_text(value: object, what: str) -> str | None:
+    """Text of a choice or answer: numbers and truth values are written out, null stays None."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bytes):
+        return _decoded(value, what)
+    if isinstance(value, Mapping | Sequence):
+        raise RowError(f"the {what} is {_kind(value)}, expected a text")
+    return str(value)
+
+
+def as_choices(value: object) -> Choices:
+    """Choices from a list, a record of lists, a record of letters, or a list written as text."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return Choices()
+    if isinstance(value, str):
+        value = _list_in_text(value)
+    if isinstance(value, list) and all(type(choice) is str for choice in value):
+        return Choices(_without_labels(tuple(value)))
+    if isinstance(value, Mapping):
+        return _choices_of_record(value)
+    if not isinstance(value, Sequence) or isinstance(value, bytes):
+        raise RowError(f"the choices are {_kind(value)}, expected a list of texts")
+    if value and all(isinstance(choice, Mapping) for choice in value):
+        return _choices_of_records(value)
+    return Choices(_without_labels(tuple(_choice(choice) for choice in value)))
+
+
+def place_of(value: object, choices: Choices, *, first: int, label_first: bool) -> int | None:
+    """0-based place of the choice that an answer value names, None when it names none.
+
+    first        number by which the source calls the first choice
+    label_first  the value is a label before it is a text (a choice may itself read "B" or "2")
+    Raises RowError for a number that fits no choice; -1 is the usual sign for a hidden answer.
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, int):
+        return _place_of_number(value, choices, first)
+    if not isinstance(value, str) or not value.strip():
+        return None
+    by_label = _place_of_label(value.strip(), choices, first)
+    by_text = _place_of_text(value, choices.texts)
+    order = (by_label, by_text) if label_first else (by_text, by_label)
+    return order[0] if order[0] is not None else order[1]
+
+
+def is_bare_label(text: str) -> bool:
+    """Whether an answer is only a letter or a number, such as "B", "(B)" or "3"."""
+    return _LABEL.fullmatch(text) is not None or text.strip().isdecimal()
+
+
+def references(value: object) -> list[object]:
+    """The single answers of a value that may hold several (lists, SQuAD and TriviaQA records)."""
+    if isinstance(value, str | int | float):
+        return [] if value == "" else [value]
+    if isinstance(value, Mapping):
+        for key in ("text", "value", "spans", "answer", "aliases"):
+            if key in value:
+                return references(value[key])
+        raise RowError(f"the answer is a record with {', '.join(map(repr, value))}")
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [single for element in value for single in references(element)]
+    return [] if value is None else [value]
+
+
+def _place_of_number(value: int, choices: Choices, first: int) -> int | None:
+    if str(value) in choices.labels:
+        return choices.labels.index(str(value))
+    if 0 <= value - first < len(choices.texts):
+        return value - first
+    place = _place_of_text(str(value), choices.texts)
+    if place is None and value != -1:
+        raise RowError(f"answer {value} is none of {len(choices.texts)} choices")
+    return place
+
+
+def _place_of_label(value: str, choices: Choices, first: int) -> int | None:
+    if value in choices.labels:
+        return choices.labels.index(value)
+    match = _LABEL.fullmatch(value)
+    if match:
+        place = ord(match[1].upper()) - ord("A")
+    elif value.isascii() and value.isdigit():
+        place = int(value) - first
+    else:
+        return None
+    return place if 0 <= place < len(choices.texts) else None
+
+
+def _place_of_text(value: str, texts: Sequence[str]) -> int | None:
+    wanted = value.strip()
+    places = [place for place, text in enumerate(texts) if text.strip() == wanted]
+    if not places:
+        bare = _LABELLED.sub("", wanted, count=1)
+        places = [place for place, text in enumerate(texts) if bare and text.strip() == bare]
+    return places[0] if len(places) == 1 else None
+
+
+def _choices_of_record(value: Mapping[object, object]) -> Choices:
+    texts = value.get("text", value.get("choices"))
+    if isinstance(texts, Sequence) and not isinstance(texts, str):
+        labels = value.get("label", value.get("labels"))
+        if not isinstance(labels, Sequence) or len(labels) != len(texts):
+            raise RowError("the choices have not as many labels as texts")
+        found = tuple(_choice(text) for text in texts)
+        if set(labels) <= {0, 1}:
+            marked = [place for place, label in enumerate(labels) if label == 1]
+            return Choices(found, right=marked[0] if marked else None)
+        return Choices(found, tuple(str(label) for label in labels))
+    # Tables type every row alike, so letters that an item does not use come back as null.
+    used = {str(label): text for label, text in value.items() if text is not None}
+    return Choices(tuple(_choice(text) for text in used.values()), tuple(used))
+
+
+def _choices_of_records(value: Sequence[Mapping[str, object]]) -> Choices:
+    texts = tuple(_choice(choice.get("text", choice.get("content"))) for choice in value)
+    labels = tuple(str(choice.get("label", choice.get("key", ""))) for choice in value)
+    return Choices(texts, labels if all(labels) else ())
+
+
+def _choice(value: object) -> str:
+    text = scalar_text(value, "choice")
+    if text is None:
+        raise RowError("a choice is null, expected a text")
+    return text
+
+
+def _without_labels(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Cut `(A)`, `B)`, `C.` off when every choice carries its own letter and more than that."""
+    bare = []
+    for place, text in enumerate(texts):
+        match = _LABELLED.match(text)
+        if not match or (match[1] or match[2]) != chr(ord("A") + place):
+            return texts
+        bare.append(text[match.end() :])
+    return tuple(bare) if all(bare) else texts
+
+
+def _list_in_text(value: str) -> object:
+    """A list that a CSV cell or an old JSON field holds in written form."""
+    text = value.strip()
+    if text[:1] in ("[", "{"):
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return _strings_in_brackets(text)
+    marks: list[re.Match[str]] = []
+    for mark in _INLINE_LABEL.finditer(text):
+        if mark[1].lower() == "abcdefghij"[len(marks) % 10]:
+            marks.append(mark)
+    if len(marks) > 1 and marks[0].start() == 0:
+        ends = [mark.start() for mark in marks[1:]] + [len(text)]
+        return [
+            text[mark.end() : end].strip().rstrip(",;").rstrip()
+            for mark, end in zip(marks, ends, strict=True)
+        ]
+    raise RowError(
+        "the choices are one text, expected a list",
+        hint="a field per choice can be named: --map choices=A+B+C+D",
+    )
+
+
+def _strings_in_brackets(text: str) -> list[object]:
+    """Strings of a printed Python list or NumPy array (which puts no commas between them)."""
+    try:
+        found = [
+            ast.literal_eval(token.string)
+            for token in tokenize.generate_tokens(io.StringIO(text).readline)
+            if token.type == tokenize.STRING
+        ]
+    except (tokenize.TokenError, SyntaxError, ValueError) as error:
+        raise RowError(f"cannot read the choices {text[:60]!r}") from error
+    if not text.startswith("[") or not found:
+        raise RowError(f"cannot read the choices {text[:60]!r}")
+    return found
+
+
+def _turns(value: Sequence[object], what: str) -> list[str]:
+    """Texts of a list of turns: plain texts, or what the user says in a chat."""
+    if all(isinstance(turn, str) for turn in value):
+        return [str(turn) for turn in value]
+    said = []
+    for turn in value:
+        content = turn.get("content") if isinstance(turn, Mapping) else None
+        if not isinstance(turn, Mapping) or not isinstance(content, str):
+            raise RowError(f"the {what} is {_kind(value)}, expected a text")
+        if turn.get("role") == "user":
+            said.append(content)
+    return said
+
+
+def _decoded(value: bytes, what: str) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise RowError(f"the {what} is not valid UTF-8") from error
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "a truth value"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, Mapping):
+        return "a record"
+    if isinstance(value, Sequence):
+        return "an empty list" if not value else "a list"
+    return f"of type {type(value).__name__}"
