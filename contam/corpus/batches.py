@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contam.corpus import jsonl
 from contam.corpus.columns import Selections, selection_of
-from contam.corpus.shards import Shard
-from contam.corpus.units import WorkUnit
 from contam.tables import ipc, parquet
 from contam.tables.blocks import TextBlock, pieces
-from contam.tables.columns import ColumnRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.corpus.shards import Shard
+    from contam.corpus.units import WorkUnit
+    from contam.tables.columns import ColumnRef
 
 BATCH_BYTES = 8 << 20
 """Default upper bound on the text of one batch; a longer document is a batch of its own."""
@@ -75,9 +80,7 @@ def read_unit(
         row += len(block.offsets) - 1
 
 
-def _blocks(
-    unit: WorkUnit, shard: Shard, text: ColumnRef, batch_bytes: int
-) -> Iterator[TextBlock]:
+def _blocks(unit: WorkUnit, shard: Shard, text: ColumnRef, batch_bytes: int) -> Iterator[TextBlock]:
     if shard.format == "parquet":
         return parquet.text_blocks(shard.uri, text, unit.row_groups, max_bytes=batch_bytes)
     if shard.format == "arrow":

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from contam.corpus import jsonl
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.shards import Shard
 from contam.errors import CorpusError, ShardError
 from contam.tables import ipc, parquet
 from contam.tables.columns import ColumnRef
+
+if TYPE_CHECKING:
+    from contam.corpus.shards import Shard
 
 MetadataField = Literal["id", "url", "date", "source", "language"]
 
@@ -64,6 +66,7 @@ METADATA_NAMES: Mapping[MetadataField, tuple[str, ...]] = {
 
 METADATA_PARENTS = ("metadata", "meta")
 
+_MAX_LISTED = 40
 _SEARCHABLE = ("text", "null", "list", "chat")
 
 
@@ -213,6 +216,6 @@ def _metadata(columns: tuple[ColumnRef, ...]) -> dict[MetadataField, tuple[Colum
 
 def _listing(columns: tuple[ColumnRef, ...]) -> str:
     shown = [f"{ref.dotted} ({ref.type_name})" for ref in columns]
-    if len(shown) > 40:
-        shown = [*shown[:40], f"and {len(shown) - 40} more"]
+    if len(shown) > _MAX_LISTED:
+        shown = [*shown[:_MAX_LISTED], f"and {len(shown) - _MAX_LISTED} more"]
     return ", ".join(shown) if shown else "none"

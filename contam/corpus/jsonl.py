@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from contam.corpus.streams import chunks
+from contam.corpus.streams import pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn, turns_of
 from contam.tables.columns import CONTENT_KEYS, ROLE_KEYS, ColumnRef, Kind
 from contam.tables.json_text import at_path, clean, parse, text_at
 
-MAX_LINE_BYTES = 512 << 20
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MAX_LINE_BYTES = 128 << 20
 """A longer line is an error: it would not fit the memory a worker may use."""
 
 _SNIFF_ROWS = 200
@@ -54,16 +56,14 @@ def text_blocks(path: str, ref: ColumnRef, *, max_bytes: int) -> Iterator[TextBl
         n_bad += bad > 0
         n_bytes += bad
         if size >= limit or len(texts) >= _BLOCK_ROWS:
-            yield block_of(
-                texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes
-            )
+            yield block_of(texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes)
             texts = []
             size = n_null = n_bad = n_bytes = 0
     if texts:
         yield block_of(texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes)
 
 
-def records(path: str, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
+def records(path: str, wanted: Sequence[int]) -> Iterator[tuple[int, dict[str, object] | None]]:
     """Yield (row, record) for the wanted rows (ascending, distinct); a blank line is None."""
     position = 0
     for row, line in enumerate(_lines(path)):
@@ -74,7 +74,7 @@ def records(path: str, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
             position += 1
 
 
-def turns(record: Any, ref: ColumnRef) -> list[Turn]:
+def turns(record: object, ref: ColumnRef) -> list[Turn]:
     """Return the turns of one record's conversation, in the text they are searched in."""
     value = at_path(record, ref.path)
     if not isinstance(value, list):
@@ -82,9 +82,7 @@ def turns(record: Any, ref: ColumnRef) -> list[Turn]:
     return [Turn(turn.role, clean(turn.text)[0].decode()) for turn in turns_of(value)]
 
 
-def _document(
-    path: str, row: int, line: bytes, keys: Sequence[str]
-) -> tuple[bytes, bool, int]:
+def _document(path: str, row: int, line: bytes, keys: Sequence[str]) -> tuple[bytes, bool, int]:
     """Return (text, whether it is missing, replaced surrogates)."""
     record = _record(path, row, line)
     if record is None:
@@ -99,7 +97,7 @@ def _document(
     return raw, False, bad
 
 
-def _record(path: str, row: int, line: bytes) -> Any:
+def _record(path: str, row: int, line: bytes) -> dict[str, object] | None:
     if not line or line.isspace():
         return None
     try:
@@ -124,7 +122,7 @@ def _lines(path: str) -> Iterator[bytes]:
     size = 0
     row = 0
     first = True
-    for piece in chunks(path):
+    for piece in pieces(path):
         data = piece.removeprefix(b"\xef\xbb\xbf") if first else piece
         first = False
         lines = data.split(b"\n")
@@ -143,7 +141,9 @@ def _lines(path: str) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def _note(record: dict[str, Any], above: tuple[str, ...], seen: dict[tuple[str, ...], Kind]) -> None:
+def _note(
+    record: dict[str, object], above: tuple[str, ...], seen: dict[tuple[str, ...], Kind]
+) -> None:
     for key, value in record.items():
         path = (*above, key)
         kind = _kind(value)
@@ -154,7 +154,7 @@ def _note(record: dict[str, Any], above: tuple[str, ...], seen: dict[tuple[str, 
             _note(value, path, seen)
 
 
-def _kind(value: Any) -> Kind:
+def _kind(value: object) -> Kind:
     if value is None:
         return "null"
     if isinstance(value, str):
@@ -169,5 +169,5 @@ def _kind(value: Any) -> Kind:
     return "other"
 
 
-def _is_turn(entry: dict[str, Any]) -> bool:
+def _is_turn(entry: dict[str, object]) -> bool:
     return any(key in entry for key in ROLE_KEYS) and any(key in entry for key in CONTENT_KEYS)

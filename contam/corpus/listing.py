@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import orjson
 
 from contam.errors import CorpusError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 Format = Literal["parquet", "jsonl", "arrow"]
 
@@ -70,30 +72,33 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
 
 def _expand(given: str | Path) -> Iterator[tuple[Path, str, Path, bool]]:
     """Yield (absolute path, name, argument, whether the user named this very file)."""
-    text = os.path.expanduser(os.fspath(given))
-    path = Path(os.path.abspath(text))
+    path = _absolute(Path(given).expanduser())
     if path.is_dir():
         for file in _walk(path):
             yield file, file.relative_to(path).as_posix(), path, False
     elif path.exists():
         yield path, path.name, path.parent, True
-    elif glob.has_magic(text):
-        yield from _expand_glob(text)
+    elif glob.has_magic(str(given)):
+        yield from _expand_glob(path)
     else:
         raise CorpusError(
             f"{given}: no such file or folder", hint="check the path; globs need quotes in a shell"
         )
 
 
-def _expand_glob(pattern: str) -> Iterator[tuple[Path, str, Path, bool]]:
-    matches = sorted(glob.glob(pattern, recursive=True))
+def _absolute(path: Path) -> Path:
+    # Links stay as they are: in download caches the link has the name and the suffix, its target
+    # neither.
+    return Path(os.path.normpath(path.absolute()))
+
+
+def _expand_glob(pattern: Path) -> Iterator[tuple[Path, str, Path, bool]]:
+    depth = next(i for i, part in enumerate(pattern.parts) if glob.has_magic(part))
+    base = Path(*pattern.parts[:depth])
+    matches = sorted(base.glob(str(Path(*pattern.parts[depth:]))))
     if not matches:
         raise CorpusError(f"{pattern}: no file matches", hint="check the pattern")
-    fixed = PurePosixPath(Path(os.path.abspath(pattern)).as_posix()).parts
-    depth = next(i for i, part in enumerate(fixed) if glob.has_magic(part))
-    base = Path(*fixed[:depth])
-    for match in matches:
-        path = Path(os.path.abspath(match))
+    for path in matches:
         files = _walk(path) if path.is_dir() else (path,)
         for file in files:
             yield file, file.relative_to(base).as_posix(), base, False
@@ -108,7 +113,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
     visited: set[tuple[int, int]] = set()
     for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
-        status = os.stat(root)
+        status = Path(root).stat()
         if (status.st_dev, status.st_ino) in visited:
             folders.clear()
             continue

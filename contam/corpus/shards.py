@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.listing import Found, Skipped, list_files
 from contam.errors import CorpusError, ShardError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Format = Literal["parquet", "jsonl", "arrow"]
 
 _EDGE_BYTES = 64 << 10
 _MAX_FOOTER_BYTES = 64 << 20
+_MIN_PARQUET_BYTES = 12
+_MAX_LISTED = 20
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -73,7 +78,7 @@ def shard_digest(shard: Shard) -> str:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             tail = _EDGE_BYTES
-            if shard.format == "parquet" and size >= 12:
+            if shard.format == "parquet" and size >= _MIN_PARQUET_BYTES:
                 file.seek(size - 8)
                 length, magic = file.read(4), file.read(4)
                 if magic == _PARQUET_MAGIC:
@@ -112,23 +117,22 @@ def _size(path: Path) -> int:
 
 def _unique_names(found: Sequence[Found]) -> list[str]:
     names = [file.name for file in found]
-    for prefix in (lambda file: file.argument.name, lambda file: file.argument.as_posix()):
-        twice = {name for name in names if names.count(name) > 1} if _clash(names) else set()
+    for prefixes in (
+        [file.argument.name for file in found],
+        [file.argument.as_posix() for file in found],
+    ):
+        counts = Counter(names)
         names = [
-            f"{prefix(file)}/{file.name}" if name in twice else name
-            for file, name in zip(found, names, strict=True)
+            f"{prefix}/{file.name}" if counts[name] > 1 else name
+            for file, name, prefix in zip(found, names, prefixes, strict=True)
         ]
     return names
-
-
-def _clash(names: Sequence[str]) -> bool:
-    return len(set(names)) < len(names)
 
 
 def _nothing(paths: Sequence[str | Path], skipped: Sequence[Skipped]) -> str:
     places = ", ".join(str(path) for path in paths) or "no path given"
     if not skipped:
         return f"no corpus shard found: {places}: no files seen"
-    seen = [f"{entry.path.name} ({entry.reason})" for entry in skipped[:20]]
-    more = f" and {len(skipped) - 20} more" if len(skipped) > 20 else ""
+    seen = [f"{entry.path.name} ({entry.reason})" for entry in skipped[:_MAX_LISTED]]
+    more = f" and {len(skipped) - _MAX_LISTED} more" if len(skipped) > _MAX_LISTED else ""
     return f"no corpus shard found: {places}; files seen: {', '.join(seen)}{more}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from contam.corpus.columns import Selections, selection_of
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.shards import Shard
 from contam.errors import ShardError
 from contam.tables import parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.corpus.shards import Shard
 
 UNIT_BYTES = 32 << 20
 """Small neighbouring row groups are merged up to this size (bytes of text, uncompressed)."""

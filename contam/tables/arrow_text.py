@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
-from numpy.typing import NDArray
 
 from contam.tables.blocks import TextBlock, block_of, frozen, repaired
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def text_block(array: pa.Array) -> TextBlock:
@@ -62,16 +67,15 @@ def _flat(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     _, offset_buffer, data_buffer = array.buffers()
     large = pt.is_large_string(array.type) or pt.is_large_binary(array.type)
-    width = 8 if large else 4
     raw = np.frombuffer(
         offset_buffer,
         np.int64 if large else np.int32,
         count=n + 1,
-        offset=array.offset * width,
+        offset=array.offset * (8 if large else 4),
     )
     begin, end = int(raw[0]), int(raw[-1])
     size = 0 if data_buffer is None else data_buffer.size
-    if begin < 0 or end > size or bool((raw[1:] < raw[:-1]).any()):
+    if begin < 0 or end > size or bool((np.diff(raw) < 0).any()):
         raise ValueError("text offsets do not fit the text's bytes")
     offsets = np.subtract(raw, begin, dtype=np.int64)
     if end == begin:
@@ -101,14 +105,12 @@ def _is_utf8(array: pa.Array) -> bool:
     return True
 
 
-def _repaired_block(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], n_null: int
-) -> TextBlock:
+def _repaired_block(data: NDArray[np.uint8], offsets: NDArray[np.int64], n_null: int) -> TextBlock:
     whole = data.tobytes()
     bounds = offsets.tolist()
     texts = []
     n_bad = n_bytes = 0
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for begin, end in pairwise(bounds):
         text, bad = repaired(whole[begin:end])
         texts.append(text)
         n_bad += bad > 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class TextBlock(NamedTuple):
@@ -56,9 +59,7 @@ def texts_of(block: TextBlock) -> list[str]:
     """Return the documents of a block as strings."""
     whole = block.data.tobytes()
     bounds = block.offsets.tolist()
-    return [
-        whole[begin:end].decode() for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
-    ]
+    return [whole[begin:end].decode() for begin, end in pairwise(bounds)]
 
 
 def pieces(block: TextBlock, max_bytes: int) -> list[tuple[int, int]]:

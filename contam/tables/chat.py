@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from contam.tables.columns import CONTENT_KEYS, ROLE_KEYS
 
@@ -17,7 +17,7 @@ class Turn(NamedTuple):
     text: str
 
 
-def turns_of(value: Sequence[Any]) -> list[Turn]:
+def turns_of(value: Sequence[object]) -> list[Turn]:
     """Read the turns of a list of messages, `from`/`value` pairs or plain strings.
 
     A turn without content is empty, so that turn numbers stay those of the list. Raises
@@ -44,7 +44,7 @@ def turn_at(turns: Sequence[Turn], char: int) -> str | None:
     return None
 
 
-def _turn(entry: Any) -> Turn:
+def _turn(entry: object) -> Turn:
     if entry is None:
         return Turn("", "")
     if isinstance(entry, str):
@@ -56,7 +56,7 @@ def _turn(entry: Any) -> Turn:
     raise ValueError(f"a turn is a {type(entry).__name__}, not a message")
 
 
-def _content(content: Any) -> str:
+def _content(content: object) -> str:
     if content is None:
         return ""
     if isinstance(content, str):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.types as pt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Kind = Literal["text", "null", "list", "chat", "json", "struct", "other"]
 

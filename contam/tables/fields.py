@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +15,11 @@ from contam.tables.chat import TURN_SEPARATOR, Turn, joined, turns_of
 from contam.tables.columns import ColumnRef, content_field, is_text, role_field
 from contam.tables.json_text import at_path, clean, text_at
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
-def pick(batch: pa.RecordBatch, path: Sequence[str]) -> Any:
+
+def pick(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
     """Return the array at `path`; a null struct makes its fields null.
 
     Raises KeyError when the batch has no such column.
@@ -60,7 +62,7 @@ def turns_at(batch: pa.RecordBatch, ref: ColumnRef, row: int) -> list[Turn]:
     return [Turn(role, text) for role, text in zip(roles, texts, strict=True)]
 
 
-def values_at(batch: pa.RecordBatch, ref: ColumnRef) -> list[Any]:
+def values_at(batch: pa.RecordBatch, ref: ColumnRef) -> list[object]:
     """Return the plain Python values of column `ref`; undecodable text is repaired."""
     array = pick(batch, ref.column)
     if pt.is_null(array.type):
@@ -69,8 +71,8 @@ def values_at(batch: pa.RecordBatch, ref: ColumnRef) -> list[Any]:
         return list(array.to_pylist())
     present = array.is_valid().to_pylist()
     texts = texts_of(text_block(array))
-    values: list[Any] = [text if there else None for text, there in zip(texts, present, strict=True)]
-    return [at_path(value, ref.inside) for value in values] if ref.inside else values
+    found = [text if there else None for text, there in zip(texts, present, strict=True)]
+    return [at_path(text, ref.inside) for text in found]
 
 
 def take_rows(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from contam.errors import ContamError, ShardError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @contextmanager

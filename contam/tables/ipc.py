@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import ipc
 
-from contam.tables.blocks import TextBlock
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fields import as_text_block, take_rows
 from contam.tables.guard import shard_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from contam.tables.blocks import TextBlock
 
 _FILE_MAGIC = b"ARROW1"
 # Record batches come as large as their writer made them; what is joined or cast is cut to this.

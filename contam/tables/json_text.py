@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import orjson
 
@@ -14,16 +13,18 @@ from contam.tables.chat import joined, turns_of
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def parse(line: bytes) -> Any:
+def parse(line: bytes) -> object:
     """Read one JSON value; what the strict parser refuses gets a second, tolerant reading.
 
     Tolerated are NaN and infinities, lone surrogate escapes and bytes that are not UTF-8 (both
     stay visible as surrogates, see `clean`). Raises ValueError for anything else.
     """
+    value: object
     try:
-        return orjson.loads(line)
+        value = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return json.loads(line.decode("utf-8", "surrogateescape"))
+        value = json.loads(line.decode("utf-8", "surrogateescape"))
+    return value
 
 
 def clean(text: str) -> tuple[bytes, int]:
@@ -39,7 +40,7 @@ def clean(text: str) -> tuple[bytes, int]:
         return fixed.encode(), count
 
 
-def at_path(record: Any, path: Sequence[str]) -> Any:
+def at_path(record: object, path: Sequence[str]) -> object:
     """Return the value at `path`, or None; text on the way is read as JSON when it is."""
     value = record
     for step in path:
@@ -51,7 +52,7 @@ def at_path(record: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def text_at(record: Any, path: Sequence[str]) -> str | None:
+def text_at(record: object, path: Sequence[str]) -> str | None:
     """Return the document at `path`: text, or turns joined; None when there is none.
 
     Raises ValueError when the value is neither.
@@ -64,7 +65,7 @@ def text_at(record: Any, path: Sequence[str]) -> str | None:
     raise ValueError(f"{'.'.join(path)} is a {type(value).__name__}, not text")
 
 
-def _json_or_none(text: str | bytes) -> Any:
+def _json_or_none(text: str | bytes) -> object:
     try:
         return parse(text if isinstance(text, bytes) else text.encode())
     except ValueError:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
 from functools import lru_cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.errors import ShardError
-from contam.tables.blocks import TextBlock
 from contam.tables.columns import ColumnRef, describe
-from contam.tables.fields import as_text_block, wanted_leaves
+from contam.tables.fields import as_text_block, take_rows, wanted_leaves
 from contam.tables.guard import shard_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from contam.tables.blocks import TextBlock
 
 # Decoding about 2 MB at a time keeps pages, output and whoever reads it next in cache: measured,
 # it beats reading whole row groups by a fifth.
@@ -35,15 +39,15 @@ class RowGroup(NamedTuple):
     n_bytes: int
 
 
-def footer(path: str) -> Any:
+def footer(path: str) -> pq.FileMetaData:
     """Return the file's metadata; recent ones are kept, since every unit of a shard needs them."""
     with shard_errors(path):
-        status = os.stat(path)
+        status = Path(path).stat()
         return _footer(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=16)
-def _footer(path: str, size: int, mtime_ns: int) -> Any:  # noqa: ARG001 - part of the cache key
+def _footer(path: str, size: int, mtime_ns: int) -> pq.FileMetaData:  # noqa: ARG001 - part of the cache key
     return pq.read_metadata(path)
 
 
@@ -53,18 +57,11 @@ def columns(path: str) -> tuple[ColumnRef, ...]:
         return describe(footer(path).schema.to_arrow_schema())
 
 
-def row_groups(path: str, ref: ColumnRef) -> tuple[RowGroup, ...]:
-    """List the row groups of a Parquet file with the size of column `ref`."""
-    with shard_errors(path):
-        meta = footer(path)
-        chosen = set(wanted_leaves(_leaves(meta), ref))
-        wanted = [i for i, leaf in enumerate(_leaves(meta)) if leaf in chosen]
-        groups = []
-        for index in range(meta.num_row_groups):
-            group = meta.row_group(index)
-            n_bytes = sum(group.column(i).total_uncompressed_size for i in wanted)
-            groups.append(RowGroup(group.num_rows, n_bytes))
-        return tuple(groups)
+def row_groups(
+    path: str, ref: ColumnRef, groups: Sequence[int] | None = None
+) -> tuple[RowGroup, ...]:
+    """Tell the rows, and the size of column `ref`, of some row groups of a file, or of all."""
+    return _row_groups(path, wanted_leaves(leaves(path), ref), groups)
 
 
 def text_blocks(
@@ -74,27 +71,63 @@ def text_blocks(
 
     groups  row groups to read, in order; None reads them all
     """
-    sizes = row_groups(path, ref)
-    chosen = range(len(sizes)) if groups is None else groups
-    n_rows = sum(sizes[i].n_rows for i in chosen)
-    rows = _batch_rows([sizes[i] for i in chosen], max_bytes)
+    columns = wanted_leaves(leaves(path), ref)
+    chosen = range(footer(path).num_row_groups) if groups is None else groups
+    sizes = _row_groups(path, columns, chosen)
     seen = 0
-    for batch in _batches(path, wanted_leaves(_leaves(footer(path)), ref), chosen, rows):
+    for batch in _batches(path, columns, chosen, _batch_rows(sizes, max_bytes)):
         with shard_errors(path):
             block = as_text_block(batch, ref)
         seen += len(block.offsets) - 1
         yield block
-    if seen != n_rows:
+    expected = sum(size.n_rows for size in sizes)
+    if seen != expected:
         raise ShardError(
-            f"{path}: {seen} rows read where its footer promises {n_rows}",
+            f"{path}: {seen} rows read where its footer promises {expected}",
             shard=path,
             hint="the file is damaged: copy it again, or leave it out",
         )
 
 
-def _leaves(meta: Any) -> tuple[str, ...]:
-    schema = meta.schema
-    return tuple(schema.column(i).path for i in range(len(schema)))
+def rows(
+    path: str, columns: Sequence[str], wanted: Sequence[int]
+) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+    """Yield the wanted rows (ascending, distinct), reading only row groups that hold some.
+
+    columns  leaf columns, or columns with everything below them
+    """
+    begin = 0
+    for index, size in enumerate(_row_groups(path, columns, None)):
+        low = bisect_left(wanted, begin)
+        inside = wanted[low : bisect_left(wanted, begin + size.n_rows, lo=low)]
+        if inside:
+            batches = _batches(path, columns, [index], _batch_rows([size], _DECODE_BYTES))
+            yield from take_rows(batches, begin, inside)
+        begin += size.n_rows
+
+
+def leaves(path: str) -> tuple[str, ...]:
+    """List the dotted paths of the file's leaf columns, as Parquet spells them."""
+    with shard_errors(path):
+        schema = footer(path).schema
+        return tuple(schema.column(i).path for i in range(len(schema)))
+
+
+def _row_groups(
+    path: str, columns: Sequence[str], groups: Sequence[int] | None
+) -> tuple[RowGroup, ...]:
+    below = tuple(column + "." for column in columns)
+    indices = [
+        i for i, leaf in enumerate(leaves(path)) if leaf in columns or leaf.startswith(below)
+    ]
+    found = []
+    with shard_errors(path):
+        meta = footer(path)
+        for index in range(meta.num_row_groups) if groups is None else groups:
+            group = meta.row_group(index)
+            n_bytes = sum(group.column(i).total_uncompressed_size for i in indices)
+            found.append(RowGroup(group.num_rows, n_bytes))
+    return tuple(found)
 
 
 def _batch_rows(sizes: Sequence[RowGroup], max_bytes: int) -> int:
@@ -111,7 +144,7 @@ def _batch_rows(sizes: Sequence[RowGroup], max_bytes: int) -> int:
 
 
 def _batches(
-    path: str, leaves: Sequence[str], groups: Sequence[int], rows: int
+    path: str, columns: Sequence[str], groups: Sequence[int], rows: int
 ) -> Iterator[pa.RecordBatch]:
     if not groups:
         return
@@ -126,5 +159,5 @@ def _batches(
         ) as file,
     ):
         yield from file.iter_batches(
-            batch_size=rows, row_groups=list(groups), columns=list(leaves), use_threads=False
+            batch_size=rows, row_groups=list(groups), columns=list(columns), use_threads=False
         )

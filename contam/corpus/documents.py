@@ -1,0 +1,137 @@
+"""Second look at a few documents: who they are, what they say, and which turn of a chat."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from contam.corpus import jsonl
+from contam.corpus.columns import METADATA_NAMES, MetadataField, Selection
+from contam.errors import ShardError
+from contam.tables import lookup
+from contam.tables.blocks import texts_of
+from contam.tables.chat import Turn, turn_at
+from contam.tables.json_text import at_path, clean, text_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from contam.corpus.shards import Shard
+    from contam.tables.columns import ColumnRef
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMeta:
+    """What the corpus says about one document.
+
+    document_id  the id column as text; "" when there is none (say shard and row instead)
+    date         as the corpus writes it; a time stamp column in ISO form
+    """
+
+    document_id: str
+    url: str | None
+    date: str | None
+    source: str | None
+    language: str | None
+
+
+def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[DocumentMeta]:
+    """Return the metadata of `rows`, in the order asked; reads no text column.
+
+    Raises ShardError when the shard cannot be read or has no such row.
+    """
+    refs = [ref for name in METADATA_NAMES for ref in selection.metadata.get(name, ())]
+    if not refs:
+        return [DocumentMeta("", None, None, None, None) for _ in rows]
+
+    def look(wanted: list[int]) -> Iterator[tuple[int, DocumentMeta]]:
+        if shard.format == "jsonl":
+            for row, record in jsonl.records(shard.uri, wanted):
+                yield row, _meta(selection, {ref: at_path(record, ref.path) for ref in refs})
+        else:
+            for row, values in lookup.values(shard.uri, shard.format, refs, wanted):
+                yield row, _meta(selection, dict(zip(refs, values, strict=True)))
+
+    return _in_order(shard, rows, look)
+
+
+def read_texts(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[str]:
+    """Return the texts of `rows`, in the order asked: the same text that `read_unit` gave.
+
+    Raises ShardError when the shard cannot be read or has no such row.
+    """
+    text = _text_of(shard, selection)
+
+    def look(wanted: list[int]) -> Iterator[tuple[int, str]]:
+        if shard.format == "jsonl":
+            for row, record in jsonl.records(shard.uri, wanted):
+                yield row, clean(text_at(record, text.path) or "")[0].decode()
+        else:
+            for numbers, block in lookup.texts(shard.uri, shard.format, text, wanted):
+                yield from zip(numbers, texts_of(block), strict=True)
+
+    return _in_order(shard, rows, look)
+
+
+def turn_of(shard: Shard, selection: Selection, row: int, char_start: int) -> str | None:
+    """Name the turn of a chat document that code point `char_start` lies in: "3:assistant".
+
+    Turns are counted from 0. None when the documents are no chats or the position is past the
+    end. Raises ShardError when the shard cannot be read or has no such row.
+    """
+    text = _text_of(shard, selection)
+    if text.kind not in ("chat", "list"):
+        return None
+
+    def look(wanted: list[int]) -> Iterator[tuple[int, list[Turn]]]:
+        if shard.format == "jsonl":
+            for number, record in jsonl.records(shard.uri, wanted):
+                yield number, jsonl.turns(record, text)
+        else:
+            yield from lookup.turns(shard.uri, shard.format, text, wanted)
+
+    return turn_at(_in_order(shard, [row], look)[0], char_start)
+
+
+def _text_of(shard: Shard, selection: Selection) -> ColumnRef:
+    if selection.text is None:
+        raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
+    return selection.text
+
+
+def _in_order(
+    shard: Shard, rows: Sequence[int], look: Callable[[list[int]], Iterator[tuple[int, T]]]
+) -> list[T]:
+    found = dict(look(sorted(set(rows))))
+    missing = next((row for row in rows if row not in found), None)
+    if missing is not None:
+        raise ShardError(
+            f"{shard.name}: row {missing} is not there",
+            shard=shard.name,
+            hint="the file may have changed since it was scanned",
+        )
+    return [found[row] for row in rows]
+
+
+def _meta(selection: Selection, values: Mapping[ColumnRef, object]) -> DocumentMeta:
+    def first(name: MetadataField) -> str | None:
+        texts = (_as_text(values[ref]) for ref in selection.metadata.get(name, ()))
+        return next((text for text in texts if text), None)
+
+    return DocumentMeta(
+        first("id") or "", first("url"), first("date"), first("source"), first("language")
+    )
+
+
+def _as_text(value: object) -> str | None:
+    """Write a column's value as text; lists and structs say nothing here."""
+    if isinstance(value, str):
+        return clean(value)[0].decode()
+    if isinstance(value, dt.datetime | dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return str(value)
