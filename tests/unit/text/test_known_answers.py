@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ def answers(case: dict, unit: str) -> list[tuple[int, int, int]]:
 )
 def test_hash_values_are_frozen(token, digest):
     assert token_hash(token) == digest
+
+
+def test_hashes_in_the_format_document_are_true(repository):
+    page = (repository / "docs" / "normaliser.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+) \| `([0-9a-f]{16})` \|$", page, re.MULTILINE)
+    written = {cell: int(digest, 16) for cell, digest in rows}
+    tokens = {"(none)": b"", "E4 B8 AD (中)": "中".encode()}
+    assert len(written) == 5
+    for cell, digest in written.items():
+        assert token_hash(tokens.get(cell, cell.strip("`").encode())) == digest
 
 
 def test_hash_is_never_zero_and_fills_64_bits():
