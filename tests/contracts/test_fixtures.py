@@ -1,0 +1,130 @@
+"""bench_fixtures is what its generator writes, and its truth is true."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+
+MAX_BYTES = 1_500_000
+SHARDS = ("part-000.parquet", "part-001.parquet", "part-002.parquet", "archive/part-003.parquet")
+
+
+@pytest.fixture(scope="module")
+def rebuilt(tmp_path_factory, bench_fixtures):
+    folder = tmp_path_factory.mktemp("fixtures")
+    subprocess.run(
+        [sys.executable, str(bench_fixtures / "make_fixtures.py"), "--out", str(folder)],
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def truth(bench_fixtures):
+    lines = (bench_fixtures / "truth.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def documents(bench_fixtures):
+    return {shard: pq.read_table(bench_fixtures / "corpus" / shard).to_pylist() for shard in SHARDS}
+
+
+def test_the_corpus_holds_these_shards_and_no_others(bench_fixtures):
+    corpus = bench_fixtures / "corpus"
+    assert {p.relative_to(corpus).as_posix() for p in corpus.rglob("*.*")} == set(SHARDS)
+
+
+@pytest.mark.parametrize("shard", SHARDS)
+def test_a_shard_is_what_its_generator_writes(bench_fixtures, rebuilt, shard):
+    committed, fresh = bench_fixtures / "corpus" / shard, rebuilt / "corpus" / shard
+    ours, theirs = pq.ParquetFile(committed), pq.ParquetFile(fresh)
+    assert ours.schema_arrow.equals(theirs.schema_arrow)
+    assert ours.read().equals(theirs.read())
+    groups = [ours.metadata.row_group(i).num_rows for i in range(ours.metadata.num_row_groups)]
+    assert groups == [
+        theirs.metadata.row_group(i).num_rows for i in range(theirs.metadata.num_row_groups)
+    ]
+    if ours.metadata.created_by == theirs.metadata.created_by:
+        # Another release of the writer may lay the same table out otherwise; the same may not.
+        assert committed.read_bytes() == fresh.read_bytes()
+
+
+def test_the_truth_is_what_the_generator_writes(bench_fixtures, rebuilt):
+    assert (bench_fixtures / "truth.jsonl").read_bytes() == (rebuilt / "truth.jsonl").read_bytes()
+
+
+def test_every_span_holds_what_was_planted(truth, documents):
+    planted = [row for row in truth if row["document_id"] is not None]
+    assert planted
+    for row in planted:
+        document = documents[row["shard"]][row["row"]]
+        assert document["id"] == row["document_id"]
+        span = document["text"][row["char_start"] : row["char_end"]]
+        if row["char_start2"] is not None:
+            span += document["text"][row["char_start2"] : row["char_end2"]]
+        assert hashlib.sha256(span.encode()).hexdigest()[:16] == row["span_sha256"]
+
+
+def test_every_item_has_its_truth(truth, bench_fixtures):
+    ids = []
+    for path in sorted((bench_fixtures / "items").glob("*.jsonl")):
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        ids += [row.get("id") or row["task_id"] for row in rows]
+    assert len(set(ids)) == len(ids)
+    assert {row["item_id"] for row in truth} == set(ids)
+    absent = {row["item_id"] for row in truth if row["transformation"] == "absent"}
+    met = {row["item_id"] for row in truth if row["document_id"] is not None}
+    assert not absent & met
+
+
+def test_the_readme_counts_right(bench_fixtures, documents):
+    readme = (bench_fixtures / "README.md").read_text(encoding="utf-8")
+    for path in (bench_fixtures / "items").glob("*.jsonl"):
+        n_items = len(path.read_text(encoding="utf-8").splitlines())
+        assert f"`items/{path.name}` | {n_items} " in readme
+    assert f"{sum(len(rows) for rows in documents.values())} documents" in readme
+
+
+def test_every_transformation_is_explained_and_used(truth, bench_fixtures):
+    used = Counter(row["transformation"] for row in truth)
+    sys.path.insert(0, str(bench_fixtures))
+    try:
+        from plants import OUTCOMES
+    finally:
+        sys.path.remove(str(bench_fixtures))
+    assert set(used) == {*OUTCOMES, "same_template", "shared_passage", "absent"}
+
+
+def test_the_code_items_solve_their_own_examples(bench_fixtures):
+    import doctest
+
+    lines = (bench_fixtures / "items" / "tinker_code.jsonl").read_text(encoding="utf-8")
+    n_examples = 0
+    for row in map(json.loads, lines.splitlines()):
+        names: dict[str, object] = {}
+        exec(row["prompt"] + row["canonical_solution"], names)  # noqa: S102 - our own items
+        function = names[row["entry_point"]]
+        runner = doctest.DocTestRunner(verbose=False)
+        for test in doctest.DocTestFinder().find(
+            function, row["entry_point"], module=False, globs=names
+        ):
+            n_examples += len(test.examples)
+            assert runner.run(test).failed == 0, row["task_id"]
+    assert n_examples > 30
+
+
+def test_the_fixtures_stay_small(bench_fixtures):
+    size = sum(
+        path.stat().st_size
+        for path in bench_fixtures.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+    assert size < MAX_BYTES

@@ -1,0 +1,56 @@
+"""`contam --help` answers at once, because nothing heavy is imported before a command runs.
+
+What is imported is checked, not how long it takes: a clock on a shared machine proves nothing.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    "numba",
+    "llvmlite",
+    "numpy",
+    "pyarrow",
+    "duckdb",
+    "pandas",
+    "polars",
+    "tokenizers",
+    "scipy",
+}
+
+_REPORT = "; print(sorted({n.partition('.')[0] for n in sys.modules}))"
+
+
+def loaded_by(statement, repository):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {statement}{_REPORT}"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=repository,
+    )
+    return set(eval(done.stdout.splitlines()[-1]))  # noqa: S307 - a list we printed ourselves
+
+
+@pytest.mark.parametrize("module", ["contam", "contam.cli.main", "contam.errors"])
+def test_importing_the_front_door_loads_nothing_heavy(repository, module):
+    assert not loaded_by(f"import {module}", repository) & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["scan", "--help"], ["show", "--help"]])
+def test_help_loads_nothing_heavy(repository, arguments):
+    statement = (
+        f"from contam.cli.main import main; code = main({arguments!r}); assert code == 0, code"
+    )
+    assert not loaded_by(statement, repository) & HEAVY
+
+
+def test_the_command_is_installed_under_its_name(repository):
+    import tomllib
+
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"contam": "contam.cli.main:run"}
