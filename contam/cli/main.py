@@ -74,7 +74,8 @@ def main(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     if not debug:
         warnings.simplefilter("ignore")
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminate)
     try:
         return _dispatch(list(arguments))
     except (KeyboardInterrupt, typer.Abort):

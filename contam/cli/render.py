@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from contam.cli.terminal import console, emit, visible
+from contam.cli.terminal import emit, laid_out, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,12 +36,7 @@ def emit_json(value: Any) -> None:  # noqa: ANN401 - whatever JSON can say
 
 def emit_renderable(*renderables: RenderableType) -> None:
     """Print rich tables and texts to stdout."""
-    to = console()
-    with to.capture() as capture:
-        for renderable in renderables:
-            to.print(renderable)
-    # Rich fills every line with blanks up to the width, which breaks logs and diffs.
-    emit("\n".join(line.rstrip() for line in capture.get().split("\n")))
+    emit(laid_out(renderables))
 
 
 def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:

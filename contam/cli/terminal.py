@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 from contam.errors import OutputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
 
 _PLAIN_WIDTH = 120
 
@@ -21,7 +24,7 @@ _STEERING = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text with every steering character replaced by a visible name; \\n and \\t stay."""
+    """The text with steering characters replaced by visible names; line breaks and tabs stay."""
     return _STEERING.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
 
 
@@ -69,12 +72,27 @@ def _stop_output() -> None:
     os.close(nowhere)
 
 
-def console() -> Console:
-    """A rich console for stdout: colour and width of the terminal; plain and wide when piped."""
+def laid_out(renderables: Iterable[RenderableType]) -> str:
+    """Rich tables and texts as stdout would show them: its colours and width; wide when piped."""
     from rich.console import Console
 
-    width = None if _is_terminal(sys.stdout) or os.environ.get("COLUMNS") else _PLAIN_WIDTH
-    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+    terminal = _is_terminal(sys.stdout)
+    # Rich asks its file which characters it can write.
+    encoding = "utf-8" if shows_unicode() else "ascii"
+    page = io.TextIOWrapper(io.BytesIO(), encoding, "backslashreplace", newline="")
+    console = Console(
+        file=page,
+        force_terminal=terminal,
+        width=None if terminal or os.environ.get("COLUMNS") else _PLAIN_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    for renderable in renderables:
+        console.print(renderable)
+    page.seek(0)
+    # Rich fills every line with blanks up to the width, which spoils logs and diffs.
+    return "\n".join(line.rstrip(" ") for line in page.read().split("\n"))
 
 
 def shows_unicode() -> bool:

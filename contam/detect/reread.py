@@ -61,9 +61,12 @@ class Library:
     def turn(self, place: Place, start: int) -> str | None:
         """Which turn of a conversation a match begins in."""
         opened = self._opened.get(place[0])
-        if not isinstance(opened, tuple) or not opened[1].is_chat or place not in self._texts:
+        if not isinstance(opened, tuple) or place not in self._texts:
             return None
-        return turn_of(*opened, place[1], start)
+        try:
+            return turn_of(*opened, place[1], start)
+        except ShardError:
+            return None
 
     def _open(self, name: str) -> tuple[Shard, Selection] | str:
         if name not in self._opened:

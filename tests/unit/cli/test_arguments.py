@@ -1,0 +1,49 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.cli.arguments import split_names, spread_values
+from contam.errors import UsageError
+
+OPTIONS = ("--corpus", "--benchmark")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("scan --corpus a b --out o", "scan --corpus a --corpus b --out o"),
+        ("--corpus a --corpus b", "--corpus a --corpus b"),
+        ("--corpus a b --benchmark c d", "--corpus a --corpus b --benchmark c --benchmark d"),
+        ("--corpus=a b --out o", "--corpus a --corpus b --out o"),
+        ("--corpus a=b c", "--corpus a=b --corpus c"),
+        ("--corpus a -q", "--corpus a -q"),
+        ("--corpus a - b", "--corpus a --corpus - --corpus b"),
+        ("--corpus a -- --corpus b c", "--corpus a -- --corpus b c"),
+        ("--corpus-name a b", "--corpus-name a b"),
+        ("--out=--corpus x", "--out=--corpus x"),
+        ("", ""),
+    ],
+)
+def test_every_word_after_an_option_is_its_value(typed, meant):
+    assert spread_values(typed.split(), OPTIONS) == meant.split()
+
+
+@pytest.mark.parametrize("typed", ["--corpus", "--corpus --out o", "--corpus -- a", "--corpus -q"])
+def test_an_option_without_a_value_is_refused(typed):
+    with pytest.raises(UsageError, match="--corpus needs a value"):
+        spread_values(typed.split(), OPTIONS)
+
+
+def test_an_empty_value_is_kept_for_the_reader_to_refuse():
+    assert spread_values(["--corpus="], OPTIONS) == ["--corpus", ""]
+
+
+@given(st.lists(st.sampled_from(["a", "b c", "--x", "--corpus v", "--benchmark=w", "-q", "é"])))
+def test_spreading_twice_changes_nothing(words):
+    line = [word for group in words for word in group.split()]
+    once = spread_values(line, OPTIONS)
+    assert spread_values(once, OPTIONS) == once
+
+
+def test_names_are_split_at_commas_once_each():
+    assert split_names(["a, b", "c,a,", ""]) == ["a", "b", "c"]
