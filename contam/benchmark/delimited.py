@@ -52,7 +52,10 @@ def read_delimited(path: Path, data: bytes, kind: Format, field_map: FieldMap) -
 def _csv_table(path: Path, text: str, field_map: FieldMap) -> Table:
     """The table under the delimiter that finds a header in its first row, else under commas."""
     for delimiter in (",", ";", "\t"):
-        first = _records(path, text, delimiter, limit=1)
+        try:
+            first = _records(path, text, delimiter, limit=1)
+        except BenchmarkError:
+            continue  # quotes that end in the middle of a cell: not this delimiter
         if first and len(first[0][1]) > 1 and _is_header(first[0][1], field_map):
             return _even(path, _records(path, text, delimiter))
     return _even(path, _records(path, text, ","))

@@ -221,7 +221,7 @@ def _series(beginning: str) -> list[list[str]]:
     return [
         [f"{beginning}{gap}{mark}" for mark in marks]
         for gap in ("", "_")
-        for marks in (letters, "123456789", "0123456789")
+        for marks in (letters, "0123456789", "123456789")
     ]
 
 

@@ -23,7 +23,14 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class NoItemsHereError(BenchmarkError):
-    """A well-formed file that holds no list of items, such as a manifest beside a benchmark."""
+    """A sound file without items, such as a manifest beside a benchmark.
+
+    An error when the user named the file; listed as skipped when it was found in a folder.
+    """
+
+    def __init__(self, path: Path, reason: str, *, hint: str) -> None:
+        super().__init__(f"{path}: {reason}", hint=hint)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,8 @@ def _of_object(path: Path, value: object) -> FileRows:
             if isinstance(value.get(key), list):
                 return FileRows("json", "row", _checked_list(path, value[key], key))
     raise NoItemsHereError(
-        f"{path}: a JSON object without a list of items",
+        path,
+        "a JSON object without a list of items",
         hint=f"the list is looked for under {', '.join(CONTAINERS)}",
     )
 
@@ -118,7 +126,7 @@ def _is_whole(text: bytes) -> bool:
 
 
 def _parse(path: Path, text: bytes, line: int = 0) -> object:
-    """Parse strictly, else as the standard library does, which knows NaN; else say where it fails."""
+    """Parse strictly, else as the standard library does, which knows NaN; or say what is wrong."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -52,21 +52,11 @@ def read_benchmarks(
     for source in sources:
         try:
             reading.read(source)
-        except _EmptyFileError as error:
-            if source.explicit:
-                raise
-            skipped.append(SkippedRow(str(source.path), 0, error.reason))
         except NoItemsHereError as error:
             if source.explicit:
                 raise
-            skipped.append(SkippedRow(str(source.path), 0, str(error)))
+            skipped.append(SkippedRow(str(source.path), 0, error.reason))
     return reading.finish(skipped)
-
-
-class _EmptyFileError(BenchmarkError):
-    """A file without a single row: an error when named, listed when found in a folder."""
-
-    reason = "the file holds no rows"
 
 
 @dataclass(slots=True)
@@ -142,8 +132,8 @@ class _Reading:
                     f"{state.at(place)}: {error.reason}", hint=error.hint
                 ) from error
         if state.n_rows == 0:
-            raise _EmptyFileError(
-                f"{state.source.path} holds no rows", hint="check that the file is complete"
+            raise NoItemsHereError(
+                state.source.path, "the file holds no rows", hint="check that it is complete"
             )
         for (benchmark, own), n_rows in state.other_splits.items():
             reason = f"{n_rows} rows of split {own!r}, not {self._split!r}"

@@ -18,6 +18,10 @@ from contam.benchmark.values import (
 )
 
 
+_HIDDEN = (-1, -1.0, "-1")
+"""Answers to multiple-choice questions that a test set keeps to itself."""
+
+
 class Parts(NamedTuple):
     """Texts of an item. `question` is "" when the row has none."""
 
@@ -89,7 +93,7 @@ def _answer(row: Row, plan: FieldPlan, choices: Choices) -> tuple[str | None, in
     text: str | None = None
     for path in plan.answer:
         values = [value for value in references(get(row, path)) if not _is_null(value)]
-        if not values:
+        if not values or (choices.texts and values[0] in _HIDDEN):
             continue
         if place is None and choices.texts and plan.choices.kind != "wrong":
             try:
