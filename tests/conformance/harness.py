@@ -64,7 +64,9 @@ def part_texts(item: dict) -> list[str]:
     ]
 
 
-def evidence(items: list[dict], corpus: list[str], unit: str) -> tuple[LaneItems, Pairs, np.ndarray]:
+def evidence(
+    items: list[dict], corpus: list[str], unit: str
+) -> tuple[LaneItems, Pairs, np.ndarray]:
     """The brute-force matcher's findings in the shapes that policies read."""
     names = sorted({item.get("benchmark", "bench") for item in items})
     benchmark = [names.index(item.get("benchmark", "bench")) for item in items]

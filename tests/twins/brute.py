@@ -94,7 +94,12 @@ def idf_share(mine: set, theirs: set, everyone: list[set]) -> float:
 
 
 def match(
-    items: list[list[str]], benchmark: list[int], corpus: list[str], unit: str, seed: int, min_run: int
+    items: list[list[str]],
+    benchmark: list[int],
+    corpus: list[str],
+    unit: str,
+    seed: int,
+    min_run: int,
 ) -> Matches:
     """Every run of `seed` tokens or more between the parts of the items and the documents."""
     parts = [[tokenise(text, unit) for text in texts] for texts in items]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.model import CLEAN, CONTAMINATED, NOT_CHECKABLE, Judgements
-from contam.detect.policies.common import PerItems, counted, documents_hold, too_short
+from contam.detect.policies.common import PerItems, counted, documents_hold, part_lengths
 from contam.detect.policies.segments import Segments, part_index, require_lane
 from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
@@ -135,11 +135,8 @@ class AnyRun:
         needed = int(self.needed(items)[i])
         longest = int(judgement.score[i])
         if judgement.label[i] == NOT_CHECKABLE:
-            most = int(items.n_tokens[i, part_index(self.spec.parts)].max())
-            return (
-                f"{too_short(self.spec, most)}; this policy needs a run of"
-                f" {counted(needed, 'word')}"
-            )
+            short = part_lengths(self.spec, items, i)
+            return f"{short}; this policy needs a run of {counted(needed, 'word')}"
         if judgement.label[i] == CONTAMINATED:
             return (
                 f"{documents_hold(totals, i)} a run of at least {counted(needed, 'word')}, which"

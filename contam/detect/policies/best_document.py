@@ -23,9 +23,9 @@ from contam.detect.policies.common import (
     documents_hold,
     flags_from,
     judgements,
+    part_lengths,
     passes,
     percent,
-    too_short,
 )
 from contam.detect.policies.segments import part_index, require_lane
 from contam.detect.policy_spec import PolicySpec
@@ -93,7 +93,7 @@ class BestDocument:
         columns = part_index(self.spec.parts)
         n_tokens = items.n_tokens[i, columns]
         if judgement.label[i] == NOT_CHECKABLE:
-            return f"{too_short(self.spec, int(n_tokens.max()))}; this policy needs {self.spec.n}"
+            return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
         if totals.best_pair.item[i] < 0 or totals.best_score[i] == 0.0:
             found = f"no document holds a run of {counted(self.spec.n, 'word')} of it"
             return f"{found}; {flags_from(self.spec)}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from contam.detect.model import LABELS, NOT_CHECKABLE, Judgements, LaneItems
+from contam.detect.model import LABELS, NOT_CHECKABLE, PARTS, Judgements, LaneItems
+from contam.detect.policies.segments import part_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,18 +73,21 @@ def counted(number: int, thing: str) -> str:
 
 
 def documents_hold(totals: Totals, i: int) -> str:
-    """`1 document holds`, `3 documents hold`."""
+    """`no document holds`, `1 document holds`, `3 documents hold`."""
     number = int(totals.n_documents[i])
+    if number == 0:
+        return "no document holds"
     return f"{counted(number, 'document')} {'holds' if number == 1 else 'hold'}"
 
 
-def too_short(spec: PolicySpec, longest: int) -> str:
-    """The fact behind a part that is too short to judge."""
-    names = " and ".join(spec.parts)
-    most = counted(longest, unit_name(spec))
-    if len(spec.parts) == 1:
-        return f"the {names} has {most}"
-    return f"neither {names.replace(' and ', ' nor ')} has more than {most}"
+def part_lengths(spec: PolicySpec, items: LaneItems, i: int) -> str:
+    """How long the judged parts of item i are: `the question has 3 words`."""
+    lengths = [
+        f"the {PARTS[column]} has {counted(int(n_tokens), unit_name(spec))}"
+        for column in part_index(spec.parts)
+        if (n_tokens := items.n_tokens[i, column])
+    ]
+    return " and ".join(lengths) or f"there is no text in its {' or '.join(spec.parts)}"
 
 
 def unit_name(spec: PolicySpec) -> str:

@@ -91,6 +91,7 @@ class Facts(NamedTuple):
     indexed    bool     decon would index it and could find it
     n_question int64    words of the question
     n_words    int64    words of all judged parts
+    n_distinct int64    how many of them differ
     weight     Weights  of its parts
     gate       float64  the least O_q that is looked at
     needed     float64  the base score that flags it
@@ -99,6 +100,7 @@ class Facts(NamedTuple):
     indexed: Bools
     n_question: Int64s
     n_words: Int64s
+    n_distinct: Int64s
     weight: formulas.Weights
     gate: Float64s
     needed: Float64s
@@ -142,6 +144,7 @@ class Decon:
             & (n_grams > 0),
             n_question=question.length,
             n_words=n_words,
+            n_distinct=n_distinct,
             weight=formulas.weights(
                 n_answer > 0,
                 n_passage > 0,
@@ -194,9 +197,12 @@ class Decon:
         facts = self.facts(items)
         threshold = self.spec.threshold("contaminated")
         if judgement.label[i] == NOT_CHECKABLE:
-            words = counted(int(facts.n_words[i]), "word")
-            asked = counted(int(facts.n_question[i]), "word")
-            return f"{words} in all, {asked} of question: {self.spec.too_short}"
+            return (
+                f"{counted(int(facts.n_words[i]), 'word')} in all, {facts.n_distinct[i]:,} of them"
+                f" different, {facts.n_question[i]:,} in the question; this policy needs"
+                f" {int(self.spec.number('least_tokens'))},"
+                f" {int(self.spec.number('least_distinct'))} and {self.spec.n}"
+            )
         if judgement.score[i] == 0.0:
             least = percent(float(facts.gate[i]))
             asked = counted(int(facts.n_question[i]), "word")

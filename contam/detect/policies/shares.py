@@ -32,8 +32,9 @@ from contam.detect.policies.common import (
     flags_from,
     judgements,
     one_item,
+    part_lengths,
     percent,
-    too_short,
+    unit_name,
 )
 from contam.detect.policies.segments import Segments, part_index, require_lane
 from contam.detect.policy_spec import PolicySpec
@@ -154,9 +155,9 @@ class TokenShare:
         """What is counted, in words."""
         return counted(number, "word")
 
-    def were_seen(self) -> str:
+    def were_seen(self, number: int) -> str:
         """What is said of the pieces that were seen."""
-        return f"lie in {self.spec.n}-grams that stand in the corpus"
+        return f"{'lies' if number == 1 else 'lie'} in {self.spec.n}-grams of the corpus"
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """The share of the judged tokens inside long runs of each one document; it only ranks."""
@@ -181,20 +182,19 @@ class TokenShare:
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """What was seen of what there is, in how many documents, and where labels begin."""
-        columns = part_index(self.spec.parts)
         if judgement.label[i] == NOT_CHECKABLE:
-            most = int(items.n_tokens[i, columns].max())
-            return f"{too_short(self.spec, most)}; this policy needs {self.spec.n}"
+            return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
         found = self.found(one_item(items, i), totals)
         text, share = self._best_text(found)
         names = self.texts()[int(text[0])]
         mine = [part_index(self.spec.parts).index(column) for column in part_index(names)]
         seen, total = int(found.seen[0, mine].sum()), int(found.total[0, mine].sum())
         present = [name for name in names if items.n_tokens[i, part_index([name])[0]]]
-        where = f", {documents_hold(totals, i)} some" if seen else ""
+        run = f"a run of {self.spec.n} {unit_name(self.spec)}s or more"
+        where = f"; {documents_hold(totals, i)} {run}" if seen else ""
         return (
             f"{seen:,} of {self.pieces(total)} of the {' and '.join(present)}"
-            f" ({percent(float(share[0]))}) {self.were_seen()}{where}; {flags_from(self.spec)}"
+            f" ({percent(float(share[0]))}) {self.were_seen(seen)}{where}; {flags_from(self.spec)}"
         )
 
     def _best_text(self, found: Found) -> tuple[Int64s, Float64s]:
@@ -204,9 +204,11 @@ class TokenShare:
         for names in self.texts():
             mine = [columns.index(column) for column in part_index(names)]
             total = found.total[:, mine].sum(axis=1)
-            shares.append(found.seen[:, mine].sum(axis=1) / np.maximum(total, 1))
+            share = found.seen[:, mine].sum(axis=1) / np.maximum(total, 1)
+            # A text without a piece must not be the one that a reason talks about.
+            shares.append(np.where(total > 0, share, -1.0))
         table = np.stack(shares)
-        return table.argmax(axis=0), table.max(axis=0)
+        return table.argmax(axis=0), np.maximum(table.max(axis=0), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +234,9 @@ class GramShare(TokenShare):
         """What is counted, in words."""
         return counted(number, f"{self.spec.n}-gram")
 
-    def were_seen(self) -> str:
+    def were_seen(self, number: int) -> str:
         """What is said of the pieces that were seen."""
-        return "stand in the corpus"
+        return f"{'stands' if number == 1 else 'stand'} in the corpus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +258,9 @@ class WindowShare(TokenShare):
         """What is counted, in words."""
         return counted(number, f"{self.spec.n}-character window")
 
-    def were_seen(self) -> str:
+    def were_seen(self, number: int) -> str:
         """What is said of the pieces that were seen."""
-        return "stand in the corpus"
+        return f"{'stands' if number == 1 else 'stand'} in the corpus"
 
 
 def build(spec: PolicySpec) -> Policy:
