@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 128 << 20
 """A longer line is an error: it would not fit the memory a worker may use."""
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SNIFF_ROWS = 200
 _SNIFF_BYTES = 8 << 20
 _BLOCK_BYTES = 2 << 20
@@ -121,14 +122,12 @@ def _lines(path: str) -> Iterator[bytes]:
     parts: list[bytes] = []
     size = 0
     row = 0
-    first = True
     for piece in pieces(path):
-        data = piece.removeprefix(b"\xef\xbb\xbf") if first else piece
-        first = False
-        lines = data.split(b"\n")
+        lines = piece.split(b"\n")
         if len(lines) > 1:
             parts.append(lines[0])
-            yield b"".join(parts)
+            line = b"".join(parts)
+            yield line if row else line.removeprefix(_BYTE_ORDER_MARK)
             yield from lines[1:-1]
             row += len(lines) - 1
             parts, size = [], 0
@@ -138,7 +137,8 @@ def _lines(path: str) -> Iterator[bytes]:
             if size > MAX_LINE_BYTES:
                 raise _bad_line(path, row, f"longer than {MAX_LINE_BYTES >> 20} MiB")
     if parts:
-        yield b"".join(parts)
+        line = b"".join(parts)
+        yield line if row else line.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _note(

@@ -1,0 +1,262 @@
+"""Parquet shards: every writer's habits, and every way to be broken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contam.corpus.batches import read_unit
+from contam.corpus.columns import select_columns
+from contam.corpus.shards import find_shards
+from contam.corpus.units import UNIT_BYTES, plan_units
+from contam.errors import CorpusError, ShardError
+
+TEXTS = ["one", None, "", "naïve 漢字", "last"]
+READ = ["one", "", "", "naïve 漢字", "last"]
+
+
+def write(path, columns, **options):
+    pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, **options)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "gzip", "lz4", "brotli", "none"])
+def test_every_compression(tmp_path, read_corpus, codec):
+    write(tmp_path / "a.parquet", {"text": TEXTS}, compression=codec)
+    corpus = read_corpus(tmp_path)
+    assert corpus.texts == [READ]
+    total = corpus.coverage.total
+    assert (total.rows, total.n_null, total.n_empty) == (5, 1, 1)
+    assert total.n_bytes == len("".join(READ).encode())
+    assert corpus.coverage.complete
+
+
+@pytest.mark.parametrize("schema_stored", [True, False])
+@pytest.mark.parametrize(
+    "form",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.large_binary(),
+        pa.dictionary(pa.int32(), pa.string()),
+    ],
+    ids=str,
+)
+def test_every_text_type(tmp_path, read_corpus, form, schema_stored):
+    array = pa.array(TEXTS)
+    array = array.dictionary_encode() if pa.types.is_dictionary(form) else array.cast(form)
+    write(tmp_path / "a.parquet", {"text": array}, store_schema=schema_stored)
+    assert read_corpus(tmp_path).texts == [READ]
+
+
+def test_a_field_inside_a_struct(tmp_path, read_corpus):
+    write(tmp_path / "a.parquet", {"meta": [{"text": "in", "n": 1}, None], "note": ["x", "y"]})
+    corpus = read_corpus(tmp_path, text="meta.text")
+    assert corpus.texts == [["in", ""]]
+    assert corpus.coverage.total.n_null == 1
+
+
+def test_a_column_with_a_dot_in_its_name_wins_over_a_path(tmp_path, read_corpus):
+    write(tmp_path / "a.parquet", {"meta.text": ["dotted"], "other": ["x"]})
+    assert read_corpus(tmp_path, text="meta.text").texts == [["dotted"]]
+
+
+def test_a_text_inside_a_json_column(tmp_path, read_corpus):
+    write(tmp_path / "a.parquet", {"meta": ['{"body": "in é"}', "{}", None, "no json"], "n": [1] * 4})
+    corpus = read_corpus(tmp_path, text="meta.body")
+    assert corpus.texts == [["in é", "", "", ""]]
+    assert corpus.coverage.total.n_null == 3
+
+
+def test_a_chat_column_reads_only_what_it_needs(tmp_path, read_corpus):
+    turns = [{"role": "user", "content": "Hi", "tools": ["x"]}, {"role": "bot", "content": "Yo", "tools": []}]
+    write(tmp_path / "a.parquet", {"id": ["1", "2"], "messages": [turns, None]})
+    assert read_corpus(tmp_path).texts == [["Hi\nYo", ""]]
+
+
+def test_shards_may_differ_in_columns_and_types(tmp_path, read_corpus):
+    write(tmp_path / "1.parquet", {"text": ["a"], "extra": [1]})
+    write(tmp_path / "2.parquet", {"extra": [1], "text": pa.array(["b"], pa.large_string())})
+    write(tmp_path / "3.parquet", {"text": pa.nulls(2), "id": ["x", "y"]})
+    write(tmp_path / "4.parquet", {"raw_content": ["d"]})
+    corpus = read_corpus(tmp_path)
+    assert corpus.texts == [["a"], ["b"], ["", ""], ["d"]]
+    assert corpus.coverage.total.n_null == 2
+
+
+def test_a_shard_without_rows_is_read(tmp_path, read_corpus):
+    write(tmp_path / "a.parquet", {"text": pa.array([], pa.string())})
+    corpus = read_corpus(tmp_path)
+    assert corpus.texts == [[]]
+    assert corpus.coverage.shards_read == (0,)
+
+
+def test_bytes_that_are_not_utf8_are_counted(tmp_path, read_corpus):
+    raw = pa.array([b"ok", b"a\xffb", b"\xe6\xbc"], pa.binary())
+    disguised = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    write(tmp_path / "a.parquet", {"text": raw})
+    write(tmp_path / "b.parquet", {"text": disguised})
+    corpus = read_corpus(tmp_path)
+    assert corpus.texts == [["ok", "a\ufffdb", "\ufffd"]] * 2
+    assert corpus.coverage.total.n_undecodable == 4
+    assert corpus.coverage.total.undecodable_bytes == 6
+
+
+def test_row_groups_become_units_in_row_order(tmp_path, read_corpus):
+    texts = [f"document {i}" for i in range(1000)]
+    write(tmp_path / "a.parquet", {"text": texts}, row_group_size=7)
+    shards = find_shards([tmp_path])
+    units, failures = plan_units(shards, select_columns(shards[0]))
+    assert not failures
+    assert [(unit.first_row, unit.n_rows) for unit in units] == [(0, 1000)]
+    assert read_corpus(tmp_path).texts == [texts]
+
+
+def test_units_cover_every_row_group_once(tmp_path):
+    big = np.random.default_rng(1).integers(97, 122, 3 << 20, np.uint8).tobytes().decode()
+    texts = [f"{i}{big}" for i in range(30)]
+    write(tmp_path / "a.parquet", {"text": texts}, row_group_size=2, compression="none")
+    shards = find_shards([tmp_path])
+    selection = select_columns(shards[0])
+    units, _ = plan_units(shards, selection)
+    assert len(units) > 1
+    assert [g for unit in units for g in unit.row_groups] == list(range(15))
+    assert all(unit.n_bytes <= UNIT_BYTES for unit in units)
+    seen = 0
+    for unit in units:
+        assert unit.first_row == seen
+        for batch in read_unit(unit, shards, selection):
+            assert batch.first_row == seen
+            assert batch.n_bytes <= 8 << 20
+            seen += batch.n_docs
+    assert seen == 30
+
+
+def test_one_giant_row_group_is_streamed_in_small_batches(tmp_path):
+    words = " ".join(f"word{i % 977}" for i in range(1500))
+    texts = [f"{i} {words}" for i in range(8000)]
+    write(tmp_path / "a.parquet", {"text": texts}, row_group_size=1 << 20)
+    before = pa.total_allocated_bytes()
+    shards = find_shards([tmp_path])
+    selection = select_columns(shards[0])
+    units, _ = plan_units(shards, selection)
+    assert len(units) == 1
+    rows = peak = 0
+    for batch in read_unit(units[0], shards, selection):
+        rows += batch.n_docs
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert rows == 8000
+    assert sum(map(len, texts)) > 80 << 20
+    assert peak < 40 << 20
+
+
+def test_long_repeated_documents_do_not_unpack_at_once(tmp_path):
+    # A dictionary page holds such a document once: sizes in the footer say nothing.
+    write(tmp_path / "a.parquet", {"text": ["word " * 200_000] * 300}, row_group_size=1000)
+    shards = find_shards([tmp_path])
+    selection = select_columns(shards[0])
+    units, _ = plan_units(shards, selection)
+    sizes = [batch.n_bytes for batch in read_unit(units[0], shards, selection)]
+    assert sum(sizes) == 300 * 1_000_000
+    assert max(sizes) <= 8 << 20
+
+
+def test_a_document_longer_than_a_batch_comes_alone(tmp_path, read_corpus):
+    long = "x" * 5_000_000
+    write(tmp_path / "a.parquet", {"text": ["before", long, "after"]})
+    corpus = read_corpus(tmp_path, batch_bytes=1 << 20)
+    assert corpus.texts == [["before", long, "after"]]
+    assert [batch.n_docs for batch in corpus.batches] == [1, 1, 1]
+
+
+def test_a_wrong_column_lists_the_columns_seen(tmp_path):
+    write(tmp_path / "a.parquet", {"body_html": ["x"], "n": [1]})
+    shard = find_shards([tmp_path])[0]
+    with pytest.raises(CorpusError, match=r"no column nope; columns seen: body_html \(string\), n"):
+        select_columns(shard, "nope")
+    with pytest.raises(CorpusError, match="no text column found; columns seen: body_html"):
+        select_columns(shard)
+    with pytest.raises(CorpusError, match="column n holds int64, not text"):
+        select_columns(shard, "n")
+
+
+def test_the_stack_v2_is_refused_by_name(tmp_path):
+    write(tmp_path / "a.parquet", {"blob_id": ["x"], "content_id": ["y"], "path": ["z"]})
+    with pytest.raises(CorpusError, match="Stack v2") as caught:
+        select_columns(find_shards([tmp_path])[0])
+    assert "blob_id" in caught.value.hint
+
+
+def damaged(path, how):
+    raw = path.read_bytes()
+    if how == "empty":
+        path.write_bytes(b"")
+    elif how == "half":
+        path.write_bytes(raw[: len(raw) // 2])
+    elif how == "no end":
+        path.write_bytes(raw[:-1])
+    elif how == "footer":
+        size = int.from_bytes(raw[-8:-4], "little")
+        path.write_bytes(raw[: -8 - size] + bytes(size) + raw[-8:])
+    elif how == "not parquet":
+        path.write_bytes(b"<html>404</html>" * 10)
+    elif how == "pages":
+        path.write_bytes(raw[:4] + b"\x5a" * 3000 + raw[3004:])
+    return path
+
+
+@pytest.mark.parametrize("how", ["empty", "half", "no end", "footer", "not parquet", "pages"])
+def test_a_damaged_file_is_an_error_that_names_it(tmp_path, how):
+    texts = [f"{i} {'random text ' * (i % 7)}" for i in range(3000)]
+    path = tmp_path / "bad.parquet"
+    write(path, {"text": texts}, use_dictionary=False)
+    damaged(path, how)
+    shards = find_shards([tmp_path])
+    with pytest.raises(ShardError, match=r"bad\.parquet") as caught:
+        selection = select_columns(shards[0], "text")
+        for unit in plan_units(shards, selection)[0]:
+            list(read_unit(unit, shards, selection))
+    assert caught.value.hint
+    assert "\n" not in caught.value.message
+
+
+def test_a_damaged_page_with_a_checksum_is_noticed(tmp_path):
+    path = tmp_path / "bad.parquet"
+    write(
+        path,
+        {"text": ["abcdefgh" * 100] * 50},
+        use_dictionary=False,
+        compression="none",
+        write_page_checksum=True,
+    )
+    raw = path.read_bytes()
+    middle = raw.index(b"abcdefgh", len(raw) // 2)
+    path.write_bytes(raw[:middle] + b"X" + raw[middle + 1 :])
+    shards = find_shards([tmp_path])
+    selection = select_columns(shards[0])
+    units, _ = plan_units(shards, selection)
+    with pytest.raises(ShardError, match=r"bad\.parquet"):
+        list(read_unit(units[0], shards, selection))
+
+
+def test_a_damaged_shard_beside_good_ones_is_a_named_failure(tmp_path, read_corpus):
+    write(tmp_path / "1.parquet", {"text": ["a"]})
+    write(tmp_path / "2.parquet", {"text": ["b"]})
+    write(tmp_path / "3.parquet", {"n": [1]})
+    damaged(tmp_path / "2.parquet", "half")
+    corpus = read_corpus(tmp_path, failing=True)
+    assert corpus.texts == [["a"], [], []]
+    assert [failure.name for failure in corpus.coverage.failures] == ["2.parquet", "3.parquet"]
+    assert corpus.coverage.shards_read == (0,)
+    assert not corpus.coverage.complete
+
+
+def test_a_file_that_vanished_is_an_error(tmp_path):
+    write(tmp_path / "a.parquet", {"text": ["a"]})
+    shards = find_shards([tmp_path])
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(ShardError, match="gone"):
+        select_columns(shards[0])

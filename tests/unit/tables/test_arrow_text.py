@@ -1,0 +1,129 @@
+"""Every Arrow form of text gives the same flat bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.tables.arrow_text import text_block
+from contam.tables.blocks import block_of, pieces, repaired, texts_of
+
+TEXTS = ["plain", None, "", "naïve 漢字 🙂", "end"]
+EXPECTED = ["plain", "", "", "naïve 漢字 🙂", "end"]
+
+FORMS = [
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.binary(),
+    pa.large_binary(),
+    pa.binary_view(),
+    pa.dictionary(pa.int32(), pa.string()),
+    pa.dictionary(pa.int8(), pa.large_string()),
+    pa.dictionary(pa.int16(), pa.binary()),
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_every_form_of_text_gives_the_same_documents(form):
+    value_type = form.value_type if pa.types.is_dictionary(form) else form
+    array = pa.array(TEXTS).cast(value_type)
+    array = array.dictionary_encode() if pa.types.is_dictionary(form) else array
+    block = text_block(array)
+    assert texts_of(block) == EXPECTED
+    assert (block.n_null, block.n_undecodable, block.undecodable_bytes) == (1, 0, 0)
+    assert block.data.dtype == np.uint8
+    assert block.offsets.dtype == np.int64
+    assert block.offsets[0] == 0
+    assert block.data.flags.c_contiguous
+    assert not block.data.flags.writeable
+    assert not block.offsets.flags.writeable
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_slice_starts_at_its_own_first_document(form):
+    value_type = form.value_type if pa.types.is_dictionary(form) else form
+    array = pa.array(["skipped", "also skipped", *TEXTS, "after"]).cast(value_type)
+    array = array.dictionary_encode() if pa.types.is_dictionary(form) else array
+    block = text_block(array.slice(2, len(TEXTS)))
+    assert texts_of(block) == EXPECTED
+    assert block.offsets[0] == 0
+    assert block.offsets[-1] == len(block.data)
+
+
+def test_string_data_is_a_view_of_the_arrow_buffer():
+    array = pa.array(["some text", "more"])
+    address = array.buffers()[2].address
+    assert text_block(array).data.ctypes.data == address
+    assert text_block(array.slice(1)).data.ctypes.data == address + len("some text")
+
+
+@pytest.mark.parametrize("array", [pa.array([], pa.string()), pa.array([], pa.null())])
+def test_no_rows_give_an_empty_block(array):
+    block = text_block(array)
+    assert len(block.data) == 0
+    assert block.offsets.tolist() == [0]
+
+
+def test_a_column_of_nulls_has_only_empty_documents():
+    block = text_block(pa.nulls(3))
+    assert texts_of(block) == ["", "", ""]
+    assert block.n_null == 3
+
+
+def test_bytes_under_a_null_are_not_text():
+    offsets = pa.py_buffer(np.array([0, 2, 5, 7], np.int32).tobytes())
+    valid = pa.py_buffer(bytes([0b101]))
+    array = pa.Array.from_buffers(pa.string(), 3, [valid, offsets, pa.py_buffer(b"aaXXXbb")])
+    block = text_block(array)
+    assert texts_of(block) == ["aa", "", "bb"]
+    assert block.n_null == 1
+
+
+@pytest.mark.parametrize("form", [pa.string(), pa.binary(), pa.large_binary(), pa.binary_view()])
+def test_bytes_that_are_not_utf8_are_replaced_and_counted(form):
+    raw = [b"good", b"bad \xff\xfe here", None, b"cut \xe6\xbc", "good é".encode()]
+    array = pa.array(raw, pa.binary())
+    if form == pa.string():
+        array = pa.Array.from_buffers(pa.string(), 5, array.buffers())
+    else:
+        array = array.cast(form)
+    block = text_block(array)
+    assert texts_of(block) == [(entry or b"").decode("utf-8", "replace") for entry in raw]
+    assert (block.n_null, block.n_undecodable, block.undecodable_bytes) == (1, 2, 4)
+
+
+def test_a_character_cut_between_two_documents_is_in_neither():
+    offsets = pa.py_buffer(np.array([0, 1, 2], np.int32).tobytes())
+    array = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer("é".encode())])
+    block = text_block(array)
+    assert texts_of(block) == ["\ufffd", "\ufffd"]
+    assert block.n_undecodable == 2
+
+
+@pytest.mark.parametrize("bounds", [[0, 9, 4], [0, 3, 2]])
+def test_offsets_outside_the_data_are_refused(bounds):
+    offsets = pa.py_buffer(np.array(bounds, np.int32).tobytes())
+    array = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcd")])
+    with pytest.raises(ValueError, match="offsets"):
+        text_block(array)
+
+
+@given(st.lists(st.binary(max_size=12), max_size=12))
+def test_repair_is_what_python_does_document_by_document(raw):
+    block = text_block(pa.array(raw, pa.binary()))
+    assert texts_of(block) == [entry.decode("utf-8", "replace") for entry in raw]
+    bad = [entry for entry in raw if repaired(entry)[1]]
+    assert block.n_undecodable == len(bad)
+
+
+@given(st.lists(st.integers(0, 30), max_size=30), st.integers(1, 50))
+def test_pieces_cover_every_document_once_and_keep_the_limit(sizes, limit):
+    block = block_of([b"x" * size for size in sizes])
+    runs = pieces(block, limit)
+    assert [i for begin, end in runs for i in range(begin, end)] == list(range(len(sizes)))
+    for begin, end in runs:
+        assert end - begin == 1 or sum(sizes[begin:end]) <= limit
