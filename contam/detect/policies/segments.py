@@ -47,7 +47,7 @@ class Segments:
     segment   int64[k]  which segment a token is in
     offset    int64[k]  its position there
     place     int64[k]  its position in the lane's flat arrays
-    n_items   segments of one item are one row of an [n_items, parts] array
+    n_items, n_parts  the segments of one item are one row of an [n_items, n_parts] array
     """
 
     length: Int64s
@@ -55,6 +55,7 @@ class Segments:
     offset: Int64s
     place: Int64s
     n_items: int
+    n_parts: int
 
     @classmethod
     def of(cls, items: LaneItems, parts: Iterable[str]) -> Self:
@@ -65,11 +66,11 @@ class Segments:
         segment = np.repeat(np.arange(length.size, dtype=np.int64), length)
         first = np.cumsum(length) - length
         offset = np.arange(segment.size, dtype=np.int64) - first[segment]
-        return cls(length, segment, offset, start[segment] + offset, items.n_items)
+        return cls(length, segment, offset, start[segment] + offset, items.n_items, len(columns))
 
     def by_item(self, values: Int64s) -> Int64s:
-        """int64[s] as int64[n_items, parts]."""
-        return values.reshape(self.n_items, -1)
+        """int64[s] as int64[n_items, n_parts]."""
+        return values.reshape(self.n_items, self.n_parts)
 
     def runs(self, totals: Totals) -> Int64s:
         """int64[k]: the longest run in any document that starts at each token."""
@@ -109,8 +110,7 @@ class Segments:
 
     def distinct_by_item(self, keys: Uint64s) -> Int64s:
         """int64[n_items]: different keys in each item, whatever its parts."""
-        n_parts = self.length.size // max(self.n_items, 1)
-        return _distinct(keys, self.segment // max(n_parts, 1), self.n_items)
+        return _distinct(keys, self.segment // self.n_parts, self.n_items)
 
     def distinct_grams(self, hashes: Uint64s, n: int) -> Int64s:
         """int64[s]: different grams of n tokens in each segment."""

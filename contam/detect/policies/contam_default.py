@@ -1,0 +1,130 @@
+"""`contam`: our own definition. An item is judged by its best single document.
+
+The score is the share of the question's wording that stands in the document, each token weighed
+by how much it says: common words and wording that many items of the benchmark share weigh little.
+A question that says little by itself (a short or generic stem) is judged together with the choices
+and the passage it needs; a passage or an answer alone never contaminates an item.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.model import (
+    CHOICES,
+    CLEAN,
+    CONTAMINATED,
+    NOT_CHECKABLE,
+    PASSAGE,
+    QUESTION,
+    SUSPECT,
+    Judgements,
+)
+from contam.detect.policy_spec import PolicySpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
+    from contam.detect.policy import Policy
+
+CONTAM: Final = PolicySpec(
+    id="contam",
+    title="contam's own: weighted coverage by the best single document",
+    description=(
+        "The share of the question that stands in one document, aligned over edits, insertions and"
+        " moved sentences. Common words and wording shared by many items of the benchmark weigh"
+        " little; a stem that says little counts only together with its choices or its passage."
+    ),
+    source="this project, docs/adr",
+    confidence="source",
+    unit="word",
+    n=8,
+    scope="one document",
+    aggregation="weighted coverage",
+    parts=("passage", "question", "choices"),
+    thresholds=((0.45, "suspect"), (0.75, "contaminated")),
+    count_rule="documents that by themselves make the item suspect or contaminated",
+    too_short=(
+        "an item is not_checkable when question and choices together have fewer tokens than a"
+        " seed; a question shorter than a seed is judged with its choices"
+    ),
+    parameters=(("telling", 4.0), ("least_words", 5)),
+)
+SPECS: Final = (CONTAM,)
+PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
+
+
+def build(spec: PolicySpec) -> Policy:
+    """The policy that a spec of this module declares."""
+    return WeightedCoverage(spec)
+
+
+def part_weights(items: LaneItems) -> Float64s:
+    """Summed token weights of every part, float64[n, 4]."""
+    sums = np.concatenate([[0.0], np.cumsum(items.token_weight.astype(np.float64))])
+    result: Float64s = sums[items.token_start + items.n_tokens] - sums[items.token_start]
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedCoverage:
+    """The default policy at work."""
+
+    spec: PolicySpec
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """Weighted share of what makes the item itself that stands in the document."""
+        weights = part_weights(items)[pairs.item]
+        coverage = pairs.coverage.astype(np.float64)
+        telling = self.spec.number("telling")
+        question = coverage[:, QUESTION]
+        own = weights[:, QUESTION]
+        # What a stem lacks is taken from its choices first, then from its passage.
+        lack = np.maximum(telling - own, 0.0)
+        from_choices = np.minimum(lack, weights[:, CHOICES])
+        from_passage = np.minimum(lack - from_choices, weights[:, PASSAGE])
+        total = own + from_choices + from_passage
+        found = (
+            own * question
+            + from_choices * coverage[:, CHOICES]
+            + from_passage * coverage[:, PASSAGE]
+        )
+        score: Float64s = np.where(total > 0, found / np.maximum(total, 1e-9), 0.0)
+        return np.where(question > 0.0, score, 0.0)
+
+    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+        """Documents that reach the lowest threshold."""
+        result: Bools = self.score_pairs(pairs, items) >= self.spec.thresholds[0][0]
+        return result
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """Labels by the best document's score; too short is never clean."""
+        label = np.full(items.n_items, CLEAN, np.int8)
+        score = totals.best_score
+        label[score >= self.spec.threshold("suspect")] = SUSPECT
+        label[score >= self.spec.threshold("contaminated")] = CONTAMINATED
+        searchable = items.n_tokens[:, QUESTION] + items.n_tokens[:, CHOICES]
+        label[(label == CLEAN) & (searchable < self.spec.number("least_words"))] = NOT_CHECKABLE
+        return Judgements(label=label, score=score)
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """One sentence with the figures behind the label of item i."""
+        pair = totals.best_pair
+        if judgement.label[i] == NOT_CHECKABLE:
+            n = int(items.n_tokens[i, QUESTION] + items.n_tokens[i, CHOICES])
+            return f"too short to judge: question and choices have {n} words together"
+        if pair.item[i] < 0:
+            return "no document shares enough of its wording to be looked at"
+        share = float(pair.coverage[i, QUESTION])
+        longest = int(pair.longest[i, QUESTION])
+        text = (
+            f"{share:.0%} of the question's weighted wording stands in one document "
+            f"(longest run {longest} of {int(items.n_tokens[i, QUESTION])} words)"
+        )
+        if pair.answer_near[i]:
+            text += ", with its answer"
+        return text
