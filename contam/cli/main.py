@@ -60,6 +60,12 @@ def _root(
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if not sys.warnoptions and "--debug" not in arguments:
+        warnings.simplefilter("ignore")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Under nohup the signal is ignored, and stays so.
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _terminate)
     code = main(arguments)
     if code == EXIT_INTERRUPTED:
         # Threads may still be inside a kernel; everything of ours is already put away.
@@ -72,10 +78,6 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. Results on stdout, talk on stderr."""
     debug = "--debug" in arguments
-    if not debug:
-        warnings.simplefilter("ignore")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
     try:
         return _dispatch(list(arguments))
     except (KeyboardInterrupt, typer.Abort):

@@ -123,6 +123,7 @@ def scan(
             f"--seed {seed} is longer than --min-run {min_run}",
             hint="a run is found by its seeds: choose a shorter --seed",
         )
+    _refuse_out_in_corpus(out, corpus)
     from contam.benchmark.mapping import parse_mapping
 
     parts = parse_mapping(mapping) if mapping else None
@@ -156,6 +157,16 @@ def scan(
     code = _exit_code(result, fail_on_flagged=fail_on_flagged)
     _print(result, out, code, as_json=as_json, quiet=quiet)
     return code
+
+
+def _refuse_out_in_corpus(out: Path, corpus: list[str]) -> None:
+    home = out.resolve()
+    for folder in map(Path, corpus):
+        if folder.is_dir() and home.is_relative_to(folder.resolve()):
+            raise UsageError(
+                f"--out {out} lies inside the corpus folder {folder}",
+                hint="the next run would take the results for corpus: choose a folder outside",
+            )
 
 
 def _exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:

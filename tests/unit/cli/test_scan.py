@@ -140,6 +140,28 @@ def test_a_second_run_refuses_before_it_reads_anything(tmp_path):
     assert contam(*CALL, tmp_path / "out", "--overwrite", canned=True).returncode == 0
 
 
+def test_results_are_not_put_where_the_next_run_reads_the_corpus(tmp_path):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for out in (corpus, corpus / "deep" / "out", tmp_path / "corpus" / ".." / "corpus" / "x"):
+        process = contam("scan", "--corpus", corpus, "--benchmark", "b", "--out", out)
+        assert_one_line_error(process, 2, "lies inside the corpus folder")
+    assert files(tmp_path) == []
+    assert (
+        contam(
+            "scan",
+            "--corpus",
+            corpus,
+            "--benchmark",
+            "b",
+            "--out",
+            tmp_path / "corpus-out",
+            canned=True,
+        ).returncode
+        == 0
+    )
+
+
 @pytest.mark.parametrize("out", ["/dev/null/x", "/proc/x", "/dev/null"])
 def test_an_output_that_cannot_be_written_is_known_before_any_work(tmp_path, out):
     call = tmp_path / "call.json"
@@ -186,3 +208,20 @@ def test_a_signal_in_the_middle_leaves_nothing_and_keeps_the_old_result(tmp_path
             )
     assert files(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["deep"]
+
+
+def test_a_run_under_nohup_outlives_its_terminal(tmp_path):
+    with subprocess.Popen(
+        ["nohup", *command(*CALL, tmp_path / "out", "--quiet", canned=True)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(CANNED="wait"),
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 143
+    assert files(tmp_path) == []
