@@ -1,0 +1,92 @@
+"""Arrow IPC shards: file and stream format, whole and cut."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyarrow import ipc
+
+from contam.corpus.documents import read_metadata, read_texts
+from contam.errors import ShardError
+
+TABLE = pa.table(
+    {
+        "id": ["a", "b", "c", "d", "e", "f"],
+        "text": ["one", None, "", "naïve 漢字", "five", "six"],
+        "other": [[1], [2], [3], [4], [5], [6]],
+    }
+)
+READ = ["one", "", "", "naïve 漢字", "five", "six"]
+
+
+def write(path, table=TABLE, make=ipc.new_file, rows=2, **options):
+    with make(path, table.schema, options=ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table, max_chunksize=rows)
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_file_and_stream(tmp_path, read_corpus, make, compression, rows):
+    write(tmp_path / "a.arrow", make=make, rows=rows, compression=compression)
+    corpus = read_corpus(tmp_path)
+    assert corpus.texts == [READ]
+    assert corpus.coverage.total.n_null == 1
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+@pytest.mark.parametrize(
+    "form",
+    [pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int32(), pa.string())],
+    ids=str,
+)
+def test_every_text_type(tmp_path, read_corpus, make, form):
+    text = TABLE["text"]
+    text = text.dictionary_encode() if pa.types.is_dictionary(form) else text.cast(form)
+    write(tmp_path / "a.arrow", pa.table({"text": text.unify_dictionaries()}), make)
+    assert read_corpus(tmp_path).texts == [READ]
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+def test_chats(tmp_path, read_corpus, make):
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]
+    write(tmp_path / "a.arrow", pa.table({"messages": [turns, None, turns[:1]]}), make)
+    assert read_corpus(tmp_path).texts == [["Hi\nYo", "", "Hi"]]
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+def test_no_rows(tmp_path, read_corpus, make):
+    write(tmp_path / "a.arrow", TABLE.slice(0, 0), make)
+    corpus = read_corpus(tmp_path)
+    assert corpus.texts == [[]]
+    assert corpus.coverage.complete
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+def test_a_large_record_batch_is_cut(tmp_path, read_corpus, make):
+    table = pa.table({"text": [f"{i} " + "word " * 400 for i in range(10_000)]})
+    write(tmp_path / "a.arrow", table, make, rows=1 << 20)
+    corpus = read_corpus(tmp_path, batch_bytes=1 << 20)
+    assert corpus.texts == [table["text"].to_pylist()]
+    assert len(corpus.batches) > 15
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+def test_rows_are_found_again(tmp_path, read_corpus, make):
+    write(tmp_path / "a.arrow", make=make)
+    corpus = read_corpus(tmp_path)
+    shard, selection = corpus.shards[0], corpus.selections[0]
+    assert read_texts(shard, selection, [5, 0, 3]) == ["six", "one", "naïve 漢字"]
+    assert [meta.document_id for meta in read_metadata(shard, selection, [5, 0, 3])] == ["f", "a", "d"]
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+@pytest.mark.parametrize("left", [0.0, 0.1, 0.5, 0.9])
+def test_a_cut_file_is_an_error_that_names_it(tmp_path, read_corpus, make, left):
+    path = tmp_path / "bad.arrow"
+    write(path, pa.table({"text": [f"document {i}" * 20 for i in range(500)]}), make, rows=100)
+    raw = path.read_bytes()
+    path.write_bytes(raw[: int(len(raw) * left)])
+    with pytest.raises(ShardError, match=r"bad\.arrow") as caught:
+        read_corpus(tmp_path)
+    assert caught.value.hint

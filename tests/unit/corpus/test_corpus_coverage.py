@@ -1,0 +1,120 @@
+"""Counting what was read: sums that do not depend on order."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.corpus.batches import read_unit
+from contam.corpus.columns import select_all
+from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
+from contam.corpus.shards import Shard, find_shards
+from contam.corpus.units import WorkUnit, plan_units
+from contam.errors import CorpusError
+
+SHARDS = tuple(Shard(f"/c/{i}", f"{i}.parquet", "parquet", 10) for i in range(3))
+UNITS = [WorkUnit(shard, (group,), group, 1, 5) for shard in range(2) for group in range(2)]
+START = Coverage.expect(SHARDS, UNITS)
+
+
+def test_a_shard_is_read_when_all_its_units_are():
+    one = START.with_unit(UNITS[0], ShardCoverage(rows=1, n_bytes=4))
+    assert one.shards_read == (2,)
+    both = one.with_unit(UNITS[1], ShardCoverage(rows=1, n_bytes=6, n_null=1))
+    assert both.shards_read == (0, 2)
+    assert both.total == ShardCoverage(units=2, rows=2, n_bytes=10, n_null=1)
+    assert not both.complete
+
+
+def test_a_failed_shard_is_never_read_whole():
+    coverage = START
+    for unit in UNITS:
+        coverage = coverage.with_unit(unit, ShardCoverage(rows=1))
+    assert coverage.complete
+    failed = coverage.with_failure(ShardFailure(1, "1.parquet", "cut", "copy it again"))
+    assert failed.shards_read == (0, 2)
+    assert failed.to_dict()["shards_failed"] == [{"shard": "1.parquet", "reason": "cut"}]
+    assert failed.to_dict()["complete"] is False
+
+
+def test_the_report_is_plain_json():
+    coverage = START.with_unit(UNITS[2], ShardCoverage(rows=3, n_empty=1))
+    report = json.loads(json.dumps(coverage.to_dict()))
+    assert report["shards_expected"] == 3
+    assert report["shards_read"] == 1
+    assert report["rows"] == 3
+    assert report["by_shard"][0]["shard"] == "1.parquet"
+
+
+events = st.lists(
+    st.one_of(
+        st.builds(
+            lambda i, n: START.with_unit(UNITS[i], ShardCoverage(rows=n, n_bytes=n * 3)),
+            st.integers(0, 3),
+            st.integers(0, 9),
+        ),
+        st.builds(
+            lambda i, why: START.with_failure(ShardFailure(i, f"{i}.parquet", why)),
+            st.integers(0, 2),
+            st.sampled_from(["cut", "gone"]),
+        ),
+    ),
+    min_size=3,
+    max_size=8,
+)
+
+
+@given(events, st.randoms())
+def test_merging_is_associative_and_free_of_order(parts, random):
+    left = START
+    for part in parts:
+        left = left.merge(part)
+    shuffled = parts[:]
+    random.shuffle(shuffled)
+    right = shuffled[-1]
+    for part in reversed(shuffled[:-1]):
+        right = part.merge(right)
+    assert left.to_dict() == START.merge(right).to_dict()
+
+
+def test_coverages_of_different_plans_do_not_mix():
+    other = Coverage.expect(SHARDS[:2], UNITS)
+    with pytest.raises(ValueError, match="different plans"):
+        START.merge(other)
+
+
+def test_threads_read_the_same_as_one_after_another(tmp_path):
+    for i in range(4):
+        texts = [f"shard {i} document {j} é" for j in range(500)]
+        pq.write_table(pa.table({"text": texts}), tmp_path / f"{i}.parquet", row_group_size=100)
+    shards = find_shards([tmp_path])
+    selections, _ = select_all(shards)
+    units, _ = plan_units(shards, selections)
+
+    def read(unit):
+        return [(b.first_row, b.data.tobytes(), b.offsets.tolist()) for b in read_unit(unit, shards, selections)]
+
+    alone = [read(unit) for unit in units]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(read, units * 5)) == alone * 5
+
+
+def test_a_text_column_that_no_shard_has_is_an_error(tmp_path):
+    for i in range(2):
+        pq.write_table(pa.table({"body_html": ["x"]}), tmp_path / f"{i}.parquet")
+    with pytest.raises(CorpusError, match="columns seen: body_html"):
+        select_all(find_shards([tmp_path]), "text")
+
+
+def test_only_unreadable_shards_are_failures_not_a_wrong_column(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"nothing of the kind")
+    found, failures = select_all(find_shards([tmp_path]))
+    assert found == [None]
+    assert [failure.name for failure in failures] == ["a.parquet"]
+    assert plan_units(find_shards([tmp_path]), found) == ([], [])

@@ -1,0 +1,174 @@
+"""What counts as a shard, what it is called, and in which order."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contam.corpus.shards import file_sha256, find_shards, natural_key, shard_digest, survey
+from contam.errors import CorpusError, ShardError
+
+
+def make(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b'{"text": "a"}\n')
+
+
+def names(*paths):
+    return [shard.name for shard in find_shards(paths)]
+
+
+def test_folders_are_searched_deeply_in_natural_order(tmp_path):
+    make(tmp_path, "part-10.jsonl", "part-9.jsonl", "b/x.jsonl", "lang=en/2.jsonl.gz", "Z.ndjson")
+    assert names(tmp_path) == ["Z.ndjson", "b/x.jsonl", "lang=en/2.jsonl.gz", "part-9.jsonl", "part-10.jsonl"]
+
+
+def test_every_known_suffix_is_a_shard(tmp_path):
+    make(tmp_path, "a.parquet", "b.pq", "c.arrow", "d.feather", "e.jsonl.zstd", "f.json.gz", "g.jsonl.XZ")
+    assert [shard.format for shard in find_shards([tmp_path])] == [
+        "parquet", "parquet", "arrow", "arrow", "jsonl", "jsonl", "jsonl",
+    ]  # fmt: skip
+
+
+def test_what_lies_beside_a_corpus_is_left_out_with_reasons(tmp_path):
+    make(tmp_path, "a.jsonl", "README.md", "_SUCCESS", ".a.jsonl.crc", "b.parquet.incomplete")
+    make(tmp_path, ".cache/c.jsonl", "_temporary/d.jsonl")
+    (tmp_path / "manifest.json").write_text(json.dumps({"shards": 1}, indent=1))
+    (tmp_path / "state.json").write_text(json.dumps({"shards": 1}))
+    (tmp_path / "items.json").write_text("[1, 2]")
+    shards, skipped = survey([tmp_path])
+    assert [shard.name for shard in shards] == ["a.jsonl"]
+    assert {entry.path.name: entry.reason for entry in skipped} == {
+        "README.md": "not a corpus format",
+        "_SUCCESS": "hidden or marker file",
+        ".a.jsonl.crc": "hidden or marker file",
+        "b.parquet.incomplete": "unfinished download or lock file",
+        "manifest.json": "a JSON document over several lines",
+        "state.json": "a single JSON object",
+        "items.json": "a JSON array, not one object a line",
+    }
+
+
+def test_json_files_with_one_object_a_line_are_shards(tmp_path):
+    (tmp_path / "one.json").write_text('{"text": "single document"}')
+    (tmp_path / "two.json").write_text('{"n": 1}\n{"n": 2}\n')
+    (tmp_path / "long.json").write_text(json.dumps({"text": "x" * 100_000}) + "\n")
+    assert names(tmp_path) == ["long.json", "one.json", "two.json"]
+
+
+def test_shards_without_a_suffix_are_told_by_their_first_bytes(tmp_path):
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "blob")
+    (tmp_path / "notes").write_text("words")
+    assert [(s.name, s.format) for s in find_shards([tmp_path])] == [("blob", "parquet")]
+    (tmp_path / "lines").write_text('{"text": "a"}\n')
+    assert find_shards([tmp_path / "lines"])[0].format == "jsonl"
+
+
+def test_globs_name_shards_below_their_fixed_part(tmp_path):
+    make(tmp_path, "x/1/a.jsonl", "x/2/a.jsonl", "x/2/b.txt", "y/a.jsonl")
+    assert names(f"{tmp_path}/x/*/a.jsonl") == ["1/a.jsonl", "2/a.jsonl"]
+    assert names(f"{tmp_path}/**/*.jsonl") == ["x/1/a.jsonl", "x/2/a.jsonl", "y/a.jsonl"]
+    assert names(f"{tmp_path}/x/[2-9]") == ["2/a.jsonl"]
+
+
+def test_a_file_name_with_magic_characters_is_taken_as_it_is(tmp_path):
+    make(tmp_path, "a[1].jsonl")
+    assert names(tmp_path / "a[1].jsonl") == ["a[1].jsonl"]
+
+
+def test_colliding_names_get_their_argument_in_front(tmp_path):
+    make(tmp_path, "x/data/a.jsonl", "y/data/a.jsonl", "z/a.jsonl", "z/b.jsonl")
+    assert names(tmp_path / "x/data", tmp_path / "z") == ["b.jsonl", "data/a.jsonl", "z/a.jsonl"]
+    both = names(tmp_path / "x/data", tmp_path / "y/data")
+    assert len(set(both)) == 2
+    assert all(name.endswith("data/a.jsonl") for name in both)
+
+
+def test_names_and_order_do_not_depend_on_the_order_of_arguments(tmp_path):
+    make(tmp_path, "x/a.jsonl", "x/b.jsonl", "y/a.jsonl", "c.jsonl")
+    paths = [tmp_path / "x", tmp_path / "y", tmp_path / "c.jsonl", tmp_path / "x/b.jsonl"]
+    assert find_shards(paths) == find_shards(paths[::-1])
+
+
+def test_a_file_reached_twice_is_listed_once(tmp_path):
+    make(tmp_path, "x/a.jsonl")
+    assert names(tmp_path, tmp_path / "x", tmp_path / "x/a.jsonl", f"{tmp_path}/*/*") == ["x/a.jsonl"]
+
+
+def test_links_keep_their_own_name_and_loops_end(tmp_path):
+    make(tmp_path, "blobs/1234")
+    (tmp_path / "snapshot").mkdir()
+    (tmp_path / "snapshot/a.jsonl").symlink_to("../blobs/1234")
+    (tmp_path / "snapshot/again").symlink_to(tmp_path / "snapshot")
+    (tmp_path / "snapshot/gone.jsonl").symlink_to("nowhere")
+    shards = find_shards([tmp_path / "snapshot"])
+    assert [shard.name for shard in shards] == ["a.jsonl", "gone.jsonl"]
+    assert shards[0].uri == str(tmp_path / "snapshot/a.jsonl")
+
+
+def test_relative_paths_become_absolute(tmp_path, monkeypatch):
+    make(tmp_path, "x/a.jsonl")
+    monkeypatch.chdir(tmp_path / "x")
+    assert find_shards(["../x"])[0].uri == str(tmp_path / "x/a.jsonl")
+    assert names("*.jsonl") == ["a.jsonl"]
+
+
+@pytest.mark.parametrize("given", ["missing", "missing/*.parquet"])
+def test_a_path_without_files_is_an_error(tmp_path, given):
+    with pytest.raises(CorpusError, match="missing") as caught:
+        find_shards([tmp_path / given])
+    assert caught.value.hint
+
+
+def test_a_folder_without_shards_lists_what_was_seen(tmp_path):
+    with pytest.raises(CorpusError, match="no files seen"):
+        find_shards([tmp_path])
+    make(tmp_path, "README.md", "model.bin")
+    with pytest.raises(CorpusError, match=r"files seen: README.md \(not a corpus format\), model.bin"):
+        find_shards([tmp_path])
+    with pytest.raises(CorpusError, match="no path given"):
+        find_shards([])
+
+
+def test_a_named_file_of_an_unknown_kind_is_an_error(tmp_path):
+    (tmp_path / "a.csv").write_text("text\nx\n")
+    with pytest.raises(CorpusError, match="not a corpus format"):
+        find_shards([tmp_path / "a.csv"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_a_closed_folder_is_an_error(tmp_path):
+    make(tmp_path, "x/a.jsonl")
+    (tmp_path / "x").chmod(0)
+    with pytest.raises(CorpusError, match="cannot be listed"):
+        find_shards([tmp_path])
+
+
+def test_natural_order_counts_like_people():
+    given = ["a10", "a9", "a09", "b", "10", "9", "a9b2", "a9b10"]
+    assert sorted(given, key=natural_key) == ["9", "10", "a09", "a9", "a9b2", "a9b10", "a10", "b"]
+
+
+def test_digests_notice_a_rewritten_or_cut_shard(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["one", "two"]}), path)
+    shard = find_shards([path])[0]
+    first = shard_digest(shard), file_sha256(shard)
+    assert (shard_digest(shard), file_sha256(shard)) == first
+    pq.write_table(pa.table({"text": ["one", "too"]}), path)
+    assert shard_digest(shard) != first[0]
+    assert file_sha256(shard) != first[1]
+    path.write_bytes(path.read_bytes()[:-1])
+    cut = shard_digest(shard)
+    path.write_bytes(b"")
+    assert shard_digest(shard) != cut
+    path.unlink()
+    for digest in (shard_digest, file_sha256):
+        with pytest.raises(ShardError, match=r"a\.parquet"):
+            digest(shard)
