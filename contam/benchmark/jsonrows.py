@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
+from contam.benchmark.names import is_question
 from contam.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.fields import Row
+    from contam.benchmark.mapping import FieldMap
 
 CONTAINERS = ("examples", "data", "items", "questions", "rows", "instances", "samples")
 """Keys under which a JSON object may hold its list of items."""
@@ -46,8 +48,10 @@ class FileRows:
     rows: list[tuple[int, Row]]
 
 
-def read_json(path: Path, data: bytes) -> FileRows:
+def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
     """Rows of a JSON or JSON-lines file; the content decides which it is.
+
+    A `.json` file of one object is one item if it has a field for the question, usual or mapped.
 
     Raises BenchmarkError, with the line, for anything that is not JSON objects in UTF-8, and
     NoItemsHereError for one object without a list of items.
@@ -60,7 +64,7 @@ def read_json(path: Path, data: bytes) -> FileRows:
         return _of_object(path, _parse(path, data))
     if len(lines) == 1:
         only = _parse(path, lines[0][1], lines[0][0])
-        if isinstance(only, dict) and any(isinstance(only.get(key), list) for key in CONTAINERS):
+        if isinstance(only, dict) and not _is_item(path, only, field_map):
             return _of_object(path, only)
     return FileRows("jsonl", "line", list(_lines(path, lines)))
 
@@ -115,6 +119,14 @@ def _squad_rows(articles: list[object]) -> Iterator[Row]:
 def _list_in(value: object, key: str) -> list[object]:
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
+
+
+def _is_item(path: Path, value: Row, field_map: FieldMap) -> bool:
+    if any(isinstance(value.get(key), list) for key in CONTAINERS):
+        return "question" in field_map.fields
+    # Folders hold manifests as .json; a lone row of .jsonl with unknown fields is a real problem.
+    named = "question" in field_map.fields or any(map(is_question, value))
+    return named or ".json" not in [suffix.lower() for suffix in path.suffixes]
 
 
 def _is_whole(text: bytes) -> bool:

@@ -97,7 +97,7 @@ class _Reading:
         else:
             file = read_unpacked(source.path)
             if source.family == "json":
-                found = read_json(source.path, file.data)
+                found = read_json(source.path, file.data, self._field_map)
             else:
                 kind: Literal["csv", "tsv"] = "tsv" if source.family == "tsv" else "csv"
                 found = read_delimited(source.path, file.data, kind, self._field_map)

@@ -17,7 +17,6 @@ from contam.benchmark.values import (
     scalar_text,
 )
 
-
 _HIDDEN = (-1, -1.0, "-1")
 """Answers to multiple-choice questions that a test set keeps to itself."""
 

@@ -95,7 +95,7 @@ def place_of(value: object, choices: Choices, *, first: int, label_first: bool) 
 
     first        number by which the source calls the first choice
     label_first  the value is a label before it is a text (a choice may itself read "B" or "2")
-    Raises RowError for a number that fits no choice; -1 is the usual sign for a hidden answer.
+    Raises RowError for a number that fits no choice.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -136,7 +136,7 @@ def _place_of_number(value: int, choices: Choices, first: int) -> int | None:
     if 0 <= value - first < len(choices.texts):
         return value - first
     place = _place_of_text(str(value), choices.texts)
-    if place is None and value != -1:
+    if place is None:
         raise RowError(f"answer {value} is none of {len(choices.texts)} choices")
     return place
 

@@ -23,7 +23,9 @@ def write_jsonl(tmp_path: Path) -> WriteRows:
     def write(name: str, rows: Sequence[Mapping[str, object]]) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+        path.write_text(
+            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8"
+        )
         return path
 
     return write

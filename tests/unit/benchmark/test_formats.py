@@ -84,7 +84,9 @@ def test_packing_is_seen_from_the_bytes(tmp_path: Path, rivers: Rows):
     ],
 )
 @pytest.mark.parametrize("indent", [None, 1])
-def test_json_lists_and_records_with_a_list(tmp_path: Path, rivers: Rows, text: str, indent: int | None):
+def test_json_lists_and_records_with_a_list(
+    tmp_path: Path, rivers: Rows, text: str, indent: int | None
+):
     path = tmp_path / "rivers.json"
     path.write_text(text.format(rows=json.dumps(rivers, indent=indent)), "utf-8")
     assert pairs(path) == expected(rivers)
@@ -113,6 +115,12 @@ def test_nan_in_another_field_does_not_matter(tmp_path: Path):
     assert pairs(path) == [("Q?", "x")]
 
 
+def test_a_file_of_one_object_is_one_item(tmp_path: Path):
+    path = tmp_path / "m.json"
+    path.write_text('{"question": "Q?", "answer": "x"}', "utf-8")
+    assert pairs(path) == [("Q?", "x")]
+
+
 def test_nested_squad_gives_one_item_a_question(tmp_path: Path):
     squad = {
         "version": "2.0",
@@ -123,8 +131,17 @@ def test_nested_squad_gives_one_item_a_question(tmp_path: Path):
                     {
                         "context": "Owls hoot at night.",
                         "qas": [
-                            {"id": "a", "question": "Who hoots?", "answers": [{"text": "Owls", "answer_start": 0}]},
-                            {"id": "b", "question": "Who sings?", "answers": [], "is_impossible": True},
+                            {
+                                "id": "a",
+                                "question": "Who hoots?",
+                                "answers": [{"text": "Owls", "answer_start": 0}],
+                            },
+                            {
+                                "id": "b",
+                                "question": "Who sings?",
+                                "answers": [],
+                                "is_impossible": True,
+                            },
                         ],
                     }
                 ],
@@ -138,7 +155,9 @@ def test_nested_squad_gives_one_item_a_question(tmp_path: Path):
     assert {item.passage for item in benchmark.items} == {"Owls hoot at night."}
 
 
-@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".csv", ";"), (".csv", "\t"), (".tsv", "\t")])
+@pytest.mark.parametrize(
+    ("suffix", "delimiter"), [(".csv", ","), (".csv", ";"), (".csv", "\t"), (".tsv", "\t")]
+)
 def test_quoted_cells_keep_delimiters_quotes_and_lines(tmp_path: Path, suffix: str, delimiter: str):
     cells = [
         ["id", "question", "answer"],
@@ -151,7 +170,12 @@ def test_quoted_cells_keep_delimiters_quotes_and_lines(tmp_path: Path, suffix: s
     path.write_bytes(b"\xef\xbb\xbf" + sheet.getvalue().encode())
     (benchmark,) = read_benchmarks([path])
     first, second = benchmark.items
-    assert (first.item_id, first.question, first.answer, first.line) == ("7", 'A "dished"\nface, or; a\tflat one?', "flat", 2)
+    assert (first.item_id, first.question, first.answer, first.line) == (
+        "7",
+        'A "dished"\nface, or; a\tflat one?',
+        "flat",
+        2,
+    )
     assert (second.item_id, second.answer, second.line) == ("8", None, 4)
 
 
@@ -163,7 +187,9 @@ def test_utf_16_sheet_is_read(tmp_path: Path):
 
 def test_mmlu_sheet_without_header_keeps_its_first_row(tmp_path: Path):
     path = tmp_path / "botany_test.csv"
-    path.write_text('"Which floats,\nand why?",moss,fern,"reed, dry",problem,C\nHow many?,0,4,2,6,B\n', "utf-8")
+    path.write_text(
+        '"Which floats,\nand why?",moss,fern,"reed, dry",problem,C\nHow many?,0,4,2,6,B\n', "utf-8"
+    )
     (benchmark,) = read_benchmarks([path])
     first, second = benchmark.items
     assert (benchmark.name, first.split) == ("botany", "test")
@@ -181,7 +207,9 @@ def test_mmlu_sheet_with_header(tmp_path: Path):
 
 def test_two_column_tsv_of_question_and_number(tmp_path: Path):
     path = tmp_path / "mgsm_xx.tsv"
-    path.write_text('Mo has 3 "hats\tand buys 4?\t7\n'.replace("\tand", " and") + "And you?\t1,200\n", "utf-8")
+    path.write_text(
+        'Mo has 3 "hats\tand buys 4?\t7\n'.replace("\tand", " and") + "And you?\t1,200\n", "utf-8"
+    )
     assert pairs(path) == [('Mo has 3 "hats and buys 4?', "7"), ("And you?", "1,200")]
 
 
@@ -193,7 +221,13 @@ def test_tsv_with_bare_quotes_is_read_as_written(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "cell",
-    ["['moss', \"owl's fern\"]", "['moss' \"owl's fern\"]", '["moss", "owl\'s fern"]', "A) moss B) owl's fern", "(A) moss; (B) owl's fern"],
+    [
+        "['moss', \"owl's fern\"]",
+        "['moss' \"owl's fern\"]",
+        '["moss", "owl\'s fern"]',
+        "A) moss B) owl's fern",
+        "(A) moss; (B) owl's fern",
+    ],
 )
 def test_choices_written_into_one_cell(tmp_path: Path, cell: str):
     sheet = io.StringIO(newline="")
@@ -213,13 +247,19 @@ def test_cells_may_be_larger_than_the_csv_module_allows(tmp_path: Path):
     assert csv.field_size_limit() == limit
 
 
-@pytest.mark.parametrize("text_type", [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize(
+    "text_type",
+    [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())],
+)
 def test_parquet_reads_only_what_it_needs(tmp_path: Path, text_type: pa.DataType):
     table = pa.table(
         {
             "image": pa.array([b"\xff\xd8", None], pa.binary()),
             "question": pa.array(["Which?", "Who?"], pa.string()).cast(text_type),
-            "choices": [{"text": ["a", "b"], "label": ["A", "B"]}, {"text": ["c", "d"], "label": ["A", "B"]}],
+            "choices": [
+                {"text": ["a", "b"], "label": ["A", "B"]},
+                {"text": ["c", "d"], "label": ["A", "B"]},
+            ],
             "answerKey": ["B", None],
         }
     )
@@ -229,7 +269,12 @@ def test_parquet_reads_only_what_it_needs(tmp_path: Path, text_type: pa.DataType
     (benchmark,) = read_benchmarks([tmp_path])
     first, second = benchmark.items
     assert (benchmark.name, first.split) == ("arcs", "test")
-    assert (first.question, first.choices, first.answer, first.answer_index) == ("Which?", ("a", "b"), "b", 1)
+    assert (first.question, first.choices, first.answer, first.answer_index) == (
+        "Which?",
+        ("a", "b"),
+        "b",
+        1,
+    )
     assert (second.choices, second.answer, second.line) == (("c", "d"), None, 2)
 
 
@@ -257,10 +302,19 @@ def save_dataset(folder: Path, rows: Rows, split: str, info: dict[str, object]) 
 
 
 def test_saved_dataset_takes_name_and_split_from_its_metadata(tmp_path: Path, rivers: Rows):
-    save_dataset(tmp_path / "out", rivers, "validation", {"dataset_name": "rivers_qa", "config_name": "north"})
+    save_dataset(
+        tmp_path / "out",
+        rivers,
+        "validation",
+        {"dataset_name": "rivers_qa", "config_name": "north"},
+    )
     (benchmark,) = read_benchmarks([tmp_path / "out"])
     assert benchmark.name == "rivers_qa/north"
-    assert [(item.split, item.line) for item in benchmark.items] == [("validation", 1), ("validation", 2), ("validation", 1)]
+    assert [(item.split, item.line) for item in benchmark.items] == [
+        ("validation", 1),
+        ("validation", 2),
+        ("validation", 1),
+    ]
     assert len(benchmark.sources) == 2
     assert benchmark.skipped == ()
 
@@ -268,14 +322,19 @@ def test_saved_dataset_takes_name_and_split_from_its_metadata(tmp_path: Path, ri
 def test_saved_dataset_dict_keeps_its_splits_apart(tmp_path: Path, rivers: Rows):
     folder = tmp_path / "rivers"
     for split in ("train", "test"):
-        save_dataset(folder / split, rivers, split, {"builder_name": "json", "config_name": "default-0a"})
+        save_dataset(
+            folder / split, rivers, split, {"builder_name": "json", "config_name": "default-0a"}
+        )
     (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}', "utf-8")
     (benchmark,) = read_benchmarks([folder])
     assert benchmark.name == "rivers"
     assert [item.split for item in benchmark.items] == ["train"] * 3 + ["test"] * 3
     (only_test,) = read_benchmarks([folder], split="test")
     assert [item.split for item in only_test.items] == ["test"] * 3
-    assert [row.reason for row in only_test.skipped] == ["2 rows of split 'train', not 'test'", "1 rows of split 'train', not 'test'"]
+    assert [row.reason for row in only_test.skipped] == [
+        "2 rows of split 'train', not 'test'",
+        "1 rows of split 'train', not 'test'",
+    ]
 
 
 def test_every_format_gives_the_same_ids(tmp_path: Path, write_jsonl: WriteRows, rivers: Rows):

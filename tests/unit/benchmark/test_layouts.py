@@ -36,7 +36,13 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
         Want("What is 1+1?", "2", ("0", "4", "2", "6"), 2),
     ),
     "mmlu_pro": (
-        {"question_id": 70, "question": "Q?", "options": list(ABCD), "answer": "D", "answer_index": 3},
+        {
+            "question_id": 70,
+            "question": "Q?",
+            "options": list(ABCD),
+            "answer": "D",
+            "answer_index": 3,
+        },
         Want("Q?", "palm", ABCD, 3, item_id="70"),
     ),
     "arc": (
@@ -60,17 +66,34 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
     "arc_original": (
         {
             "id": "x",
-            "question": {"stem": "Q?", "choices": [{"text": t, "label": c} for t, c in zip(ABCD, "ABCD", strict=True)]},
+            "question": {
+                "stem": "Q?",
+                "choices": [{"text": t, "label": c} for t, c in zip(ABCD, "ABCD", strict=True)],
+            },
             "answerKey": "C",
         },
         Want("Q?", "reed", ABCD, 2, item_id="x"),
     ),
     "openbookqa": (
-        {"id": "8", "question_stem": "Q is", "choices": {"text": list(ABCD), "label": list("ABCD")}, "answerKey": "A"},
+        {
+            "id": "8",
+            "question_stem": "Q is",
+            "choices": {"text": list(ABCD), "label": list("ABCD")},
+            "answerKey": "A",
+        },
         Want("Q is", "moss", ABCD, 0, item_id="8"),
     ),
     "hellaswag": (
-        {"ind": 24, "activity_label": "Rafting", "ctx_a": "A man ties", "ctx_b": "then he", "ctx": "A man ties then he", "endings": list(ABCD), "label": "3", "source_id": "v_1"},
+        {
+            "ind": 24,
+            "activity_label": "Rafting",
+            "ctx_a": "A man ties",
+            "ctx_b": "then he",
+            "ctx": "A man ties then he",
+            "endings": list(ABCD),
+            "label": "3",
+            "source_id": "v_1",
+        },
         Want("A man ties then he", "palm", ABCD, 3, item_id="24"),
     ),
     "hellaswag_hidden_answer": (
@@ -78,11 +101,23 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
         Want("A man ties", None, ABCD, None, item_id="25"),
     ),
     "humaneval": (
-        {"task_id": "Inv/0", "prompt": "def hop(n):\n", "entry_point": "hop", "canonical_solution": "    return n\n", "test": "assert 1"},
+        {
+            "task_id": "Inv/0",
+            "prompt": "def hop(n):\n",
+            "entry_point": "hop",
+            "canonical_solution": "    return n\n",
+            "test": "assert 1",
+        },
         Want("def hop(n):\n", "    return n\n", item_id="Inv/0"),
     ),
     "mbpp": (
-        {"task_id": 11, "text": "Write a hop.", "code": "def hop(): pass", "test_list": ["assert hop"], "challenge_test_list": []},
+        {
+            "task_id": 11,
+            "text": "Write a hop.",
+            "code": "def hop(): pass",
+            "test_list": ["assert hop"],
+            "challenge_test_list": [],
+        },
         Want("Write a hop.", "def hop(): pass", item_id="11"),
     ),
     "mbpp_sanitized": (
@@ -90,24 +125,50 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
         Want("Write a hop.", "def hop(): pass", item_id="12"),
     ),
     "truthfulqa_mc": (
-        {"question": "Do owls knit?", "mc1_targets": {"choices": ["no", "yes"], "labels": [1, 0]}, "mc2_targets": {"choices": ["no", "yes"], "labels": [1, 0]}},
+        {
+            "question": "Do owls knit?",
+            "mc1_targets": {"choices": ["no", "yes"], "labels": [1, 0]},
+            "mc2_targets": {"choices": ["no", "yes"], "labels": [1, 0]},
+        },
         Want("Do owls knit?", "no", ("no", "yes"), 0),
     ),
     "truthfulqa_generation": (
-        {"type": "A", "question": "Do owls knit?", "best_answer": "No, never", "correct_answers": ["No, never", "No"], "incorrect_answers": ["Yes", "At night"]},
+        {
+            "type": "A",
+            "question": "Do owls knit?",
+            "best_answer": "No, never",
+            "correct_answers": ["No, never", "No"],
+            "incorrect_answers": ["Yes", "At night"],
+        },
         Want("Do owls knit?", "No, never", ("No, never", "Yes", "At night"), 0),
     ),
     "bbh": ({"input": "Sort: b a", "target": "a b"}, Want("Sort: b a", "a b")),
     "squad": (
-        {"id": "5f", "title": "T", "context": "Owls hoot.", "question": "What do owls do?", "answers": {"text": ["hoot", "they hoot"], "answer_start": [5, 5]}},
+        {
+            "id": "5f",
+            "title": "T",
+            "context": "Owls hoot.",
+            "question": "What do owls do?",
+            "answers": {"text": ["hoot", "they hoot"], "answer_start": [5, 5]},
+        },
         Want("What do owls do?", "hoot", passage="Owls hoot.", item_id="5f"),
     ),
     "squad_without_answer": (
-        {"id": "60", "context": "Owls hoot.", "question": "Why?", "answers": {"text": [], "answer_start": []}},
+        {
+            "id": "60",
+            "context": "Owls hoot.",
+            "question": "Why?",
+            "answers": {"text": [], "answer_start": []},
+        },
         Want("Why?", None, passage="Owls hoot.", item_id="60"),
     ),
     "winogrande": (
-        {"sentence": "Moss outgrew fern, so _ won.", "option1": "moss", "option2": "fern", "answer": "1"},
+        {
+            "sentence": "Moss outgrew fern, so _ won.",
+            "option1": "moss",
+            "option2": "fern",
+            "answer": "1",
+        },
         Want("Moss outgrew fern, so _ won.", "moss", ("moss", "fern"), 0),
     ),
     "piqa": (
@@ -119,7 +180,14 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
         Want("dry a reed", None, ("sun", "pond")),
     ),
     "siqa": (
-        {"context": "Bo wept.", "question": "Why?", "answerA": "rain", "answerB": "loss", "answerC": "onion", "label": "3"},
+        {
+            "context": "Bo wept.",
+            "question": "Why?",
+            "answerA": "rain",
+            "answerB": "loss",
+            "answerC": "onion",
+            "label": "3",
+        },
         Want("Why?", "onion", ("rain", "loss", "onion"), 2, "Bo wept."),
     ),
     "boolq": (
@@ -127,15 +195,32 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
         Want("is moss a plant", "True", passage="Moss is one."),
     ),
     "math": (
-        {"problem": "Find $x$.", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{4}$."},
+        {
+            "problem": "Find $x$.",
+            "level": "Level 1",
+            "type": "Algebra",
+            "solution": "It is $\\boxed{4}$.",
+        },
         Want("Find $x$.", "It is $\\boxed{4}$."),
     ),
     "math_500": (
-        {"problem": "Find $x$.", "solution": "It is $\\boxed{4}$.", "answer": "4", "unique_id": "test/a/1.json"},
+        {
+            "problem": "Find $x$.",
+            "solution": "It is $\\boxed{4}$.",
+            "answer": "4",
+            "unique_id": "test/a/1.json",
+        },
         Want("Find $x$.", "It is $\\boxed{4}$.", item_id="test/a/1.json"),
     ),
     "agieval": (
-        {"passage": "Bo hid.", "question": "Where?", "options": ["(A)barn", "(B)loft", "(C)well"], "label": "C", "answer": None, "other": None},
+        {
+            "passage": "Bo hid.",
+            "question": "Where?",
+            "options": ["(A)barn", "(B)loft", "(C)well"],
+            "label": "C",
+            "answer": None,
+            "other": None,
+        },
         Want("Where?", "well", ("barn", "loft", "well"), 2, "Bo hid."),
     ),
     "agieval_cloze": (
@@ -147,15 +232,34 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
         Want("Which?", "barn\nwell", ("barn", "loft", "well"), None),
     ),
     "logiqa": (
-        {"context": "All owls hoot.", "query": "Which follows?", "options": list(ABCD), "correct_option": 1},
+        {
+            "context": "All owls hoot.",
+            "query": "Which follows?",
+            "options": list(ABCD),
+            "correct_option": 1,
+        },
         Want("Which follows?", "fern", ABCD, 1, "All owls hoot."),
     ),
     "gpqa": (
-        {"Record ID": "rec1", "Question": "Which?", "Correct Answer": "reed", "Incorrect Answer 1": "moss", "Incorrect Answer 2": "fern", "Incorrect Answer 3": "palm"},
+        {
+            "Record ID": "rec1",
+            "Question": "Which?",
+            "Correct Answer": "reed",
+            "Incorrect Answer 1": "moss",
+            "Incorrect Answer 2": "fern",
+            "Incorrect Answer 3": "palm",
+        },
         Want("Which?", "reed", ("reed", "moss", "fern", "palm"), 0, item_id="rec1"),
     ),
     "sciq": (
-        {"question": "Which?", "distractor3": "moss", "distractor1": "fern", "distractor2": "palm", "correct_answer": "reed", "support": "Reeds float."},
+        {
+            "question": "Which?",
+            "distractor3": "moss",
+            "distractor1": "fern",
+            "distractor2": "palm",
+            "correct_answer": "reed",
+            "support": "Reeds float.",
+        },
         Want("Which?", "reed", ("reed", "fern", "palm", "moss"), 0, "Reeds float."),
     ),
     "svamp": (
@@ -163,23 +267,58 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
         Want("Mo has 3 hats.\nHow many?", "3.0", item_id="chal-1"),
     ),
     "copa": (
-        {"premise": "It rained.", "choice1": "wet", "choice2": "dry", "question": "effect", "idx": 4, "label": 0},
+        {
+            "premise": "It rained.",
+            "choice1": "wet",
+            "choice2": "dry",
+            "question": "effect",
+            "idx": 4,
+            "label": 0,
+        },
         Want("It rained.", "wet", ("wet", "dry"), 0, item_id="4"),
     ),
     "medmcqa": (
-        {"id": "m", "question": "Q?", "opa": "moss", "opb": "fern", "opc": "reed", "opd": "palm", "cop": 0, "exp": None},
+        {
+            "id": "m",
+            "question": "Q?",
+            "opa": "moss",
+            "opb": "fern",
+            "opc": "reed",
+            "opd": "palm",
+            "cop": 0,
+            "exp": None,
+        },
         Want("Q?", "moss", ABCD, 0, item_id="m"),
     ),
     "race": (
-        {"example_id": "high1.txt", "article": "Long ago.", "question": "When?", "options": list(ABCD), "answer": "B"},
+        {
+            "example_id": "high1.txt",
+            "article": "Long ago.",
+            "question": "When?",
+            "options": list(ABCD),
+            "answer": "B",
+        },
         Want("When?", "fern", ABCD, 1, "Long ago.", "high1.txt"),
     ),
     "bbq": (
-        {"example_id": 3, "context": "Two met.", "question": "Who?", "ans0": "moss", "ans1": "fern", "ans2": "reed", "label": 2},
+        {
+            "example_id": 3,
+            "context": "Two met.",
+            "question": "Who?",
+            "ans0": "moss",
+            "ans1": "fern",
+            "ans2": "reed",
+            "label": 2,
+        },
         Want("Who?", "reed", ("moss", "fern", "reed"), 2, "Two met.", "3"),
     ),
     "mathqa": (
-        {"Problem": "Find a.", "Rationale": "r", "options": "a ) 38 , b ) 27.5 , c ) vitamin a , d ) none", "correct": "b"},
+        {
+            "Problem": "Find a.",
+            "Rationale": "r",
+            "options": "a ) 38 , b ) 27.5 , c ) vitamin a , d ) none",
+            "correct": "b",
+        },
         Want("Find a.", "27.5", ("38", "27.5", "vitamin a", "none"), 1),
     ),
     "nli": (
@@ -187,16 +326,39 @@ LAYOUTS: dict[str, tuple[dict[str, object], Want]] = {
         Want("Owls are loud.", "1", passage="Owls hoot.", item_id="0"),
     ),
     "triviaqa": (
-        {"question_id": "t1", "question": "Who?", "answer": {"value": "Ilse", "aliases": ["I. Quarn"]}},
+        {
+            "question_id": "t1",
+            "question": "Who?",
+            "answer": {"value": "Ilse", "aliases": ["I. Quarn"]},
+        },
         Want("Who?", "Ilse", item_id="t1"),
     ),
-    "mt_bench": ({"question_id": 81, "turns": ["Write.", "Shorten."]}, Want("Write.\nShorten.", item_id="81")),
+    "mt_bench": (
+        {"question_id": 81, "turns": ["Write.", "Shorten."]},
+        Want("Write.\nShorten.", item_id="81"),
+    ),
     "chat": (
-        {"input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}], "ideal": "Ilse"},
+        {
+            "input": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Who?"},
+            ],
+            "ideal": "Ilse",
+        },
         Want("Who?", "Ilse"),
     ),
     "own_form": (
-        {"benchmark": "b", "split": "s", "id": "b/s/1", "passage": "P.", "question": "Q?", "choices": ["x ", "y"], "answer": "x", "answer_index": 0, "group": "g"},
+        {
+            "benchmark": "b",
+            "split": "s",
+            "id": "b/s/1",
+            "passage": "P.",
+            "question": "Q?",
+            "choices": ["x ", "y"],
+            "answer": "x",
+            "answer_index": 0,
+            "group": "g",
+        },
         Want("Q?", "x", ("x ", "y"), 0, "P.", "b/s/1"),
     ),
     "choices_as_letters": (
@@ -250,12 +412,22 @@ def test_fields_used_are_recorded(write_jsonl: WriteRows):
 def test_rows_of_one_file_may_differ_in_columns(write_jsonl: WriteRows):
     path = write_jsonl(
         "m.jsonl",
-        [{"question": "One?", "answer": "1"}, {"question": "Two?", "choices": ["1", "2"], "answer": "2"}],
+        [
+            {"question": "One?", "answer": "1"},
+            {"question": "Two?", "choices": ["1", "2"], "answer": "2"},
+        ],
     )
     (benchmark,) = read_benchmarks([path])
     assert [item.answer_index for item in benchmark.items] == [None, 1]
 
 
 def test_part_text_gives_every_part_or_nothing(write_jsonl: WriteRows):
-    item = only_item(write_jsonl("m.jsonl", [{"question": "Q?", "choices": ["x", "y"], "answer": "y"}]))
-    assert [item.part_text(part) for part in ("passage", "question", "choices", "answer")] == ["", "Q?", "x\ny", "y"]
+    item = only_item(
+        write_jsonl("m.jsonl", [{"question": "Q?", "choices": ["x", "y"], "answer": "y"}])
+    )
+    assert [item.part_text(part) for part in ("passage", "question", "choices", "answer")] == [
+        "",
+        "Q?",
+        "x\ny",
+        "y",
+    ]

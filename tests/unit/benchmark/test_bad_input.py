@@ -1,0 +1,259 @@
+"""What cannot be read is an error that names the file and the line, or a listed skip."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.benchmark import read_benchmarks
+from contam.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import WriteRows
+
+GOOD = b'{"question": "Which?", "answer": "this"}\n'
+
+BAD_LINES: dict[str, tuple[bytes, str]] = {
+    "cut off": (b'{"question": "Wh', "not valid JSON"),
+    "not an object": (b'["Which?"]', "expected a JSON object, found a list"),
+    "not UTF-8": (b'{"question": "Wh\xffich?"}', "not valid UTF-8"),
+    "half a surrogate": (b'{"question": "\\ud800 Which?"}', "surrogate"),
+    "number as question": (b'{"question": 5, "answer": "x"}', "the question is the number 5"),
+    "record as question": (b'{"question": {"a": "x"}}', "the question is a record"),
+    "no question field": (b'{"headline": "Which?", "answer": "x"}', "'headline', 'answer'"),
+    "number as choices": (b'{"question": "Q?", "choices": 3}', "the choices are the number 3"),
+    "null choice": (b'{"question": "Q?", "choices": ["a", null]}', "a choice is null"),
+    "uneven labels": (
+        b'{"question": "Q?", "choices": {"text": ["a", "b"], "label": ["A"]}}',
+        "as many labels as texts",
+    ),
+    "text as choices": (b'{"question": "Q?", "choices": "a or b"}', "the choices are one text"),
+    "answer out of range": (
+        b'{"question": "Q?", "choices": ["a", "b"], "answer": 7}',
+        "answer 7 is none of 2 choices",
+    ),
+    "index out of range": (
+        b'{"question": "Q?", "choices": ["a", "b"], "answer_index": 2}',
+        "answer index 2 is none of 2 choices",
+    ),
+    "index of a wrong type": (
+        b'{"question": "Q?", "choices": ["a", "b"], "answer_index": 0.5}',
+        "expected a whole number",
+    ),
+    "record as answer": (b'{"question": "Q?", "answer": {"x": 1}}', "the answer is a record"),
+    "list as id": (b'{"id": ["a"], "question": "Q?"}', "the id is a list"),
+}
+
+
+def failure(path: Path | str) -> BenchmarkError:
+    with pytest.raises(BenchmarkError) as caught:
+        read_benchmarks([path])
+    return caught.value
+
+
+@pytest.mark.parametrize("case", BAD_LINES)
+def test_bad_line_is_named(tmp_path: Path, case: str):
+    line, reason = BAD_LINES[case]
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(GOOD + b"\n" + line + b"\n")
+    error = failure(path)
+    assert str(error).startswith(f"{path}:3:")
+    assert reason in str(error)
+
+
+def test_bad_list_element_is_named(tmp_path: Path):
+    path = tmp_path / "m.json"
+    path.write_text('[{"question": "Q?"}, 7]', "utf-8")
+    assert str(failure(path)).startswith(f"{path}, row 2: expected an object")
+
+
+def test_broken_json_list_names_the_line(tmp_path: Path):
+    path = tmp_path / "m.json"
+    path.write_text('[\n{"question": "Q?"},\n{"question": }\n]', "utf-8")
+    assert f"{path}:3: not valid JSON" in str(failure(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("question,answer\nQ?,a\nWhy, oh why?,b\n", ":3: 3 cells, but the first row has 2"),
+        ('question,answer\nQ?,a\n"Why?,b\n', ":3: broken row"),
+        ("question,question\nQ?,a\n", "names 'question' twice"),
+        (
+            "headline,reply\nQ?,a\n",
+            "no field for the question in the first row ('headline', 'reply')",
+        ),
+        ("Which?,a,b,A\nWhy?,a,b,Z\n", "no field for the question"),
+    ],
+)
+def test_bad_sheet_is_explained(tmp_path: Path, text: str, reason: str):
+    path = tmp_path / "m.csv"
+    path.write_text(text, "utf-8")
+    error = failure(path)
+    assert reason in str(error)
+    assert error.hint or "twice" in reason
+
+
+def test_sheet_that_is_not_utf_8_names_the_line(tmp_path: Path):
+    path = tmp_path / "m.csv"
+    path.write_bytes(b"question,answer\nQ?,a\nK\xf6ln?,b\n")
+    assert f"{path}:3: not valid UTF-8" in str(failure(path))
+
+
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
+def test_half_a_packed_member_is_no_benchmark(tmp_path: Path, suffix: str):
+    lines = b"".join(GOOD.replace(b"Which", str(n).encode()) for n in range(5000))
+    packed = (
+        gzip.compress(lines)
+        if suffix.endswith("gz")
+        else zstandard.ZstdCompressor().compress(lines)
+    )
+    path = tmp_path / f"m{suffix}"
+    path.write_bytes(packed[: len(packed) // 2])
+    assert "damaged or ends early" in str(failure(path))
+
+
+@pytest.mark.parametrize("name", ["m.parquet", "m.arrow"])
+def test_damaged_table_is_named(tmp_path: Path, name: str):
+    path = tmp_path / name
+    pq.write_table(pa.table({"question": ["Q?"] * 1000}), path)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert str(failure(path)).startswith(f"{path}: cannot read as ")
+
+
+def test_table_without_question_lists_its_columns(tmp_path: Path):
+    path = tmp_path / "m.parquet"
+    pq.write_table(pa.table({"headline": ["Q?"], "n": [1]}), path)
+    assert "'headline', 'n'" in str(failure(path))
+
+
+def test_wrong_type_in_a_table_names_the_row(tmp_path: Path):
+    path = tmp_path / "m.parquet"
+    pq.write_table(pa.table({"question": [3, 4]}), path)
+    assert str(failure(path)) == f"{path}, row 1: the question is the number 3, expected a text"
+
+
+def test_saved_dataset_with_a_part_missing_is_an_error(tmp_path: Path):
+    (tmp_path / "state.json").write_text('{"_data_files": [{"filename": "data-0.arrow"}]}', "utf-8")
+    assert "lacks its file data-0.arrow" in str(failure(tmp_path))
+
+
+def test_nothing_there(tmp_path: Path):
+    assert "no such benchmark" in str(failure(tmp_path / "none.jsonl"))
+    assert "no such benchmark" in str(failure(f"{tmp_path}/*.jsonl"))
+    (tmp_path / "README.md").write_text("hello", "utf-8")
+    assert "it holds README.md" in str(failure(tmp_path))
+    with pytest.raises(BenchmarkError, match="no benchmark given"):
+        read_benchmarks([])
+
+
+@pytest.mark.parametrize("name", ["m.jsonl", "m.csv", "m.tsv", "m.json", "m"])
+def test_empty_file_is_an_error_when_named(tmp_path: Path, name: str):
+    path = tmp_path / name
+    path.write_bytes(b"")
+    assert str(path) in str(failure(path))
+
+
+def test_header_without_rows_is_empty(tmp_path: Path):
+    path = tmp_path / "m.csv"
+    path.write_text("question,answer\n", "utf-8")
+    assert "holds no rows" in str(failure(path))
+
+
+def test_unknown_format_is_an_error_when_named(tmp_path: Path):
+    path = tmp_path / "notes.txt"
+    path.write_text("hello", "utf-8")
+    assert "cannot tell the format" in str(failure(path))
+
+
+def test_format_is_seen_from_content_when_the_name_says_nothing(tmp_path: Path):
+    path = tmp_path / "items"
+    path.write_bytes(GOOD)
+    assert len(read_benchmarks([path])[0].items) == 1
+
+
+def test_what_a_folder_holds_besides_items_is_listed(tmp_path: Path, write_jsonl: WriteRows):
+    write_jsonl("m.jsonl", [{"question": "Q?"}])
+    (tmp_path / "README.md").write_text("hello", "utf-8")
+    (tmp_path / ".hidden").write_text("hello", "utf-8")
+    (tmp_path / "planted.json").write_text('{"m": [1, 2]}', "utf-8")
+    (tmp_path / "void.jsonl").write_bytes(b"")
+    (benchmark,) = read_benchmarks([tmp_path])
+    assert {(row.source.rsplit("/", 1)[-1], row.line, row.reason) for row in benchmark.skipped} == {
+        ("README.md", 0, "not a benchmark format"),
+        ("planted.json", 0, "a JSON object without a list of items"),
+        ("void.jsonl", 0, "the file holds no rows"),
+    }
+
+
+def test_empty_questions_are_listed(write_jsonl: WriteRows):
+    path = write_jsonl("m.jsonl", [{"question": " "}, {"question": "Q?"}, {"question": None}])
+    (benchmark,) = read_benchmarks([path])
+    assert len(benchmark.items) == 1
+    assert [(row.line, row.reason) for row in benchmark.skipped] == [
+        (1, "empty question"),
+        (3, "empty question"),
+    ]
+    assert benchmark.sources[0].n_rows == 3
+
+
+def test_only_empty_questions_make_no_benchmark(write_jsonl: WriteRows):
+    path = write_jsonl("m.jsonl", [{"question": ""}, {"question": "\n"}])
+    assert "benchmark 'm' has no items: 2 rows skipped" in str(failure(path))
+
+
+def test_one_id_for_two_items_is_an_error_that_names_both(write_jsonl: WriteRows):
+    path = write_jsonl("m.jsonl", [{"id": 1, "question": "Q?"}, {"id": 1, "question": "R?"}])
+    error = failure(path)
+    assert str(error) == f"{path}:2: id '1' was given to another item at {path}:1"
+    assert "--map id=" in error.hint
+
+
+def test_an_exact_repeat_is_listed(write_jsonl: WriteRows):
+    row = {"id": 1, "question": "Q?", "answer": "a"}
+    path = write_jsonl("m.jsonl", [row, row])
+    (benchmark,) = read_benchmarks([path])
+    assert len(benchmark.items) == 1
+    assert [(skip.line, skip.reason) for skip in benchmark.skipped] == [
+        (2, f"repeats item '1' of {path}:1")
+    ]
+
+
+def test_deeply_nested_json_is_an_error(tmp_path: Path):
+    path = tmp_path / "m.json"
+    path.write_text("[" * 100_000, "utf-8")
+    assert str(path) in str(failure(path))
+
+
+def test_unreadable_file_is_an_error(tmp_path: Path):
+    path = tmp_path / "m.jsonl"
+    path.symlink_to(tmp_path / "gone.jsonl")
+    assert "gone.jsonl" in json.dumps(str(failure(tmp_path))) or "cannot read" in str(
+        failure(tmp_path)
+    )
+
+
+@pytest.mark.parametrize(
+    "suffix", [".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".jsonl.gz"]
+)
+@given(
+    data=st.binary(max_size=60) | st.text('{}[]"question:,\n\t AB1', max_size=60).map(str.encode)
+)
+def test_rubbish_is_an_error_or_items_and_nothing_else(tmp_path_factory, suffix: str, data: bytes):
+    path = tmp_path_factory.getbasetemp() / f"rubbish{suffix}"
+    path.write_bytes(data)
+    try:
+        benchmarks = read_benchmarks([path])
+    except BenchmarkError:
+        return
+    assert all(item.question.strip() for benchmark in benchmarks for item in benchmark.items)

@@ -1,0 +1,101 @@
+"""Content keys: frozen values, and what they must not depend on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.benchmark import BenchItem
+from contam.benchmark.keys import content_keys, full_key, item_key, normalise, text_key
+
+if TYPE_CHECKING:
+    import random
+
+TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
+
+
+def item(question: str, choices: tuple[str, ...] = (), **parts: str) -> BenchItem:
+    return BenchItem(
+        benchmark="b", split="s", item_id="i", question=question, choices=choices, **parts
+    )
+
+
+# Hashed by hand from the normal forms: question, choices, passage, answer.
+FROZEN = [
+    (
+        item("Which plant floats?"),
+        (
+            "2682472948648249e4fefd41a5fb3de1",
+            "f1ef29d0abde21a327653befe3537199",
+            "f87608afd48ac2668b6cbb6bf7a081ca",
+        ),
+    ),
+    (
+        item("Which plant floats?", ("moss", "reed"), answer="reed", passage="A pond."),
+        (
+            "2682472948648249e4fefd41a5fb3de1",
+            "4a44bbf28a13fab0ba744f06c002ae73",
+            "2a28f39453b37e1b1436016edf995992",
+        ),
+    ),
+    (
+        item("“Straße” — 2\u00a0²?\u200b", ("\uff21", "ﬁ"), answer="ſ"),
+        (
+            "1b9568d594d4a8bb6457becb7332d924",
+            "91c9361d4097d00f0ea7973fd2193de9",
+            "aa91c893e853a5eaea9832a7bcd461e1",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("example", "keys"), FROZEN)
+def test_keys_are_frozen(example: BenchItem, keys: tuple[str, str, str]):
+    found = content_keys(example)
+    assert (found.text_key, found.item_key, found.full_key) == keys
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("  Two\twords\r\n", "two words"),
+        ("\u201cQuote\u201d \u2018s \u00abg\u00bb `x\u00b4", '"quote" \'s "g" \'x\''),
+        ("1\u20132\u20143\u22124", "1-2-3-4"),
+        ("zero\u200bwidth\ufeff so\u00adft", "zerowidth soft"),
+        ("\uff26\uff55\uff4c\uff4c ﬁ \u00bd", "full fi 1\u20442"),
+        ("STRASSE straße", "strasse strasse"),
+        ("cafe\u0301", "caf\u00e9"),
+    ],
+)
+def test_normal_form(text: str, normal: str):
+    assert normalise(text) == normal
+
+
+@given(TEXTS)
+def test_normal_form_is_a_fixed_point(text: str):
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@given(TEXTS.filter(str.isascii))
+def test_short_way_for_ascii_changes_nothing(text: str):
+    assert normalise(text + "\u200b") == normalise(text)
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=5), st.randoms(use_true_random=False))
+def test_order_of_choices_does_not_matter(question: str, choices: list[str], rng: random.Random):
+    shuffled = rng.sample(choices, len(choices))
+    assert item_key(item(question, tuple(choices))) == item_key(item(question, tuple(shuffled)))
+
+
+def test_keys_tell_apart_what_they_cover():
+    plain = item("Q?", ("a", "b"), answer="a")
+    other_answer = item("Q?", ("a", "b"), answer="b")
+    other_choices = item("Q?", ("a", "c"), answer="a")
+    moved = item("Q?", ("a",), passage="b", answer="a")
+    assert text_key("q?") == content_keys(plain).text_key == content_keys(other_choices).text_key
+    assert item_key(plain) == item_key(other_answer)
+    assert full_key(plain) != full_key(other_answer)
+    assert len({item_key(plain), item_key(other_choices), item_key(moved)}) == 3

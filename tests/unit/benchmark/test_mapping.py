@@ -1,0 +1,117 @@
+"""The user's own mapping wins over usual names, and slips in it are errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from contam.benchmark import read_benchmarks
+from contam.benchmark.mapping import parse_mapping
+from contam.errors import BenchmarkError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from conftest import WriteRows
+
+    from contam.benchmark import BenchItem
+
+ROW: dict[str, object] = {
+    "name": "n1",
+    "meta": {"ask": "Where to?", "gold": {"text": "home"}},
+    "body": "Mo left.",
+    "question": "not this one",
+    "w": "moss",
+    "x": "home",
+    "dotted.name": "D",
+}
+
+
+def mapped(write_jsonl: WriteRows, mapping: Mapping[str, str]) -> BenchItem:
+    (benchmark,) = read_benchmarks([write_jsonl("m.jsonl", [ROW])], mapping=mapping)
+    return benchmark.items[0]
+
+
+def test_pairs_are_parsed():
+    assert parse_mapping(["question=prompt, answer=meta.gold", "id="]) == {
+        "question": "prompt",
+        "answer": "meta.gold",
+        "id": "",
+    }
+
+
+@pytest.mark.parametrize("text", ["question", "question=a,question=b"])
+def test_unreadable_pairs_are_usage_errors(text: str):
+    with pytest.raises(UsageError):
+        parse_mapping([text])
+
+
+def test_dotted_paths_reach_into_records(write_jsonl: WriteRows):
+    item = mapped(write_jsonl, {"question": "meta.ask", "answer": "meta.gold.text", "id": "name"})
+    assert (item.question, item.answer, item.item_id) == ("Where to?", "home", "n1")
+
+
+def test_a_column_whose_name_has_a_dot_is_found(write_jsonl: WriteRows):
+    assert mapped(write_jsonl, {"question": "dotted.name"}).question == "D"
+
+
+def test_fields_are_joined_or_listed(write_jsonl: WriteRows):
+    item = mapped(write_jsonl, {"question": "body+meta.ask", "choices": "w+x", "answer": "x"})
+    assert item.question == "Mo left.\nWhere to?"
+    assert (item.choices, item.answer_index) == (("moss", "home"), 1)
+
+
+def test_a_part_can_be_mapped_to_nothing(write_jsonl: WriteRows):
+    row = {"id": "7", "question": "Q?", "passage": "P.", "answer": "a"}
+    path = write_jsonl("m.jsonl", [row])
+    (benchmark,) = read_benchmarks([path], mapping={"passage": "", "answer": "", "id": ""})
+    (item,) = benchmark.items
+    assert (item.passage, item.answer) == (None, None)
+    assert item.item_id != "7"
+
+
+def test_a_mapped_field_serves_no_second_part(write_jsonl: WriteRows):
+    path = write_jsonl("m.jsonl", [{"context": "Why?", "answer": "a"}])
+    (benchmark,) = read_benchmarks([path], mapping={"question": "context"})
+    assert benchmark.items[0].passage is None
+
+
+def test_benchmark_and_split_columns_can_be_mapped(write_jsonl: WriteRows):
+    path = write_jsonl(
+        "m.jsonl",
+        [
+            {"task": "t1", "part": "p", "question": "Q?"},
+            {"task": "t2", "part": "p", "question": "Q?"},
+        ],
+    )
+    benchmarks = read_benchmarks([path], mapping={"benchmark": "task", "split": "part"})
+    assert [(b.name, b.items[0].split) for b in benchmarks] == [("t1", "p"), ("t2", "p")]
+
+
+def test_numbered_columns_of_a_sheet_without_header(tmp_path: Path):
+    path = tmp_path / "m.csv"
+    path.write_text("7,Which?,this\n8,Why?,that\n", "utf-8")
+    (benchmark,) = read_benchmarks([path], mapping={"id": "0", "question": "1", "answer": "2"})
+    assert [(i.item_id, i.question, i.answer) for i in benchmark.items] == [
+        ("7", "Which?", "this"),
+        ("8", "Why?", "that"),
+    ]
+
+
+@pytest.mark.parametrize("mapping", [{"headline": "x"}, {"question": ""}, {"id": "a+b"}])
+def test_wrong_targets_are_usage_errors(write_jsonl: WriteRows, mapping: dict[str, str]):
+    with pytest.raises(UsageError):
+        mapped(write_jsonl, mapping)
+
+
+@pytest.mark.parametrize(
+    "mapping", [{"question": "prompt"}, {"answer": "soluton"}, {"answer": "metta.gold"}]
+)
+def test_a_mapped_field_that_is_not_there_is_an_error(
+    write_jsonl: WriteRows, mapping: dict[str, str]
+):
+    with pytest.raises(BenchmarkError, match="no field") as caught:
+        mapped(write_jsonl, mapping)
+    assert "m.jsonl" in str(caught.value)
