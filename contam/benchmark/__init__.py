@@ -9,13 +9,18 @@ from contam.benchmark.items import (
     SkippedRow,
     SourceFile,
 )
+from contam.benchmark.keys import ContentKeys, content_keys
+from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.readers import read_benchmarks
 
 __all__ = [
     "PARTS",
     "BenchItem",
     "Benchmark",
+    "ContentKeys",
     "SkippedRow",
     "SourceFile",
+    "content_keys",
+    "parse_mapping",
     "read_benchmarks",
 ]
