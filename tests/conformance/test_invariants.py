@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE, LaneItems, Pairs, Totals
+from contam.detect.policies import segments
 from contam.detect.policy import get_policy
 from contam.errors import ContamError, InternalError, PolicyError
 from tests.conformance import harness
@@ -85,6 +86,16 @@ def test_the_order_of_items_and_documents_changes_nothing(name, order):
         policy, [ITEMS[i] for i in order], [corpus[i] for i in reversed(order)]
     )
     assert shuffled == [rows[i] for i in order]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_size_of_the_blocks_items_are_judged_in_changes_nothing(name, monkeypatch):
+    items = [*ITEMS, {"question": ""}, {"question": FILLER * 3, "passage": MILL + ROPE}] * 3
+    corpus = [MILL[:120] + STRANGE, FILLER + ROPE[20:], STRANGE[:150] + MILL]
+    rows = harness.judge(get_policy(name), items, corpus)
+    for n_tokens in (1, 37, 100):
+        monkeypatch.setattr(segments, "_BLOCK_TOKENS", n_tokens)
+        assert harness.judge(get_policy(name), items, corpus) == rows
 
 
 @pytest.mark.parametrize("name", POLICIES)

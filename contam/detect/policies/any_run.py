@@ -23,7 +23,7 @@ import numpy as np
 
 from contam.detect.model import CLEAN, CONTAMINATED, NOT_CHECKABLE, Judgements
 from contam.detect.policies.common import PerItems, counted, documents_hold, part_lengths
-from contam.detect.policies.segments import Segments, part_index, require_lane
+from contam.detect.policies.segments import Segments, in_blocks, part_index, require_lane
 from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
 
@@ -123,12 +123,18 @@ class AnyRun:
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """Contaminated from the needed run length; not checkable where no part is that long."""
         needed = self.needed(items)
-        segments = Segments.of(items, self.spec.parts)
-        longest = segments.by_item(segments.longest(segments.runs(totals))).max(axis=1)
+        (longest,) = in_blocks(
+            items, self.spec.parts, lambda block: (self._longest(block, totals),)
+        )
         label = np.where(longest >= needed, CONTAMINATED, CLEAN).astype(np.int8)
-        checkable = segments.by_item(segments.length).max(axis=1) >= needed
+        checkable = items.n_tokens[:, part_index(self.spec.parts)].max(axis=1) >= needed
         label[~checkable] = NOT_CHECKABLE
         return Judgements(label=label, score=np.where(checkable, longest, 0).astype(np.float64))
+
+    def _longest(self, items: LaneItems, totals: Totals) -> Int64s:
+        segments = Segments.of(items, self.spec.parts)
+        best: Int64s = segments.by_item(segments.longest(segments.runs(totals))).max(axis=1)
+        return best
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """The longest run, its documents and the length that flags."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -51,20 +50,6 @@ class PerItems(Generic[Fact]):
         value = compute(items)
         self._last = (items, value)  # one assignment, so no thread sees a half
         return value
-
-
-def one_item(items: LaneItems, i: int) -> LaneItems:
-    """Item i alone; it keeps its place in the flat arrays."""
-    chosen = slice(i, i + 1)
-    return replace(
-        items,
-        n_items=1,
-        benchmark=items.benchmark[chosen],
-        n_tokens=items.n_tokens[chosen],
-        n_words=items.n_words[chosen],
-        n_chars=items.n_chars[chosen],
-        token_start=items.token_start[chosen],
-    )
 
 
 def counted(number: int, thing: str) -> str:

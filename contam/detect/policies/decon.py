@@ -27,7 +27,7 @@ import numpy as np
 from contam.detect.model import ANSWER, NOT_CHECKABLE, PASSAGE, QUESTION
 from contam.detect.policies import decon_formulas as formulas
 from contam.detect.policies.common import PerItems, counted, judgements, passes, percent
-from contam.detect.policies.segments import Segments
+from contam.detect.policies.segments import Segments, in_blocks
 from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
 
@@ -126,23 +126,16 @@ class Decon:
             )
         spec, threshold = self.spec, self.spec.threshold("contaminated")
         start, end = spec.number("ramp_start"), spec.number("ramp_end")
-        judged = Segments.of(items, spec.parts)
-        n_words = judged.by_item(judged.length).sum(axis=1)
-        n_distinct = judged.distinct_by_item(items.token_hash[judged.place])
-        question = Segments.of(items, ("question",))
-        n_grams = question.distinct_grams(items.token_hash[question.place], spec.n)
-        answer = Segments.of(items, ("answer",) if "answer" in spec.parts else ())
-        n_answer = np.zeros(items.n_items, np.int64)
-        if answer.length.size:
-            n_answer = answer.distinct(items.token_hash[answer.place])
+        n_words, n_distinct, n_grams, n_answer = in_blocks(items, spec.parts, self._counts)
+        n_question = items.n_tokens[:, QUESTION].astype(np.int64)
         n_passage = self._judged_tokens(items, "passage", PASSAGE)
-        length = question.length + n_answer + n_passage
+        length = n_question + n_answer + n_passage
         gate = formulas.early_gate(threshold)
         return Facts(
             indexed=(n_words >= spec.number("least_tokens"))
             & (n_distinct >= spec.number("least_distinct"))
             & (n_grams > 0),
-            n_question=question.length,
+            n_question=n_question,
             n_words=n_words,
             n_distinct=n_distinct,
             weight=formulas.weights(
@@ -151,8 +144,23 @@ class Decon:
                 formulas.question_confidence(n_grams),
                 formulas.answer_confidence(n_answer),
             ),
-            gate=formulas.ramp(question.length, gate, start=start, end=end),
+            gate=formulas.ramp(n_question, gate, start=start, end=end),
             needed=formulas.ramp(length, threshold, start=start, end=end),
+        )
+
+    def _counts(self, items: LaneItems) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Per item: words, different words, different question grams, different answer words."""
+        judged = Segments.of(items, self.spec.parts)
+        question = Segments.of(items, ("question",))
+        answer = Segments.of(items, ("answer",))
+        n_answer = answer.distinct(items.token_hash[answer.place])
+        if "answer" not in self.spec.parts:
+            n_answer = np.zeros(items.n_items, np.int64)
+        return (
+            judged.by_item(judged.length).sum(axis=1),
+            judged.distinct_by_item(items.token_hash[judged.place]),
+            question.distinct_grams(items.token_hash[question.place], self.spec.n),
+            n_answer,
         )
 
     def _judged_tokens(self, items: LaneItems, name: str, column: int) -> Int64s:

@@ -31,12 +31,17 @@ from contam.detect.policies.common import (
     documents_hold,
     flags_from,
     judgements,
-    one_item,
     part_lengths,
     percent,
     unit_name,
 )
-from contam.detect.policies.segments import Segments, part_index, require_lane
+from contam.detect.policies.segments import (
+    Segments,
+    in_blocks,
+    item_range,
+    part_index,
+    require_lane,
+)
 from contam.detect.policy_spec import PolicySpec
 from contam.errors import InternalError
 
@@ -176,7 +181,7 @@ class TokenShare:
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """Labels by the share that was seen; not checkable where no part holds a gram."""
         require_lane(self.spec, items)
-        found = self.found(items, totals)
+        found = Found(*in_blocks(items, self.spec.parts, lambda block: self.found(block, totals)))
         _, share = self._best_text(found)
         return judgements(self.spec, share, found.n_grams.sum(axis=1) > 0)
 
@@ -184,7 +189,7 @@ class TokenShare:
         """What was seen of what there is, in how many documents, and where labels begin."""
         if judgement.label[i] == NOT_CHECKABLE:
             return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
-        found = self.found(one_item(items, i), totals)
+        found = self.found(item_range(items, i, i + 1), totals)
         text, share = self._best_text(found)
         names = self.texts()[int(text[0])]
         mine = [part_index(self.spec.parts).index(column) for column in part_index(names)]

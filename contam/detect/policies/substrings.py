@@ -20,8 +20,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contam.detect.model import CONTAMINATED, NOT_CHECKABLE, QUESTION
-from contam.detect.policies.common import PerItems, counted, documents_hold, judgements, one_item
-from contam.detect.policies.segments import Segments, part_index, require_lane
+from contam.detect.policies.common import PerItems, counted, documents_hold, judgements
+from contam.detect.policies.segments import (
+    Segments,
+    in_blocks,
+    item_range,
+    mixed,
+    part_index,
+    require_lane,
+)
 from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
 
@@ -70,15 +77,7 @@ SPECS: Final = (GPT4_50CHAR,)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2: Final = np.uint64(0x94D049BB133111EB)
-
-
-def mixed(key: Uint64s) -> Uint64s:
-    """The keys with every bit spread over all 64; equal keys stay equal (splitmix64's finish)."""
-    key = (key ^ (key >> np.uint64(30))) * _MIX_1
-    key = (key ^ (key >> np.uint64(27))) * _MIX_2
-    return key ^ (key >> np.uint64(31))
+_FACTOR: Final = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class Drawn(NamedTuple):
@@ -103,7 +102,7 @@ def content_keys(items: LaneItems, segments: Segments) -> Uint64s:
         totals[filled] = np.add.reduceat(tokens, first[filled])
     keys = np.zeros(items.n_items, np.uint64)
     for column in segments.by_item(np.arange(segments.length.size)).T:
-        keys = mixed(keys * _MIX_1 + totals[column] + segments.length[column].astype(np.uint64))
+        keys = mixed(keys * _FACTOR + totals[column] + segments.length[column].astype(np.uint64))
     return keys
 
 
@@ -116,6 +115,9 @@ class Substrings:
 
     def drawn(self, items: LaneItems) -> Drawn:
         """The pieces of every item: drawn where one fits, else the whole question."""
+        return Drawn(*in_blocks(items, self.spec.parts, self._drawn))
+
+    def _drawn(self, items: LaneItems) -> Drawn:
         columns = part_index(self.spec.parts)
         segments = Segments.of(items, self.spec.parts)
         n_places = segments.by_item(segments.n_grams(self.spec.n))
@@ -166,7 +168,7 @@ class Substrings:
                 f"the question has {counted(n_question, 'character')};"
                 f" runs are seen from {items.seed}"
             )
-        pieces = self.drawn(one_item(items, i))
+        pieces = self._drawn(item_range(items, i, i + 1))
         if pieces.length[0] != self.spec.n:
             verdict = "stands" if judgement.label[i] == CONTAMINATED else "does not stand"
             return (
