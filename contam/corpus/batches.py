@@ -9,6 +9,7 @@ import numpy as np
 
 from contam.corpus import jsonl
 from contam.corpus.columns import Selections, selection_of
+from contam.corpus.shards import errors_named
 from contam.tables import ipc, parquet
 from contam.tables.blocks import TextBlock, pieces
 
@@ -75,9 +76,10 @@ def read_unit(
     if chosen is None or chosen.text is None:
         return
     row = unit.first_row
-    for block in _blocks(unit, shard, chosen.text, batch_bytes):
-        yield from _batches(block, unit.shard, row, batch_bytes)
-        row += len(block.offsets) - 1
+    with errors_named(shard):
+        for block in _blocks(unit, shard, chosen.text, batch_bytes):
+            yield from _batches(block, unit.shard, row, batch_bytes)
+            row += len(block.offsets) - 1
 
 
 def _blocks(unit: WorkUnit, shard: Shard, text: ColumnRef, batch_bytes: int) -> Iterator[TextBlock]:

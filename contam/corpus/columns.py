@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.corpus import jsonl
 from contam.corpus.coverage import ShardFailure
+from contam.corpus.shards import errors_named
 from contam.errors import CorpusError, ShardError
 from contam.tables import ipc, parquet
 from contam.tables.columns import ColumnRef
@@ -114,7 +115,8 @@ def select_columns(shard: Shard, text: str | None = None) -> Selection:
     Raises CorpusError, listing the columns seen, when no column fits, and ShardError when the
     shard cannot be read.
     """
-    columns = _columns(shard)
+    with errors_named(shard):
+        columns = _columns(shard)
     if not columns and shard.format == "jsonl":
         return Selection(text=None)
     return Selection(text=_text_column(shard, columns, text), metadata=_metadata(columns))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from contam.corpus import jsonl
 from contam.corpus.columns import METADATA_NAMES, MetadataField, Selection
+from contam.corpus.shards import errors_named
 from contam.errors import ShardError
 from contam.tables import lookup
 from contam.tables.blocks import texts_of
@@ -105,7 +106,8 @@ def _text_of(shard: Shard, selection: Selection) -> ColumnRef:
 def _in_order(
     shard: Shard, rows: Sequence[int], look: Callable[[list[int]], Iterator[tuple[int, T]]]
 ) -> list[T]:
-    found = dict(look(sorted(set(rows))))
+    with errors_named(shard):
+        found = dict(look(sorted(set(rows))))
     missing = next((row for row in rows if row not in found), None)
     if missing is not None:
         raise ShardError(

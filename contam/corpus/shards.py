@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +14,7 @@ from contam.corpus.listing import Found, Skipped, list_files
 from contam.errors import CorpusError, ShardError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 Format = Literal["parquet", "jsonl", "arrow"]
 
@@ -105,6 +106,16 @@ def file_sha256(shard: Shard) -> str:
         raise ShardError(
             f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
         ) from error
+
+
+@contextmanager
+def errors_named(shard: Shard) -> Iterator[None]:
+    """Let a ShardError speak of the shard by its name instead of by its place on this machine."""
+    try:
+        yield
+    except ShardError as error:
+        message = error.message.replace(shard.uri, shard.name)
+        raise ShardError(message, shard=shard.name, hint=error.hint) from error
 
 
 def _size(path: Path) -> int:

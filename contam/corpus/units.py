@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from contam.corpus.columns import Selections, selection_of
 from contam.corpus.coverage import ShardFailure
+from contam.corpus.shards import errors_named
 from contam.errors import ShardError
 from contam.tables import parquet
 
@@ -54,7 +55,8 @@ def plan_units(
             units.append(WorkUnit(index, None, 0, None, shard.size_bytes))
             continue
         try:
-            groups = parquet.row_groups(shard.uri, chosen.text)
+            with errors_named(shard):
+                groups = parquet.row_groups(shard.uri, chosen.text)
         except ShardError as error:
             failures.append(ShardFailure(index, shard.name, error.message, error.hint))
         else:

@@ -51,7 +51,7 @@ def _turn(entry: object) -> Turn:
         return Turn("", entry)
     if isinstance(entry, Mapping):
         role = next((entry[key] for key in ROLE_KEYS if entry.get(key)), "")
-        content = next((entry[key] for key in CONTENT_KEYS if entry.get(key) is not None), None)
+        content = next((entry[key] for key in CONTENT_KEYS if key in entry), None)
         return Turn(str(role), _content(content))
     raise ValueError(f"a turn is a {type(entry).__name__}, not a message")
 

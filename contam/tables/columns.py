@@ -78,11 +78,9 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def content_field(kind: pa.DataType) -> str | None:
-    """Return the field of a turn that holds its text, or None when this is not a turn."""
+    """Return the field of a turn that holds its text."""
     names = {kind.field(i).name for i in range(kind.num_fields)}
-    found = next((name for name in CONTENT_KEYS if name in names), None)
-    # A list of {"text", "type"} without a role is a list of message parts, not a conversation.
-    return found if any(name in names for name in ROLE_KEYS) else None
+    return next((name for name in CONTENT_KEYS if name in names), None)
 
 
 def role_field(kind: pa.DataType) -> str | None:
@@ -110,6 +108,7 @@ def _kind(kind: pa.DataType) -> Kind:
         inner = kind.value_type
         if is_text(inner):
             return "list"
-        if pt.is_struct(inner) and content_field(inner) is not None:
+        # {"text", "type"} without a role is a part of a message, not a turn.
+        if pt.is_struct(inner) and content_field(inner) and role_field(inner):
             return "chat"
     return "other"

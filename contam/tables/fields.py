@@ -12,7 +12,14 @@ import pyarrow.types as pt
 from contam.tables.arrow_text import plain, text_block
 from contam.tables.blocks import TextBlock, block_of, texts_of
 from contam.tables.chat import TURN_SEPARATOR, Turn, joined, turns_of
-from contam.tables.columns import ColumnRef, content_field, is_text, role_field
+from contam.tables.columns import (
+    CONTENT_KEYS,
+    ROLE_KEYS,
+    ColumnRef,
+    content_field,
+    is_text,
+    role_field,
+)
 from contam.tables.json_text import at_path, clean, text_at
 
 if TYPE_CHECKING:
@@ -141,8 +148,15 @@ def _joined_slowly(array: pa.Array) -> TextBlock:
 
 def wanted_leaves(leaves: Sequence[str], ref: ColumnRef) -> tuple[str, ...]:
     """Choose, among a Parquet file's leaf columns, those that the text of `ref` needs."""
-    prefix = ".".join(ref.column)
-    below = [leaf for leaf in leaves if leaf.startswith(prefix + ".")]
-    if ref.kind != "chat" or prefix in leaves:
-        return (prefix,)
-    return tuple(below)
+    column = ".".join(ref.column)
+    below = [leaf for leaf in leaves if leaf.startswith(column + ".")]
+    roles = [leaf for leaf in below if leaf.rpartition(".")[2] in ROLE_KEYS]
+    if ref.kind != "chat" or not roles:
+        return (column,)
+    # Writers name the levels of a list differently; the role sits where the content sits.
+    turn = min(roles, key=len).rpartition(".")[0]
+    for key in CONTENT_KEYS:
+        content = f"{turn}.{key}"
+        if found := tuple(leaf for leaf in below if f"{leaf}.".startswith(f"{content}.")):
+            return found
+    return (column,)

@@ -68,7 +68,7 @@ def text_at(record: object, path: Sequence[str]) -> str | None:
 def _json_or_none(text: str | bytes) -> object:
     try:
         return parse(text if isinstance(text, bytes) else text.encode())
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

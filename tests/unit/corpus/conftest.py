@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +14,9 @@ from contam.corpus.shards import Shard, find_shards
 from contam.corpus.units import plan_units
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass

@@ -77,7 +77,11 @@ def test_rows_are_found_again(tmp_path, read_corpus, make):
     corpus = read_corpus(tmp_path)
     shard, selection = corpus.shards[0], corpus.selections[0]
     assert read_texts(shard, selection, [5, 0, 3]) == ["six", "one", "naïve 漢字"]
-    assert [meta.document_id for meta in read_metadata(shard, selection, [5, 0, 3])] == ["f", "a", "d"]
+    assert [meta.document_id for meta in read_metadata(shard, selection, [5, 0, 3])] == [
+        "f",
+        "a",
+        "d",
+    ]
 
 
 @pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])

@@ -98,7 +98,10 @@ def test_threads_read_the_same_as_one_after_another(tmp_path):
     units, _ = plan_units(shards, selections)
 
     def read(unit):
-        return [(b.first_row, b.data.tobytes(), b.offsets.tolist()) for b in read_unit(unit, shards, selections)]
+        return [
+            (b.first_row, b.data.tobytes(), b.offsets.tolist())
+            for b in read_unit(unit, shards, selections)
+        ]
 
     alone = [read(unit) for unit in units]
     with ThreadPoolExecutor(4) as pool:

@@ -75,11 +75,17 @@ def test_a_row_past_the_end_is_an_error(tmp_path, kind):
 @pytest.mark.parametrize("kind", FORMATS)
 def test_metadata_inside_structs_and_json_text(tmp_path, kind):
     shard, selection = store(
-        tmp_path, kind, [{"text": "x", "metadata": {"WARC-Record-ID": "w1", "url": "u"}, "meta": "no"}]
+        tmp_path,
+        kind,
+        [{"text": "x", "metadata": {"WARC-Record-ID": "w1", "url": "u"}, "meta": "no"}],
     )
     assert read_metadata(shard, selection, [0]) == [DocumentMeta("w1", "u", None, None, None)]
     inner = json.dumps({"pile_set_name": "Books", "url": "v", "timestamp": 5})
-    shard, selection = store(tmp_path, kind, [{"text": "x", "id": 7, "meta": inner}, {"text": "y", "id": 8, "meta": None}])
+    shard, selection = store(
+        tmp_path,
+        kind,
+        [{"text": "x", "id": 7, "meta": inner}, {"text": "y", "id": 8, "meta": None}],
+    )
     assert read_metadata(shard, selection, [0, 1]) == [
         DocumentMeta("7", "v", "5", "Books", None),
         DocumentMeta("8", None, None, None, None),
@@ -91,7 +97,9 @@ def test_typed_columns_are_written_as_text(tmp_path):
         {
             "text": ["x"],
             "id": pa.array([2**60], pa.int64()),
-            "timestamp": pa.array([dt.datetime(2024, 5, 6, 7, 8, 9)], pa.timestamp("ns")),
+            "timestamp": pa.array(
+                [dt.datetime(2024, 5, 6, 7, 8, 9, tzinfo=dt.UTC)], pa.timestamp("us", "UTC")
+            ),
             "source": pa.array(["s"]).dictionary_encode(),
             "language": pa.array([b"e\xff"], pa.binary()),
             "url": pa.array([["u1"]]),
@@ -100,7 +108,7 @@ def test_typed_columns_are_written_as_text(tmp_path):
     pq.write_table(table, tmp_path / "a.parquet")
     shard = find_shards([tmp_path])[0]
     meta = read_metadata(shard, select_columns(shard), [0])[0]
-    assert meta == DocumentMeta(str(2**60), None, "2024-05-06T07:08:09", "s", "e\ufffd")
+    assert meta == DocumentMeta(str(2**60), None, "2024-05-06T07:08:09+00:00", "s", "e\ufffd")
 
 
 def test_a_shard_without_metadata_has_empty_metadata(tmp_path):
@@ -113,7 +121,10 @@ def test_a_shard_without_metadata_has_empty_metadata(tmp_path):
 def test_the_usual_names_of_published_corpora_are_found(tmp_path):
     def paths(record):
         _, selection = store(tmp_path, "jsonl", [record])
-        return [selection.text_path, *(selection.path_of(n) for n in ("id", "url", "date", "source", "language"))]
+        return [
+            selection.text_path,
+            *(selection.path_of(n) for n in ("id", "url", "date", "source", "language")),
+        ]
 
     fineweb = {"text": "t", "id": "i", "dump": "d", "url": "u", "date": "2024", "language": "en"}
     assert paths(fineweb) == ["text", "id", "url", "date", "dump", "language"]

@@ -78,7 +78,9 @@ def test_every_packing(tmp_path, read_corpus, name):
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress, bz2.compress, lzma.compress])
 @pytest.mark.parametrize("damage", ["half", "last byte", "half of second member", "garbage after"])
 def test_a_cut_or_spoilt_stream_is_an_error(tmp_path, read_corpus, pack, damage):
-    suffix = {"gzip": "gz", "zstandard": "zst", "bz2": "bz2", "lzma": "xz"}[pack.__module__.split(".")[0]]
+    suffix = {"gzip": "gz", "zstandard": "zst", "bz2": "bz2", "lzma": "xz"}[
+        pack.__module__.split(".")[0]
+    ]
     raw = lines([{"text": f"document {i * i}"} for i in range(2000)])
     packed = {
         "half": lambda: pack(raw)[: len(pack(raw)) // 2],
@@ -149,7 +151,13 @@ def test_what_strict_parsers_refuse_is_read(tmp_path, read_corpus):
     )
     corpus = read_corpus(tmp_path)
     assert corpus.texts == [
-        ["lone \ufffd half", "byte \ufffd here", "cut \ufffd char", "both \ufffd and \ufffd", "pair 🙂"]
+        [
+            "lone \ufffd half",
+            "byte \ufffd here",
+            "cut \ufffd char",
+            "both \ufffd and \ufffd",
+            "pair 🙂",
+        ]
     ]
     assert corpus.coverage.total.n_undecodable == 4
     assert corpus.coverage.total.undecodable_bytes == 6
@@ -179,9 +187,15 @@ def test_a_line_without_end_is_refused(tmp_path, read_corpus, monkeypatch):
 
 
 def test_nested_paths_json_text_and_chats(tmp_path, read_corpus):
-    (tmp_path / "a.jsonl").write_bytes(lines([{"meta": {"text": "in"}}, {"meta": '{"text": "js"}'}]))
+    (tmp_path / "a.jsonl").write_bytes(
+        lines([{"meta": {"text": "in"}}, {"meta": '{"text": "js"}'}])
+    )
     assert read_corpus(tmp_path, text="meta.text").texts == [["in", "js"]]
-    chat = [{"from": "human", "value": "Q"}, {"from": "gpt", "value": None}, {"from": "x", "value": "A"}]
+    chat = [
+        {"from": "human", "value": "Q"},
+        {"from": "gpt", "value": None},
+        {"from": "x", "value": "A"},
+    ]
     (tmp_path / "a.jsonl").write_bytes(lines([{"conversations": chat}, {"conversations": []}]))
     assert read_corpus(tmp_path).texts == [["Q\n\nA", ""]]
 
@@ -193,7 +207,9 @@ def test_a_wrong_key_lists_the_keys_seen(tmp_path):
         select_columns(shard, "text")
 
 
-@pytest.mark.parametrize("pack", ["gzip.compress", "zstandard.compress", "bz2.compress", "lzma.compress"])
+@pytest.mark.parametrize(
+    "pack", ["gzip.compress", "zstandard.compress", "bz2.compress", "lzma.compress"]
+)
 def test_repetitive_text_unpacks_in_bounded_memory(tmp_path, pack):
     # A few kilobytes that stand for 400 MB; measured in a process of its own.
     script = f"""
@@ -208,7 +224,10 @@ assert sum(sizes) > 400_000_000, sum(sizes)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base)
 """
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "x")], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, str(tmp_path / "x")],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     scale = 1 if sys.platform == "darwin" else 1024
     assert int(done.stdout) * scale < 150 << 20

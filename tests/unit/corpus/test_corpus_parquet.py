@@ -65,14 +65,19 @@ def test_a_column_with_a_dot_in_its_name_wins_over_a_path(tmp_path, read_corpus)
 
 
 def test_a_text_inside_a_json_column(tmp_path, read_corpus):
-    write(tmp_path / "a.parquet", {"meta": ['{"body": "in é"}', "{}", None, "no json"], "n": [1] * 4})
+    write(
+        tmp_path / "a.parquet", {"meta": ['{"body": "in é"}', "{}", None, "no json"], "n": [1] * 4}
+    )
     corpus = read_corpus(tmp_path, text="meta.body")
     assert corpus.texts == [["in é", "", "", ""]]
     assert corpus.coverage.total.n_null == 3
 
 
 def test_a_chat_column_reads_only_what_it_needs(tmp_path, read_corpus):
-    turns = [{"role": "user", "content": "Hi", "tools": ["x"]}, {"role": "bot", "content": "Yo", "tools": []}]
+    turns = [
+        {"role": "user", "content": "Hi", "tools": ["x"]},
+        {"role": "bot", "content": "Yo", "tools": []},
+    ]
     write(tmp_path / "a.parquet", {"id": ["1", "2"], "messages": [turns, None]})
     assert read_corpus(tmp_path).texts == [["Hi\nYo", ""]]
 
@@ -215,10 +220,14 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path, how):
     write(path, {"text": texts}, use_dictionary=False)
     damaged(path, how)
     shards = find_shards([tmp_path])
-    with pytest.raises(ShardError, match=r"bad\.parquet") as caught:
+
+    def read_all():
         selection = select_columns(shards[0], "text")
         for unit in plan_units(shards, selection)[0]:
             list(read_unit(unit, shards, selection))
+
+    with pytest.raises(ShardError, match=r"bad\.parquet") as caught:
+        read_all()
     assert caught.value.hint
     assert "\n" not in caught.value.message
 
@@ -260,3 +269,12 @@ def test_a_file_that_vanished_is_an_error(tmp_path):
     (tmp_path / "a.parquet").unlink()
     with pytest.raises(ShardError, match="gone"):
         select_columns(shards[0])
+
+
+def test_failures_speak_of_the_shard_not_of_this_machine(tmp_path, read_corpus):
+    (tmp_path / "deep").mkdir()
+    write(tmp_path / "deep/a.parquet", {"text": ["a"]})
+    damaged(tmp_path / "deep/a.parquet", "half")
+    failure = read_corpus(tmp_path, failing=True).coverage.failures[0]
+    assert failure.reason.startswith("deep/a.parquet: ")
+    assert str(tmp_path) not in failure.reason

@@ -26,11 +26,26 @@ def names(*paths):
 
 def test_folders_are_searched_deeply_in_natural_order(tmp_path):
     make(tmp_path, "part-10.jsonl", "part-9.jsonl", "b/x.jsonl", "lang=en/2.jsonl.gz", "Z.ndjson")
-    assert names(tmp_path) == ["Z.ndjson", "b/x.jsonl", "lang=en/2.jsonl.gz", "part-9.jsonl", "part-10.jsonl"]
+    assert names(tmp_path) == [
+        "Z.ndjson",
+        "b/x.jsonl",
+        "lang=en/2.jsonl.gz",
+        "part-9.jsonl",
+        "part-10.jsonl",
+    ]
 
 
 def test_every_known_suffix_is_a_shard(tmp_path):
-    make(tmp_path, "a.parquet", "b.pq", "c.arrow", "d.feather", "e.jsonl.zstd", "f.json.gz", "g.jsonl.XZ")
+    make(
+        tmp_path,
+        "a.parquet",
+        "b.pq",
+        "c.arrow",
+        "d.feather",
+        "e.jsonl.zstd",
+        "f.json.gz",
+        "g.jsonl.XZ",
+    )
     assert [shard.format for shard in find_shards([tmp_path])] == [
         "parquet", "parquet", "arrow", "arrow", "jsonl", "jsonl", "jsonl",
     ]  # fmt: skip
@@ -98,7 +113,9 @@ def test_names_and_order_do_not_depend_on_the_order_of_arguments(tmp_path):
 
 def test_a_file_reached_twice_is_listed_once(tmp_path):
     make(tmp_path, "x/a.jsonl")
-    assert names(tmp_path, tmp_path / "x", tmp_path / "x/a.jsonl", f"{tmp_path}/*/*") == ["x/a.jsonl"]
+    assert names(tmp_path, tmp_path / "x", tmp_path / "x/a.jsonl", f"{tmp_path}/*/*") == [
+        "x/a.jsonl"
+    ]
 
 
 def test_links_keep_their_own_name_and_loops_end(tmp_path):
@@ -130,7 +147,9 @@ def test_a_folder_without_shards_lists_what_was_seen(tmp_path):
     with pytest.raises(CorpusError, match="no files seen"):
         find_shards([tmp_path])
     make(tmp_path, "README.md", "model.bin")
-    with pytest.raises(CorpusError, match=r"files seen: README.md \(not a corpus format\), model.bin"):
+    with pytest.raises(
+        CorpusError, match=r"files seen: README.md \(not a corpus format\), model.bin"
+    ):
         find_shards([tmp_path])
     with pytest.raises(CorpusError, match="no path given"):
         find_shards([])

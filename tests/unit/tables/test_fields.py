@@ -7,8 +7,8 @@ import pytest
 
 from contam.tables.blocks import texts_of
 from contam.tables.chat import Turn, joined, turn_at, turns_of
-from contam.tables.columns import describe
-from contam.tables.fields import as_text_block, take_rows, turns_at, values_at
+from contam.tables.columns import ColumnRef, describe
+from contam.tables.fields import as_text_block, take_rows, turns_at, values_at, wanted_leaves
 
 CHATS = [
     [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello\nthere"}],
@@ -81,7 +81,9 @@ def test_dictionary_encoded_contents_are_joined():
 
 
 def test_from_and_value_are_turns_too():
-    batch = batch_of(conversations=[[{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]])
+    batch = batch_of(
+        conversations=[[{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]]
+    )
     ref = ref_of(batch, "conversations")
     assert ref.kind == "chat"
     assert texts_of(as_text_block(batch, ref)) == ["Q\nA"]
@@ -153,6 +155,28 @@ def test_wanted_rows_are_taken_across_batches_and_reading_stops_after_the_last()
             seen.append(begin)
             yield batch_of(n=list(range(begin, begin + 4)))
 
-    taken = [(rows, batch.column(0).to_pylist()) for rows, batch in take_rows(batches(), 100, [101, 103, 109])]
+    taken = [
+        (rows, batch.column(0).to_pylist())
+        for rows, batch in take_rows(batches(), 100, [101, 103, 109])
+    ]
     assert taken == [([101, 103], [1, 3]), ([109], [9])]
     assert seen == [0, 4, 8]
+
+
+@pytest.mark.parametrize("level", ["list.element", "list.item", "bag.array_element"])
+def test_a_chat_needs_only_the_leaves_of_its_contents(level):
+    leaves = [
+        "id",
+        f"messages.{level}.content",
+        f"messages.{level}.role",
+        f"messages.{level}.tool_calls.list.element.content",
+    ]
+    ref = ColumnRef(("messages",), "chat")
+    assert wanted_leaves(leaves, ref) == (f"messages.{level}.content",)
+    parts = [f"messages.{level}.content.list.element.{x}" for x in ("text", "type")]
+    assert wanted_leaves([*parts, leaves[2]], ref) == tuple(parts)
+    assert wanted_leaves(["messages"], ref) == ("messages",)
+
+
+def test_a_field_of_another_column_with_the_same_start_is_not_needed():
+    assert wanted_leaves(["text", "text_2", "text.x"], ColumnRef(("text",), "text")) == ("text",)
