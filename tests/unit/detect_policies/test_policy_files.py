@@ -5,7 +5,7 @@ import json
 import pytest
 
 from contam.detect.policies import decon
-from contam.detect.policy import get_policy
+from contam.detect.policy import get_policy, list_policies
 from contam.errors import PolicyError
 
 
@@ -113,3 +113,13 @@ def test_a_missing_or_binary_file_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PolicyError):
         get_policy(path)
+
+
+def test_every_policy_of_the_list_can_be_had():
+    specs = list_policies()
+    assert [spec.id for spec in specs][0] == "contam"
+    assert len({spec.id for spec in specs}) == len(specs) == 10
+    for spec in specs:
+        assert get_policy(spec.id).spec == spec
+        for preset in spec.presets:
+            assert get_policy(f"{spec.id}:{preset}").spec.base == spec.id
