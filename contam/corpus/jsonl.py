@@ -161,7 +161,7 @@ def _kind(value: object) -> Kind:
         return "text"
     if isinstance(value, dict):
         return "struct"
-    if isinstance(value, list) and value:
+    if isinstance(value, list):
         if all(isinstance(entry, str) for entry in value):
             return "list"
         if all(isinstance(entry, dict) and _is_turn(entry) for entry in value):

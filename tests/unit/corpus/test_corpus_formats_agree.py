@@ -1,0 +1,72 @@
+"""The same documents give the same text in every format, however they are cut."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import ipc
+
+from contam.corpus.batches import read_unit
+from contam.corpus.columns import select_all
+from contam.corpus.documents import read_texts
+from contam.corpus.shards import find_shards
+from contam.corpus.units import plan_units
+from contam.tables.blocks import TextBlock, texts_of
+
+TEXT = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+TURN = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": TEXT})
+
+
+def store(folder, records, kind, rows):
+    table = pa.table({"text": pa.array(records, kind)})
+    pq.write_table(table, folder / "a.parquet", row_group_size=rows)
+    with ipc.new_file(folder / "b.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    raw = [json.dumps({"text": record}).encode() + b"\n" for record in records]
+    (folder / "c.jsonl").write_bytes(b"".join(raw))
+    (folder / "d.jsonl.gz").write_bytes(b"".join(map(gzip.compress, raw)))
+    (folder / "e.jsonl.zst").write_bytes(b"".join(map(zstandard.compress, raw)))
+
+
+def assert_all_read(folder, expected, nulls, batch_bytes):
+    shards = find_shards([folder])
+    selections, failures = select_all(shards, "text")
+    units, more = plan_units(shards, selections)
+    assert not failures
+    assert not more
+    texts = [[] for _ in shards]
+    n_null = [0] * len(shards)
+    for unit in units:
+        for batch in read_unit(unit, shards, selections, batch_bytes):
+            assert batch.first_row == len(texts[batch.shard])
+            texts[batch.shard] += texts_of(TextBlock(batch.data, batch.offsets, 0, 0, 0))
+            n_null[batch.shard] += batch.n_null
+    assert texts == [expected] * 5
+    assert n_null == [nulls] * 5
+    for shard, selection in zip(shards, selections, strict=True):
+        assert read_texts(shard, selection, range(len(expected))) == expected
+
+
+@given(st.lists(TEXT, min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 60))
+def test_texts(records, rows, batch_bytes):
+    with tempfile.TemporaryDirectory() as folder:
+        store(Path(folder), records, pa.string(), rows)
+        expected = [record or "" for record in records]
+        assert_all_read(folder, expected, records.count(None), batch_bytes)
+
+
+@given(st.lists(st.none() | st.lists(TURN, max_size=4), min_size=1, max_size=8), st.integers(1, 60))
+def test_chats(records, batch_bytes):
+    kind = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+    with tempfile.TemporaryDirectory() as folder:
+        store(Path(folder), records, kind, 3)
+        expected = ["\n".join(turn["content"] or "" for turn in record or []) for record in records]
+        assert_all_read(folder, expected, records.count(None), batch_bytes)
