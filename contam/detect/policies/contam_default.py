@@ -23,6 +23,7 @@ from contam.detect.model import (
     SUSPECT,
     Judgements,
 )
+from contam.detect.policies.common import PerItems
 from contam.detect.policy_spec import PolicySpec
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def part_weights(items: LaneItems) -> Float64s:
     return result
 
 
+_WEIGHTS: Final[PerItems["Float64s"]] = PerItems()
+
+
 @dataclass(frozen=True, slots=True)
 class WeightedCoverage:
     """The default policy at work."""
@@ -78,7 +82,7 @@ class WeightedCoverage:
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """Weighted share of what makes the item itself that stands in the document."""
-        weights = part_weights(items)[pairs.item]
+        weights = _WEIGHTS.get(items, part_weights)[pairs.item]
         coverage = pairs.coverage.astype(np.float64)
         telling = self.spec.number("telling")
         question = coverage[:, QUESTION]

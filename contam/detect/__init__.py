@@ -1,0 +1,1 @@
+"""Matching, evidence, policies and verdicts."""

@@ -1,0 +1,275 @@
+"""What a worker remembers of the documents it has matched, in bounded memory.
+
+Collections merge in any order and any grouping to the same answer: counts add up, runs take the
+maximum, the best document and the documents kept as evidence follow one total order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contam.detect.model import N_PARTS, Pairs, Totals
+from contam.kernels import pairs as columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.detect.lane import Lane
+    from contam.detect.model import Float64s, Int64s
+    from contam.detect.policy import Policy
+    from contam.kernels.pairs import Rows
+
+#: Pieces of evidence kept for one item in one document.
+MOST_PIECES = 400
+_PRUNE_ROWS = 1 << 15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Pieces of evidence: matched stretches, several a pair.
+
+    pair        int64[k], row of the pair table they belong to, ascending
+    part        int8[k], index into PARTS
+    alignment   int32[k], number of the alignment within the part and document
+    item_token  int32[k], first token in the part; length int32[k] in tokens
+    start, end  int32[k], code points in the document
+    """
+
+    pair: Int64s
+    part: NDArray[np.int8]
+    alignment: NDArray[np.int32]
+    item_token: NDArray[np.int32]
+    length: NDArray[np.int32]
+    start: NDArray[np.int32]
+    end: NDArray[np.int32]
+
+    @classmethod
+    def from_rows(cls, rows: Rows, where: NDArray[np.int32]) -> Pieces:
+        """The pieces a kernel wrote, with their code-point spans."""
+        n = int(rows.used[1])
+        raw = rows.pieces[:n]
+        return cls(
+            raw[:, columns.PIECE_PAIR].astype(np.int64),
+            raw[:, columns.PIECE_PART].astype(np.int8),
+            raw[:, columns.PIECE_ALIGNMENT].copy(),
+            raw[:, columns.PIECE_ITEM].copy(),
+            raw[:, columns.PIECE_LENGTH].copy(),
+            where[:n, 0].copy(),
+            where[:n, 1].copy(),
+        )
+
+    @classmethod
+    def concat(cls, tables: Sequence[Pieces], shifts: Sequence[int]) -> Pieces:
+        """All tables, one behind the other, the pair numbers of each moved by its shift."""
+        moved = [table.pair + shift for table, shift in zip(tables, shifts, strict=True)]
+        rest = ("part", "alignment", "item_token", "length", "start", "end")
+        return cls(
+            np.concatenate(moved),
+            *(np.concatenate([getattr(table, name) for table in tables]) for name in rest),
+        )
+
+    def of_pairs(self, keep: Int64s, n_pairs: int) -> Pieces:
+        """The pieces of the pairs `keep`, in that order, renumbered; at most MOST_PIECES a pair."""
+        first = np.searchsorted(self.pair, np.arange(n_pairs + 1))
+        counts = np.minimum(np.diff(first), MOST_PIECES)[keep]
+        begins = first[:-1][keep]
+        total = int(counts.sum())
+        ends = np.cumsum(counts)
+        index = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(begins, counts)
+        return Pieces(
+            np.repeat(np.arange(len(keep)), counts),
+            self.part[index],
+            self.alignment[index],
+            self.item_token[index],
+            self.length[index],
+            self.start[index],
+            self.end[index],
+        )
+
+
+def pairs_from_rows(rows: Rows, shard: int, first_row: int) -> Pairs:
+    """The pairs a kernel wrote for one batch, as the columns policies read."""
+    n = int(rows.used[0])
+    raw, real = rows.pairs[:n], rows.reals[:n]
+
+    def ints(first: int) -> NDArray[np.int32]:
+        return raw[:, first : first + N_PARTS].copy()
+
+    return Pairs(
+        item=raw[:, columns.PAIR_ITEM].copy(),
+        shard=np.full(n, shard, np.int32),
+        row=raw[:, columns.PAIR_DOC].astype(np.int64) + first_row,
+        longest=ints(columns.PAIR_LONGEST),
+        covered=ints(columns.PAIR_COVERED),
+        n_runs=ints(columns.PAIR_RUNS),
+        gram_share=real[:, columns.REAL_GRAMS : columns.REAL_GRAMS + N_PARTS].copy(),
+        coverage=real[:, columns.REAL_COVERAGE : columns.REAL_COVERAGE + N_PARTS].copy(),
+        aligned=ints(columns.PAIR_ALIGNED),
+        n_places=raw[:, columns.PAIR_PLACES].copy(),
+        answer_near=raw[:, columns.PAIR_ANSWER] != 0,
+        exact=ints(columns.PAIR_EXACT) != 0,
+    )
+
+
+@dataclass(eq=False)
+class PolicyCount:
+    """Per item, what one policy counted and its best document."""
+
+    n_documents: Int64s
+    n_occurrences: Int64s
+    best_score: Float64s
+    best: Pairs
+
+    @classmethod
+    def empty(cls, n_items: int) -> PolicyCount:
+        """Nothing seen yet."""
+        return cls(
+            np.zeros(n_items, np.int64),
+            np.zeros(n_items, np.int64),
+            np.zeros(n_items, np.float64),
+            Pairs.zeros(n_items),
+        )
+
+    def add(self, pairs: Pairs, score: Float64s, hit: NDArray[np.bool_]) -> None:
+        """Count pairs of documents not counted before."""
+        places = np.maximum(pairs.n_places, np.maximum(pairs.n_runs.max(axis=1, initial=0), 1))
+        occurrences = np.where(pairs.n_places > 0, pairs.n_places, places)
+        np.add.at(self.n_documents, pairs.item[hit], 1)
+        np.add.at(self.n_occurrences, pairs.item[hit], occurrences[hit])
+        order = np.lexsort((pairs.row, pairs.shard, -score, pairs.item))
+        first = np.ones(len(order), np.bool_)
+        items = pairs.item[order]
+        first[1:] = items[1:] != items[:-1]
+        best = order[first]
+        self.offer(pairs.take(best), score[best])
+
+    def offer(self, pairs: Pairs, score: Float64s) -> None:
+        """Take each pair (one an item at most) where it beats the best document so far."""
+        at = pairs.item
+        known = self.best.item[at] >= 0
+        old = self.best_score[at]
+        earlier = (pairs.shard < self.best.shard[at]) | (
+            (pairs.shard == self.best.shard[at]) & (pairs.row < self.best.row[at])
+        )
+        better = ~known | (score > old) | ((score == old) & earlier)
+        winners = pairs.take(better)
+        for name in ("item", "shard", "row", "longest", "covered", "n_runs", "gram_share"):
+            getattr(self.best, name)[at[better]] = getattr(winners, name)
+        for name in ("coverage", "aligned", "n_places", "answer_near", "exact"):
+            getattr(self.best, name)[at[better]] = getattr(winners, name)
+        self.best_score[at[better]] = score[better]
+
+    def merge(self, other: PolicyCount) -> None:
+        """Add what another worker counted."""
+        self.n_documents += other.n_documents
+        self.n_occurrences += other.n_occurrences
+        seen = other.best.item >= 0
+        self.offer(other.best.take(seen), other.best_score[seen])
+
+
+@dataclass(eq=False)
+class Collection:
+    """All that one lane remembers.
+
+    longest_at  int32[item tokens], longest run in any document from that token on
+    pairs, pieces, rank   documents kept as evidence, best first within an item
+    """
+
+    lane: Lane
+    policies: tuple[Policy, ...]
+    ranking: Policy
+    most_documents: int
+    longest_at: NDArray[np.int32]
+    counts: list[PolicyCount]
+    n_tokens: int = 0
+    _pairs: list[Pairs] = field(default_factory=list)
+    _pieces: list[Pieces] = field(default_factory=list)
+    _rank: list[Float64s] = field(default_factory=list)
+    _waiting: int = 0
+    _pruned: int = 0
+
+    @classmethod
+    def start(
+        cls, lane: Lane, policies: Sequence[Policy], ranking: Policy, most_documents: int
+    ) -> Collection:
+        """An empty collection."""
+        n = lane.items.n_items
+        return cls(
+            lane=lane,
+            policies=tuple(policies),
+            ranking=ranking,
+            most_documents=most_documents,
+            longest_at=np.zeros(len(lane.plan.token), np.int32),
+            counts=[PolicyCount.empty(n) for _ in policies],
+        )
+
+    def add(self, pairs: Pairs, pieces: Pieces) -> None:
+        """Take the pairs of documents that no collection has seen before."""
+        if len(pairs) == 0:
+            return
+        items = self.lane.items
+        for policy, count in zip(self.policies, self.counts, strict=True):
+            count.add(pairs, policy.score_pairs(pairs, items), policy.hits(pairs, items))
+        self._keep(pairs, pieces, self.ranking.score_pairs(pairs, items))
+
+    def _keep(self, pairs: Pairs, pieces: Pieces, rank: Float64s) -> None:
+        self._pairs.append(pairs)
+        self._pieces.append(pieces)
+        self._rank.append(rank)
+        self._waiting += len(pairs)
+        if self._waiting > max(_PRUNE_ROWS, 2 * self._pruned):
+            self.prune()
+
+    def prune(self) -> None:
+        """Keep the best documents of every item, by rank, then shard and row."""
+        if not self._pairs:
+            return
+        pairs = Pairs.concat(self._pairs)
+        rank = np.concatenate(self._rank)
+        shifts = np.concatenate([[0], np.cumsum([len(table) for table in self._pairs])])
+        pieces = Pieces.concat(self._pieces, [int(shift) for shift in shifts[:-1]])
+        order = np.lexsort((pairs.row, pairs.shard, -rank, pairs.item))
+        items = pairs.item[order]
+        first = np.flatnonzero(np.concatenate([[True], items[1:] != items[:-1]]))
+        lengths = np.diff(np.append(first, len(items)))
+        place = np.arange(len(items)) - np.repeat(first, lengths)
+        keep = order[place < self.most_documents]
+        self._pairs = [pairs.take(keep)]
+        self._rank = [rank[keep]]
+        self._pieces = [pieces.of_pairs(keep, len(pairs))]
+        self._waiting = self._pruned = len(keep)
+
+    def merge(self, other: Collection) -> None:
+        """Add what another worker collected over other documents."""
+        np.maximum(self.longest_at, other.longest_at, out=self.longest_at)
+        self.n_tokens += other.n_tokens
+        for mine, theirs in zip(self.counts, other.counts, strict=True):
+            mine.merge(theirs)
+        for pairs, pieces, rank in zip(other._pairs, other._pieces, other._rank, strict=True):
+            self._keep(pairs, pieces, rank)
+
+    def evidence(self) -> tuple[Pairs, Pieces]:
+        """The documents kept, by item and best first, and their pieces."""
+        self.prune()
+        if not self._pairs:
+            none = np.empty(0, np.int32)
+            empty = Pieces(none.astype(np.int64), none.astype(np.int8), *([none] * 5))
+            return Pairs.empty(), empty
+        return self._pairs[0], self._pieces[0]
+
+    def totals(self, policy: int) -> Totals:
+        """What all documents together say, for the policy with this number."""
+        count = self.counts[policy]
+        return Totals(
+            longest_at=self.longest_at,
+            n_documents=count.n_documents,
+            n_occurrences=count.n_occurrences,
+            best_score=count.best_score,
+            best_shard=count.best.shard,
+            best_row=count.best.row,
+            best_pair=count.best,
+        )

@@ -1,0 +1,317 @@
+"""Merged evidence -> verdicts, evidence rows and the record of the run."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import time
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
+from contam.corpus.documents import DocumentMeta, read_metadata
+from contam.corpus.shards import shard_digest
+from contam.detect.model import (
+    ANSWER,
+    CHOICES,
+    CLEAN,
+    LABELS,
+    NOT_CHECKABLE,
+    PARTS,
+    PASSAGE,
+    QUESTION,
+    Judgements,
+    Pairs,
+)
+from contam.detect.result import ScanResult
+from contam.errors import ShardError
+from contam.text.tables import NORMALISER
+
+if TYPE_CHECKING:
+    from contam.detect.collect import Collection
+    from contam.detect.lane import Lane
+    from contam.detect.plan import Plan
+    from contam.detect.scan import Corpus, Partial
+
+    Metadata = dict[tuple[int, int], DocumentMeta]
+
+_PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
+#: A part counts as standing in a document from this weight share on.
+STANDS = 0.5
+NEAR = 0.75
+
+
+def finish(
+    plan: Plan, corpus: Corpus, partial: Partial, *, started: float, workers: int
+) -> ScanResult:
+    """Judge every item under every policy and describe the documents kept as evidence."""
+    notes = list(corpus.notes)
+    metadata = _metadata(corpus, partial, notes)
+    verdicts = _verdicts(plan, corpus, partial, metadata)
+    evidence = _evidence(plan, corpus, partial, metadata)
+    for benchmark in plan.benchmarks:
+        notes += [
+            f"{benchmark.name}: skipped {row.source}:{row.line}: {row.reason}"
+            for row in benchmark.skipped
+        ]
+    run = {
+        "parameters": _parameters(plan),
+        "inputs": _inputs(plan, corpus),
+        "versions": _versions(),
+        "coverage": partial.coverage.to_dict(),
+        "notes": notes,
+        "timings": {
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+            "seconds": round(time.time() - started, 3),
+            "workers": workers,
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        },
+    }
+    return ScanResult(
+        verdict_columns=verdicts,
+        evidence_columns=evidence,
+        item_columns=_item_columns(plan),
+        run=run,
+        items_in_order=plan.items,
+    )
+
+
+def _metadata(corpus: Corpus, partial: Partial, notes: list[str]) -> Metadata:
+    """Who the documents in the answer are; a shard gone meanwhile leaves its place only."""
+    rows: dict[int, set[int]] = {}
+    for collection in partial.collections:
+        pairs, _ = collection.evidence()
+        tables = [pairs, *(count.best for count in collection.counts)]
+        for table in tables:
+            for shard, row in zip(table.shard.tolist(), table.row.tolist(), strict=True):
+                if shard >= 0:
+                    rows.setdefault(shard, set()).add(row)
+    found: Metadata = {}
+    for shard, wanted in sorted(rows.items()):
+        ordered = sorted(wanted)
+        selection = corpus.selections[shard]
+        name = corpus.shards[shard].name
+        try:
+            assert selection is not None
+            metas = read_metadata(corpus.shards[shard], selection, ordered)
+        except ShardError as error:
+            notes.append(f"{name}: evidence without url and date: {error.message}")
+            metas = [DocumentMeta("", None, None, None, None) for _ in ordered]
+        for row, meta in zip(ordered, metas, strict=True):
+            found[shard, row] = meta
+    return found
+
+
+def _document_id(corpus: Corpus, metadata: Metadata, shard: int, row: int) -> str:
+    return metadata[shard, row].document_id or f"{corpus.shards[shard].name}:{row}"
+
+
+def exposure_of(pairs: Pairs, i: int) -> str:
+    """What of the item stands in the document of row i."""
+    if pairs.item[i] < 0:
+        return "none"
+    coverage = pairs.coverage[i]
+    stands = [
+        bool(coverage[part] >= STANDS or pairs.exact[i, part] or pairs.longest[i, part] >= 13)
+        for part in range(len(PARTS))
+    ]
+    if stands[QUESTION]:
+        return "question+answer" if pairs.answer_near[i] else "question"
+    if stands[PASSAGE]:
+        return "passage_only"
+    if stands[ANSWER] or stands[CHOICES]:
+        return "answer_only"
+    return "question" if pairs.longest[i, QUESTION] > 0 or coverage[QUESTION] > 0 else "none"
+
+
+def kind_of(pairs: Pairs, i: int, exposure: str) -> str | None:
+    """How what stands there compares with the item: exact, near or partial."""
+    if exposure == "none":
+        return None
+    if exposure.startswith("question"):
+        part = QUESTION
+    elif exposure == "passage_only":
+        part = PASSAGE
+    else:
+        part = ANSWER if pairs.coverage[i, ANSWER] >= pairs.coverage[i, CHOICES] else CHOICES
+    if pairs.exact[i, part]:
+        return "exact"
+    return "near" if pairs.coverage[i, part] >= NEAR else "partial"
+
+
+def _verdicts(
+    plan: Plan, corpus: Corpus, partial: Partial, metadata: Metadata
+) -> dict[str, list[Any]]:
+    names = (
+        "benchmark split item_id policy label score exposure kind n_documents n_occurrences "
+        "best_document_id best_shard best_row best_url best_date reason"
+    ).split()
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    coverage = partial.coverage
+    unread = len(coverage.names) - len(coverage.shards_read)
+    gap = f"{unread} of {len(coverage.names)} shards unread"
+    hide = unread > 0 and not plan.parameters.allow_missing
+    seen = [0] * len(plan.lanes)
+    for number, policy in enumerate(plan.policies):
+        at = plan.lane_of[number]
+        collection = partial.collections[at]
+        totals = collection.totals(seen[at])
+        seen[at] += 1
+        items = plan.lanes[at].items
+        judged = policy.judge(items, totals)
+        judged = Judgements(label=judged.label.copy(), score=judged.score)
+        gone = (judged.label == CLEAN) & hide
+        best = totals.best_pair
+        for i, item in enumerate(plan.items):
+            label = int(judged.label[i])
+            reason = policy.reason(items, totals, judged, i)
+            if gone[i]:
+                label = NOT_CHECKABLE
+                reason = gap
+            exposure = exposure_of(best, i)
+            shard, row = int(best.shard[i]), int(best.row[i])
+            meta = metadata.get((shard, row))
+            values = (
+                item.benchmark,
+                item.split,
+                item.item_id,
+                policy.spec.id,
+                LABELS[label],
+                None if label == NOT_CHECKABLE else float(judged.score[i]),
+                exposure,
+                kind_of(best, i, exposure),
+                int(totals.n_documents[i]),
+                int(totals.n_occurrences[i]),
+                _document_id(corpus, metadata, shard, row) if meta else None,
+                corpus.shards[shard].name if meta else None,
+                row,
+                meta.url if meta else None,
+                meta.date if meta else None,
+                reason,
+            )
+            for name, value in zip(names, values, strict=True):
+                columns[name].append(value)
+    return columns
+
+
+def _evidence(
+    plan: Plan, corpus: Corpus, partial: Partial, metadata: Metadata
+) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = []
+    for lane, collection in zip(plan.lanes, partial.collections, strict=True):
+        parts.append(_lane_evidence(plan, corpus, lane, collection, metadata))
+    return {name: [v for part in parts for v in part[name]] for name in parts[0]}
+
+
+def _lane_evidence(
+    plan: Plan, corpus: Corpus, lane: Lane, collection: Collection, metadata: Metadata
+) -> dict[str, Any]:
+    pairs, pieces = collection.evidence()
+    item = pairs.item[pieces.pair]
+    first = lane.items.token_start[item, pieces.part] + pieces.item_token
+    last = first + pieces.length - 1
+    keys = list(zip(pairs.shard.tolist(), pairs.row.tolist(), strict=True))
+    ids = [_document_id(corpus, metadata, *key) for key in keys]
+    metas = [metadata[key] for key in keys]
+    owner = pieces.pair.tolist()
+    described = [plan.items[i] for i in item.tolist()]
+    return {
+        "benchmark": [one.benchmark for one in described],
+        "split": [one.split for one in described],
+        "item_id": [one.item_id for one in described],
+        "part": [PARTS[part] for part in pieces.part.tolist()],
+        "document_id": [ids[p] for p in owner],
+        "shard": [corpus.shards[keys[p][0]].name for p in owner],
+        "row": [keys[p][1] for p in owner],
+        "url": [metas[p].url for p in owner],
+        "date": [metas[p].date for p in owner],
+        "source": [metas[p].source for p in owner],
+        "alignment": pieces.alignment.tolist(),
+        "item_start": lane.item_span[first, 0].tolist(),
+        "item_end": lane.item_span[last, 1].tolist(),
+        "document_start": pieces.start.tolist(),
+        "document_end": pieces.end.tolist(),
+        "n_tokens": pieces.length.tolist(),
+        "verified": np.ones(len(owner), np.bool_).tolist(),
+    }
+
+
+def _item_columns(plan: Plan) -> dict[str, Any]:
+    keys = [content_keys(item) for item in plan.items]
+    tokens = plan.lanes[0].items.n_tokens
+    columns: dict[str, Any] = {
+        "benchmark": [item.benchmark for item in plan.items],
+        "split": [item.split for item in plan.items],
+        "item_id": [item.item_id for item in plan.items],
+        "key_version": [KEY_VERSION] * len(plan.items),
+        "passage_key": [text_key(item.passage) if item.passage else None for item in plan.items],
+        "question_key": [key.text_key for key in keys],
+        "choices_key": [
+            text_key("\n".join(sorted(item.choices))) if item.choices else None
+            for item in plan.items
+        ],
+        "answer_key": [text_key(item.answer) if item.answer else None for item in plan.items],
+        "item_key": [key.item_key for key in keys],
+        "full_key": [key.full_key for key in keys],
+    }
+    for at, part in enumerate(PARTS):
+        columns[f"{part}_tokens"] = tokens[:, at].tolist()
+    if plan.parameters.keep_text:
+        columns["passage"] = [item.passage for item in plan.items]
+        columns["question"] = [item.question for item in plan.items]
+        columns["choices"] = [list(item.choices) if item.choices else None for item in plan.items]
+        columns["answer"] = [item.answer for item in plan.items]
+    return columns
+
+
+def _parameters(plan: Plan) -> dict[str, Any]:
+    parameters = asdict(plan.parameters)
+    parameters["policies"] = [policy.spec.id for policy in plan.policies]
+    parameters["policy_definitions"] = {
+        policy.spec.id: {**policy.spec.to_dict(), "fingerprint": policy.spec.fingerprint()}
+        for policy in plan.policies
+    }
+    parameters["lanes"] = [
+        {"seed": lane.spec.seed, "min_run": lane.spec.min_run, "unit": lane.unit}
+        for lane in plan.lanes
+    ]
+    parameters["normaliser"] = NORMALISER
+    return parameters
+
+
+def _inputs(plan: Plan, corpus: Corpus) -> dict[str, Any]:
+    shards = []
+    for shard in corpus.shards:
+        try:
+            digest: str | None = shard_digest(shard)
+        except ShardError:
+            digest = None  # named among the failures of the coverage
+        shards.append({**asdict(shard), "digest": digest})
+    return {
+        "shards": shards,
+        "benchmarks": [
+            {
+                "name": one.name,
+                "n_items": len(one.items),
+                "n_skipped": len(one.skipped),
+                "duplicates": [
+                    [one.items[i].item_id for i in group] for group in one.duplicates
+                ],
+                "sources": [asdict(source) for source in one.sources],
+            }
+            for one in plan.benchmarks
+        ],
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

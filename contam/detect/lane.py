@@ -1,0 +1,216 @@
+"""The items of a run as one unit sees them: tokens, weights and the table that finds their grams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contam.detect.model import N_PARTS, PARTS, LaneItems
+from contam.kernels.document import LaneSpec
+from contam.kernels.items import code_point_spans, template_weights, tokenize_parts
+from contam.kernels.pairs import ItemFacts
+from contam.kernels.plan import EMPTY, PlanArrays, count_owners, fill_table, hash_item_grams, short_places_first
+from contam.kernels.tokens import CHARS, WORDS
+from contam.text.common_words import (
+    COMMON_WEIGHT,
+    SHORT_WEIGHT,
+    announcing_words,
+    common_words,
+)
+from contam.text.tokenizer import char_tables, tokenize_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.benchmark.items import BenchItem
+
+#: Wording shared by this many items of one benchmark says next to nothing.
+TEMPLATE_OWNERS = 40.0
+TEMPLATE_FLOOR = 0.08
+#: A gram that more items of one benchmark, or more places in all, hold is common: a run of fewer
+#: than min_run tokens of such grams alone proves nothing and is not looked at.
+COMMON_OWNERS = 16
+COMMON_PLACES = 512
+_LEAST_FILTER_BITS = 10
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Lane:
+    """One unit's view of all items, ready to be matched.
+
+    unit       as the user names it
+    spec       unit, seed and min_run as the kernels take them
+    items      what policies see
+    plan       what the kernels see
+    facts      letters of right choices, and words that announce an answer
+    item_span  int32[total tokens, 2], code points of each token in its part's text
+    longest    tokens of the longest part
+    """
+
+    unit: str
+    spec: LaneSpec
+    items: LaneItems
+    plan: PlanArrays
+    facts: ItemFacts
+    item_span: NDArray[np.int32]
+    longest: int
+
+
+def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    texts = [item.part_text(part).encode() for item in items for part in PARTS]
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return np.frombuffer(b"".join(texts) or b"\0", np.uint8), offsets
+
+
+def _base_weights(hashes: NDArray[np.uint64], spans: NDArray[np.int32]) -> NDArray[np.float32]:
+    weight = np.ones(len(hashes), np.float32)
+    weight[(spans[:, 1] - spans[:, 0]) == 1] = SHORT_WEIGHT
+    common = common_words()
+    at = np.minimum(np.searchsorted(common, hashes), len(common) - 1)
+    weight[common[at] == hashes] = COMMON_WEIGHT
+    return weight
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(_LEAST_FILTER_BITS, (least - 1).bit_length())
+
+
+def _frozen(array: NDArray[np.generic]) -> None:
+    array.setflags(write=False)
+
+
+def _letters(items: Sequence[BenchItem]) -> NDArray[np.uint64]:
+    hashes = [int(tokenize_bytes(letter.encode()).hashes[0]) for letter in _LETTERS]
+    return np.array(
+        [
+            hashes[item.answer_index]
+            if item.answer_index is not None and 0 <= item.answer_index < min(len(item.choices), 26)
+            else 0
+            for item in items
+        ],
+        np.uint64,
+    )
+
+
+def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int) -> Lane:
+    """Tokenise all parts of all items and enter their grams into the table.
+
+    unit     "word" or "char"
+    seed     tokens of a gram; min_run  tokens of a run that is always reported
+    """
+    code = CHARS if unit == "char" else WORDS
+    data, offsets = _part_texts(items)
+    hashes, spans, starts = tokenize_parts(data, offsets, code, char_tables())
+    points = code_point_spans(data, offsets, starts, spans)
+    n_items = len(items)
+    names = sorted({item.benchmark for item in items})
+    number = {name: at for at, name in enumerate(names)}
+    benchmark = np.array([number[item.benchmark] for item in items], np.int32)
+
+    grams = np.empty(len(hashes), np.uint64)
+    where = np.empty(len(hashes), np.int64)
+    part_of = np.empty(len(hashes), np.int32)
+    count = hash_item_grams(hashes, starts, seed, grams, where, part_of)
+    order = np.argsort(grams[:count], kind="stable")
+    grams, where, part_of = grams[order], where[order], part_of[order]
+    first = np.flatnonzero(np.concatenate([[True], grams[1:] != grams[:-1]]))[: max(count, 0)]
+    if count == 0:
+        first = np.empty(0, np.int64)
+    gram_start = np.append(first, count).astype(np.int64)
+    keys = grams[first]
+    owners = np.empty(count, np.int32)
+    holders = np.empty(len(first), np.int32)
+    count_owners(gram_start, part_of, benchmark, owners, holders)
+
+    gram_short = np.zeros(len(first), np.int32)
+    common_owners = np.zeros(len(first), np.bool_)
+    if count:
+        most_owners = np.maximum.reduceat(owners, first)
+        common_owners = (most_owners > COMMON_OWNERS) | (np.diff(gram_start) > COMMON_PLACES)
+    common_at = np.zeros(len(hashes), np.bool_)
+    common_at[where] = np.repeat(common_owners, np.diff(gram_start))
+    base = _base_weights(hashes, spans)
+    weight = template_weights(base, where, owners, seed, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
+    gram_idf = np.zeros(len(hashes), np.float32)
+    per_place = np.repeat(np.log(max(n_items, 2) / holders), np.diff(gram_start))
+    gram_idf[where] = per_place
+    short_places_first(gram_start, starts, min_run, where, part_of, gram_short)
+    slots = _power_of_two(2 * len(keys) + 2)
+    slot_key = np.zeros(slots, np.uint64)
+    slot_gram = np.full(slots, EMPTY, np.int32)
+    filter_words = np.zeros(_power_of_two(len(keys) // 3 + 1), np.uint64)
+    fill_table(keys, slot_key, slot_gram, filter_words)
+    sums = np.concatenate([[0.0], np.cumsum(weight.astype(np.float64))])
+    plan = PlanArrays(
+        token=hashes,
+        weight=weight,
+        weight_sum=sums,
+        gram_idf=gram_idf,
+        common_at=common_at,
+        part_start=starts,
+        part_weight=sums[starts[1:]] - sums[starts[:-1]],
+        slot_key=slot_key,
+        slot_gram=slot_gram,
+        gram_start=gram_start,
+        gram_short=gram_short,
+        gram_common=common_owners,
+        place=where,
+        place_part=part_of,
+        filter_words=filter_words,
+    )
+    for array in plan:
+        _frozen(array)
+    n_tokens = np.diff(starts).reshape(n_items, N_PARTS)
+    return Lane(
+        unit=unit,
+        spec=LaneSpec(unit=code, seed=seed, min_run=min_run),
+        items=LaneItems(
+            n_items=n_items,
+            benchmark=benchmark,
+            benchmark_names=tuple(names),
+            n_tokens=n_tokens.astype(np.int32),
+            n_words=_per_part(items, lambda text: len(text.split())),
+            n_chars=_per_part(items, len),
+            token_start=starts[:-1].reshape(n_items, N_PARTS),
+            token_hash=hashes,
+            token_weight=weight,
+            word_start=_word_starts(data, offsets, starts, spans) if code == CHARS else None,
+            seed=seed,
+            min_run=min_run,
+        ),
+        plan=plan,
+        facts=ItemFacts(letter=_letters(items), answer_words=announcing_words()),
+        item_span=points,
+        longest=int(n_tokens.max(initial=0)),
+    )
+
+
+def _per_part(items: Sequence[BenchItem], measure: object) -> NDArray[np.int32]:
+    assert callable(measure)
+    flat = [measure(item.part_text(part)) for item in items for part in PARTS]
+    return np.array(flat, np.int32).reshape(len(items), N_PARTS)
+
+
+def _word_starts(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    spans: NDArray[np.int32],
+) -> NDArray[np.bool_]:
+    """Whether a token begins a white-space separated word of its text."""
+    blank = np.isin(data, np.frombuffer(b" \t\n\r\f\v", np.uint8))
+    text_of = np.repeat(offsets[:-1], np.diff(starts))
+    byte = text_of + spans[:, 0]
+    # The token begins a word when a blank, or nothing of the same text, lies between it and the
+    # token before.
+    blanks = np.concatenate([[0], np.cumsum(blank)])
+    previous_end = np.concatenate([[0], byte[:-1]])
+    fresh = np.ones(len(byte), np.bool_)
+    fresh[1:] = text_of[1:] != text_of[:-1]
+    result: NDArray[np.bool_] = fresh | (blanks[byte] > blanks[previous_end])
+    return result

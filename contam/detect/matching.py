@@ -1,0 +1,51 @@
+"""Batches of documents against one lane: the kernels with their buffers, and pre-tokenised units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contam.detect.collect import Collection, Pieces, pairs_from_rows
+from contam.kernels.align import new_scratch
+from contam.kernels.document import new_buffers, scan_batch
+from contam.text.tokenizer import char_tables
+
+if TYPE_CHECKING:
+    from contam.corpus.batches import DocBatch
+    from contam.detect.lane import Lane
+
+_FIRST_ROOM = 1 << 20
+
+
+class Matcher:
+    """One worker's buffers for one lane. Not shared between threads."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._room = _FIRST_ROOM
+        self._buffers = new_buffers(self._room, lane.spec.unit)
+        self._scratch = new_scratch(lane.longest)
+        self._last_run = np.zeros(lane.items.n_items * 4, np.int32)
+
+    def match(self, batch: DocBatch, into: Collection) -> None:
+        """Match every document of a batch and add what is found to the collection."""
+        lane = self._lane
+        longest = int(np.diff(batch.offsets).max(initial=0))
+        if longest > self._room:
+            self._room = longest
+            self._buffers = new_buffers(longest, lane.spec.unit)
+        rows, where, n_tokens = scan_batch(
+            batch.data,
+            batch.offsets,
+            lane.spec,
+            lane.plan,
+            lane.facts,
+            char_tables(),
+            self._buffers,
+            self._scratch,
+            (self._last_run, into.longest_at),
+        )
+        into.n_tokens += n_tokens
+        pairs = pairs_from_rows(rows, batch.shard, batch.first_row)
+        into.add(pairs, Pieces.from_rows(rows, where))

@@ -1,0 +1,117 @@
+"""What a run will look for: items, policies, and one lane for every unit the policies need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from contam.benchmark.readers import read_benchmarks
+from contam.detect.lane import Lane, build_lane
+from contam.detect.policy import get_policy
+from contam.errors import ConfigError, PolicyError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from contam.benchmark.items import Benchmark, BenchItem
+    from contam.detect.policy import Policy
+
+#: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
+CHAR_SEED = 24
+CHAR_MIN_RUN = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanParameters:
+    """Everything that decides a run's answer, apart from corpus and benchmark.
+
+    unit      of the word-like policies: "word", "char" or the path of a tokenizer.json
+    seed      tokens of the grams that find candidates; min_run  run that is always reported
+    """
+
+    policies: tuple[str, ...] = ("contam",)
+    unit: str = "word"
+    seed: int = 5
+    min_run: int = 8
+    max_evidence: int = 20
+    allow_missing: bool = False
+    keep_text: bool = True
+    text: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.policies:
+            raise UsageError("no policy was asked for", hint="`contam policies` lists them")
+        if len(set(self.policies)) != len(self.policies):
+            raise UsageError("a policy is named twice", hint="name each policy once")
+        if not 2 <= self.seed <= self.min_run:
+            raise ConfigError(
+                f"seed {self.seed} and min_run {self.min_run} do not fit: a seed has 2 tokens or"
+                " more and is no longer than min_run",
+                hint="the defaults are 5 and 8",
+            )
+        if self.max_evidence < 1:
+            raise ConfigError("max_evidence must be 1 or more", hint="the default is 20")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """The items in a fixed order, the policies, and the lanes they are judged on.
+
+    lane_of  for each policy, the index of its lane
+    """
+
+    parameters: ScanParameters
+    benchmarks: tuple[Benchmark, ...]
+    items: tuple[BenchItem, ...]
+    policies: tuple[Policy, ...]
+    lanes: tuple[Lane, ...]
+    lane_of: tuple[int, ...]
+
+
+def make_plan(
+    benchmark: Sequence[str | Path],
+    parameters: ScanParameters,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    name: str | None = None,
+    split: str | None = None,
+) -> Plan:
+    """Read the benchmarks and policies and build the lanes.
+
+    Raises BenchmarkError, PolicyError, UsageError or ConfigError.
+    """
+    policies = tuple(get_policy(policy) for policy in parameters.policies)
+    ids = [policy.spec.id for policy in policies]
+    if len(set(ids)) != len(ids):
+        raise PolicyError(f"two policies share one id: {', '.join(ids)}")
+    benchmarks = read_benchmarks(benchmark, mapping=mapping, name=name, split=split)
+    # By name: the answer must not depend on the order in which files were given.
+    items = tuple(
+        sorted(
+            (item for one in benchmarks for item in one.items),
+            key=lambda item: (item.benchmark, item.split, item.item_id),
+        )
+    )
+    units: list[str] = []
+    lane_of = []
+    for policy in policies:
+        unit = "char" if policy.spec.unit == "char" else parameters.unit
+        if unit not in units:
+            units.append(unit)
+        lane_of.append(units.index(unit))
+    lanes = tuple(_lane(items, unit, parameters) for unit in units)
+    return Plan(
+        parameters=parameters,
+        benchmarks=benchmarks,
+        items=items,
+        policies=policies,
+        lanes=lanes,
+        lane_of=tuple(lane_of),
+    )
+
+
+def _lane(items: Sequence[BenchItem], unit: str, parameters: ScanParameters) -> Lane:
+    if unit == "char":
+        return build_lane(items, unit=unit, seed=CHAR_SEED, min_run=CHAR_MIN_RUN)
+    return build_lane(items, unit=unit, seed=parameters.seed, min_run=parameters.min_run)

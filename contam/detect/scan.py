@@ -1,0 +1,252 @@
+"""Corpus shards and benchmarks -> a finished result: plan, scan every unit, merge, judge."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from contam.corpus.batches import read_unit
+from contam.corpus.columns import select_all
+from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
+from contam.corpus.shards import survey
+from contam.corpus.units import plan_units
+from contam.detect.collect import Collection
+from contam.detect.finish import finish
+from contam.detect.matching import Matcher
+from contam.detect.plan import Plan, ScanParameters, make_plan
+from contam.detect.policy import get_policy
+from contam.errors import ShardError, UsageError
+from contam.kernels import warm_up
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from contam.corpus.columns import Selection
+    from contam.corpus.shards import Shard
+    from contam.corpus.units import WorkUnit
+    from contam.detect.result import ScanResult
+
+    PathLike = str | Path
+
+_MOST_WORKERS = 64
+
+
+class Progress(Protocol):
+    """Who is told how far a scan has come; every method may be called from any thread."""
+
+    def start(self, total_bytes: int) -> None:
+        """The corpus has this many bytes to read."""
+
+    def advance(self, n_bytes: int) -> None:
+        """This many more bytes are read."""
+
+    def note(self, message: str) -> None:
+        """Something worth a line."""
+
+    def finish(self) -> None:
+        """No more will come."""
+
+
+@dataclass(eq=False)
+class Partial:
+    """What some of the units gave: one collection a lane, and what was read. Merges in any order."""
+
+    collections: list[Collection]
+    coverage: Coverage
+
+    def merge(self, other: Partial) -> None:
+        """Add the partial answer of other units."""
+        for mine, theirs in zip(self.collections, other.collections, strict=True):
+            mine.merge(theirs)
+        self.coverage = self.coverage.merge(other.coverage)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Corpus:
+    """The shards of a run, the columns to read of each, and the units they are cut into."""
+
+    shards: tuple[Shard, ...]
+    selections: list[Selection | None]
+    units: list[WorkUnit]
+    coverage: Coverage
+    notes: tuple[str, ...]
+
+    @classmethod
+    def open(cls, paths: Sequence[PathLike], text: str | None) -> Corpus:
+        """Find shards and columns; shards that cannot be opened are failures in the coverage."""
+        shards, skipped = survey(paths)
+        selections, no_columns = select_all(shards, text)
+        units, no_units = plan_units(shards, selections)
+        return cls(
+            shards=shards,
+            selections=selections,
+            units=units,
+            coverage=Coverage.expect(shards, units, [*no_columns, *no_units]),
+            notes=tuple(f"left out of the corpus: {one.name}: {one.reason}" for one in skipped),
+        )
+
+
+def scan(
+    corpus: PathLike | Sequence[PathLike],
+    benchmark: PathLike | Sequence[PathLike],
+    *,
+    policies: Sequence[str] = ("contam",),
+    unit: str = "word",
+    workers: int | None = None,
+    seed: int = 5,
+    min_run: int = 8,
+    text: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    name: str | None = None,
+    split: str | None = None,
+    allow_missing: bool = False,
+    max_evidence: int = 20,
+    keep_text: bool = True,
+    progress: Progress | None = None,
+) -> ScanResult:
+    """Search every document of a corpus for every item of the benchmarks.
+
+    corpus, benchmark  files, folders or globs, one or several
+    policies           ids (`contam policies` lists them), id:preset, or policy files
+    workers            threads; None takes one a core. The result does not depend on it.
+    text               column of the document text, where the usual names do not find it
+    mapping            part of an item -> field of the benchmark's rows
+    allow_missing      judge items although shards could not be read (recorded in the result)
+    max_evidence       documents kept as evidence per item; counts stay exact
+    keep_text          whether the result holds the items' texts
+
+    Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
+    `result.coverage`, and no item is then called clean.
+    """
+    started = time.time()
+    parameters = ScanParameters(
+        policies=tuple(policies),
+        unit=unit,
+        seed=seed,
+        min_run=min_run,
+        max_evidence=max_evidence,
+        allow_missing=allow_missing,
+        keep_text=keep_text,
+        text=text,
+    )
+    n_workers = _worker_count(workers)
+    opened = Corpus.open(_as_list(corpus), text)
+    if progress is not None and not warm_up.is_warm():
+        progress.note("compiling kernels: only the first run after an installation does this")
+    paths = _as_list(benchmark)
+    plan = make_plan(paths, parameters, mapping=mapping, name=name, split=split)
+    if progress is not None:
+        progress.start(sum(one.n_bytes for one in opened.units))
+    partial = _scan_units(plan, opened, n_workers, progress)
+    result = finish(plan, opened, partial, started=started, workers=n_workers)
+    if progress is not None:
+        progress.finish()
+    return result
+
+
+def scan_unit(
+    plan: Plan,
+    corpus: Corpus,
+    unit: WorkUnit,
+    matchers: Sequence[Matcher],
+    partial: Partial,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> None:
+    """Match one unit and add it to a partial answer; a shard that fails is recorded there."""
+    del plan
+    counts = ShardCoverage()
+    told = 0
+    try:
+        for batch in read_unit(unit, corpus.shards, corpus.selections):
+            if stop is not None and stop.is_set():
+                return
+            for matcher, collection in zip(matchers, partial.collections, strict=True):
+                matcher.match(batch, collection)
+            counts += ShardCoverage.of_batch(batch)
+            if progress is not None:
+                step = min(batch.n_bytes, max(unit.n_bytes - told, 0))
+                progress.advance(step)
+                told += step
+    except ShardError as error:
+        name = corpus.shards[unit.shard].name
+        failure = ShardFailure(unit.shard, name, error.message, error.hint)
+        partial.coverage = partial.coverage.with_failure(failure)
+        return
+    partial.coverage = partial.coverage.with_unit(unit, counts)
+    if progress is not None:
+        progress.advance(max(unit.n_bytes - told, 0))
+
+
+def start_partial(plan: Plan, corpus: Corpus) -> Partial:
+    """A partial answer in which nothing is read yet."""
+    ranking = get_policy("contam")
+    collections = [
+        Collection.start(
+            lane,
+            [p for p, at in zip(plan.policies, plan.lane_of, strict=True) if at == number],
+            ranking,
+            plan.parameters.max_evidence,
+        )
+        for number, lane in enumerate(plan.lanes)
+    ]
+    return Partial(collections, corpus.coverage)
+
+
+def _scan_units(plan: Plan, corpus: Corpus, workers: int, progress: Progress | None) -> Partial:
+    """All units on threads; each thread fills a partial answer of its own."""
+    stop = threading.Event()
+    waiting = iter(corpus.units)
+    lock = threading.Lock()
+
+    def work() -> Partial:
+        partial = start_partial(plan, corpus)
+        matchers = [Matcher(lane) for lane in plan.lanes]
+        while not stop.is_set():
+            with lock:
+                unit = next(waiting, None)
+            if unit is None:
+                break
+            scan_unit(plan, corpus, unit, matchers, partial, progress, stop)
+        return partial
+
+    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="contam")
+    pending: set[Future[Partial]] = set()
+    answer: Partial | None = None
+    try:
+        count = max(1, min(workers, len(corpus.units)))
+        pending = {pool.submit(work) for _ in range(count)}
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                partial = future.result()
+                if answer is None:
+                    answer = partial
+                else:
+                    answer.merge(partial)
+    finally:
+        # Also on Ctrl-C: no thread may go on reading when the caller is gone.
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+    assert answer is not None
+    return answer
+
+
+def _as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+
+
+def _worker_count(workers: int | None) -> int:
+    if workers is None:
+        return max(1, min(_MOST_WORKERS, os.cpu_count() or 1))
+    if not 1 <= workers <= _MOST_WORKERS:
+        raise UsageError(
+            f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
+            hint="leave it out for one per core",
+        )
+    return workers

@@ -1,0 +1,306 @@
+"""Runs of one item part in one document -> chains: collinear runs with the gaps between filled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contam.kernels._jit import kernel
+from contam.kernels.fill import CELLS, MOST_DOC, MOST_ITEM, fill_stretch
+from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH
+
+#: Columns of a block: first item token (in the part), first document token, length, chain number.
+BLOCK_ITEM = 0
+BLOCK_DOC = 1
+BLOCK_LENGTH = 2
+BLOCK_CHAIN = 3
+BLOCK_COLUMNS = 4
+
+#: Most runs of one place that are considered for chains, and most chains made of them.
+MOST_RUNS = 256
+MOST_CHAINS = 12
+_NO_RUN = -1
+
+
+class AlignScratch(NamedTuple):
+    """Buffers one worker aligns in; contents mean nothing between calls."""
+
+    score: NDArray[np.float32]
+    step: NDArray[np.uint8]
+    matched: NDArray[np.int32]
+    chain_score: NDArray[np.float64]
+    chain_before: NDArray[np.int32]
+    used: NDArray[np.bool_]
+    member: NDArray[np.bool_]
+    effective: NDArray[np.float32]
+
+
+def new_scratch(longest_part: int) -> AlignScratch:
+    """Buffers for parts of up to `longest_part` tokens."""
+    return AlignScratch(
+        score=np.empty(CELLS, np.float32),
+        step=np.empty(CELLS, np.uint8),
+        matched=np.empty((MOST_ITEM + 1, 2), np.int32),
+        chain_score=np.empty(MOST_RUNS, np.float64),
+        chain_before=np.empty(MOST_RUNS, np.int32),
+        used=np.empty(MOST_RUNS, np.bool_),
+        member=np.empty(MOST_RUNS, np.bool_),
+        effective=np.empty(longest_part + 1, np.float32),
+    )
+
+
+@kernel
+def most_between(n_item: int) -> int:
+    """Most document tokens that may stand between two runs that are n_item tokens apart."""
+    return 24 + 2 * n_item
+
+
+@kernel
+def best_chain(
+    runs: NDArray[np.int32],
+    order: NDArray[np.int64],
+    weight_before: NDArray[np.float64],
+    scratch: AlignScratch,
+) -> int:
+    """Last run of the heaviest collinear chain of unused runs; scratch.chain_before links it.
+
+    runs, order    the runs of this place are runs[order[0]], runs[order[1]] ..., by document position
+    weight_before  float64[tokens + 1], sums of the effective weights of the part's tokens
+    return         index into order, or -1 when every run is used or weighs nothing
+    """
+    best = _NO_RUN
+    best_score = 0.0
+    for y in range(order.shape[0]):
+        if scratch.used[y]:
+            continue
+        run = order[y]
+        lo = runs[run, RUN_ITEM]
+        hi = lo + runs[run, RUN_LENGTH]
+        own = weight_before[hi] - weight_before[lo]
+        value = own
+        before = _NO_RUN
+        for x in range(y):
+            if scratch.used[x]:
+                continue
+            other = order[x]
+            end = runs[other, RUN_ITEM] + runs[other, RUN_LENGTH]
+            end_doc = runs[other, RUN_DOC] + runs[other, RUN_LENGTH]
+            if runs[other, RUN_ITEM] >= lo or runs[other, RUN_DOC] >= runs[run, RUN_DOC]:
+                continue
+            skip = max(0, end - lo, end_doc - runs[run, RUN_DOC])
+            if skip >= runs[run, RUN_LENGTH]:
+                continue
+            apart = runs[run, RUN_DOC] + skip - end_doc
+            between = lo + skip - end
+            if apart > most_between(between):
+                continue
+            gained = weight_before[hi] - weight_before[lo + skip]
+            linked = scratch.chain_score[x] + gained - 0.01 * abs(apart - between)
+            if linked > value:
+                value = linked
+                before = x
+        scratch.chain_score[y] = value
+        scratch.chain_before[y] = before
+        if own > 0.0 and value > best_score:
+            best_score = value
+            best = y
+    return best
+
+
+@kernel
+def add_block(
+    blocks: NDArray[np.int32], n: int, first_of_chain: int, i: int, d: int, length: int, chain: int
+) -> int:
+    """Append a block, or lengthen the chain's last one when it goes on without a gap."""
+    if n > first_of_chain:
+        end = blocks[n - 1, BLOCK_ITEM] + blocks[n - 1, BLOCK_LENGTH]
+        end_doc = blocks[n - 1, BLOCK_DOC] + blocks[n - 1, BLOCK_LENGTH]
+        if end == i and end_doc == d:
+            blocks[n - 1, BLOCK_LENGTH] += length
+            return n
+    blocks[n, BLOCK_ITEM] = i
+    blocks[n, BLOCK_DOC] = d
+    blocks[n, BLOCK_LENGTH] = length
+    blocks[n, BLOCK_CHAIN] = chain
+    return n + 1
+
+
+@kernel
+def add_stretch(
+    part: tuple[NDArray[np.uint64], NDArray[np.float32], int],
+    doc: NDArray[np.uint64],
+    box: tuple[int, int, int, int, int],
+    scratch: AlignScratch,
+    blocks: NDArray[np.int32],
+    at: tuple[int, int, int],
+) -> int:
+    """Fill one stretch and append its matches as blocks; returns the new number of blocks.
+
+    part  (item token hashes, effective weights of the part, index of the part's first token)
+    box   (first item token in the part, item tokens, first document token, document tokens, mode)
+    at    (blocks so far, first block of the chain, chain number)
+    """
+    tokens, effective, first = part
+    i, m, d, n, mode = box
+    count, first_of_chain, chain = at
+    if m <= 0 or n <= 0:
+        return count
+    item = (tokens[first : first + i + m], effective, i, m)
+    pairs = fill_stretch(item, (doc, d, n), mode, scratch.score, scratch.step, scratch.matched)
+    for k in range(pairs):
+        x = scratch.matched[k, 0]
+        y = scratch.matched[k, 1]
+        count = add_block(blocks, count, first_of_chain, x, y, 1, chain)
+    return count
+
+
+@kernel
+def extend_chain(
+    part: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
+    doc: tuple[NDArray[np.uint64], int],
+    runs: NDArray[np.int32],
+    links: tuple[NDArray[np.int64], int],
+    scratch: AlignScratch,
+    blocks: NDArray[np.int32],
+    at: tuple[int, int],
+) -> int:
+    """Write the chain that ends in run `links[1]` as blocks, gaps filled and both ends extended.
+
+    part  (item token hashes, effective weights of the part, its first token, its tokens)
+    doc   (token hashes, tokens)
+    at    (blocks so far, chain number)
+    """
+    tokens, effective, first, m = part
+    words, n_doc = doc
+    order, last = links
+    count, chain = at
+    begin = count
+    scratch.member[: order.shape[0]] = False
+    y = last
+    while y != _NO_RUN:
+        scratch.used[y] = True
+        scratch.member[y] = True
+        y = np.int64(scratch.chain_before[y])
+    item_end = -1
+    doc_end = -1
+    whole = (tokens, effective, first)
+    for y in range(order.shape[0]):
+        if not scratch.member[y]:
+            continue
+        run = order[y]
+        i = np.int64(runs[run, RUN_ITEM])
+        d = np.int64(runs[run, RUN_DOC])
+        n = np.int64(runs[run, RUN_LENGTH])
+        if item_end < 0:
+            reach = min(d, i + i // 2 + 12, MOST_DOC)
+            box = (max(0, i - MOST_ITEM), min(i, MOST_ITEM), d - reach, reach, -1)
+            count = add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
+        else:
+            skip = max(0, item_end - i, doc_end - d)
+            i += skip
+            d += skip
+            n -= skip
+            box = (item_end, i - item_end, doc_end, d - doc_end, 0)
+            count = add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
+        count = add_block(blocks, count, begin, i, d, n, chain)
+        item_end = i + n
+        doc_end = d + n
+    rest = m - item_end
+    reach = min(n_doc - doc_end, rest + rest // 2 + 12)
+    box = (item_end, rest, doc_end, reach, 1)
+    return add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
+
+
+
+@kernel
+def spend_tokens(
+    blocks: NDArray[np.int32], lo: int, hi: int, effective: NDArray[np.float32]
+) -> float:
+    """Set the weight of all item tokens in blocks[lo:hi] to zero; returns what they weighed."""
+    gained = 0.0
+    for b in range(lo, hi):
+        first = blocks[b, BLOCK_ITEM]
+        for t in range(first, first + blocks[b, BLOCK_LENGTH]):
+            gained += effective[t]
+            effective[t] = np.float32(0.0)
+    return gained
+
+
+@kernel
+def retire_runs(
+    runs: NDArray[np.int32],
+    order: NDArray[np.int64],
+    blocks: NDArray[np.int32],
+    chain: tuple[int, int],
+    used: NDArray[np.bool_],
+) -> None:
+    """Mark runs as used of whose document tokens more than half went into blocks[chain[0]:chain[1]]."""
+    for y in range(order.shape[0]):
+        if used[y]:
+            continue
+        lo = runs[order[y], RUN_DOC]
+        hi = lo + runs[order[y], RUN_LENGTH]
+        shared = 0
+        for b in range(chain[0], chain[1]):
+            first = max(lo, blocks[b, BLOCK_DOC])
+            last = min(hi, blocks[b, BLOCK_DOC] + blocks[b, BLOCK_LENGTH])
+            shared += max(0, last - first)
+        if 2 * shared > hi - lo:
+            used[y] = True
+
+
+@kernel
+def align_place(
+    part: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
+    doc: tuple[NDArray[np.uint64], int],
+    runs: NDArray[np.int32],
+    order: NDArray[np.int64],
+    scratch: AlignScratch,
+    blocks: NDArray[np.int32],
+    at: tuple[int, int],
+) -> tuple[NDArray[np.int32], int, int, float]:
+    """Chains of one place of the document, heaviest first, until what is left adds little.
+
+    part    (item token hashes, token weights, first token, number of tokens)
+    order   the runs of this place: runs[order[...]], by document position
+    at      (blocks so far, chains so far)
+    return  (blocks, perhaps replaced by a larger array; their number; chains; weight matched)
+    """
+    tokens, weight, first, m = part
+    count, chains = at
+    order = order[:MOST_RUNS]
+    n_runs = order.shape[0]
+    scratch.used[:n_runs] = False
+    total = 0.0
+    for t in range(m):
+        scratch.effective[t] = weight[first + t]
+        total += weight[first + t]
+    matched = 0.0
+    before = np.empty(m + 1, np.float64)
+    for _ in range(MOST_CHAINS):
+        before[0] = 0.0
+        for t in range(m):
+            before[t + 1] = before[t] + scratch.effective[t]
+        last = best_chain(runs, order, before, scratch)
+        if last == _NO_RUN:
+            break
+        needed = count + m + n_runs + 2
+        while blocks.shape[0] < needed:
+            larger = np.empty((2 * needed, BLOCK_COLUMNS), np.int32)
+            larger[:count] = blocks[:count]
+            blocks = larger
+        begin = count
+        whole = (tokens, scratch.effective, first, m)
+        count = extend_chain(whole, doc, runs, (order, last), scratch, blocks, (count, chains))
+        gained = spend_tokens(blocks, begin, count, scratch.effective)
+        if matched > 0.0 and gained < 0.03 * total:
+            count = begin
+            break
+        matched += gained
+        chains += 1
+        retire_runs(runs, order, blocks, (begin, count), scratch.used)
+        if matched > 0.97 * total:
+            break
+    return blocks, count, chains, matched

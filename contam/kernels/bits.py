@@ -1,0 +1,92 @@
+"""Single words of memory: unaligned loads and stores, bit tricks and the frozen 64-bit mixing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from contam.kernels._jit import INTERPRETED, kernel
+
+SEED = np.uint64(0x9E3779B97F4A7C15)
+MUL_CHUNK = np.uint64(0xD6E8FEB86659FD93)
+MUL_END = np.uint64(0xFF51AFD7ED558CCD)
+
+if INTERPRETED:
+
+    def load8(array: NDArray[np.uint8], index: int) -> np.uint64:
+        """Eight bytes from `index` on, little endian; the caller guarantees they exist."""
+        return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
+
+    def store8(array: NDArray[np.uint8], index: int, value: np.uint64) -> None:
+        """Write eight bytes at `index`, little endian; the caller guarantees they exist."""
+        array[index : index + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+
+    def trailing_zeros(value: np.uint64) -> int:
+        """Number of zero bits below the lowest set bit; 64 for zero."""
+        number = int(value)
+        return 64 if number == 0 else (number & -number).bit_length() - 1
+
+else:
+    from llvmlite import ir
+
+    _I64 = ir.IntType(64)
+
+    def _address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.bitcast(builder.gep(view.data, [args[1]]), _I64.as_pointer())
+
+    @intrinsic
+    def load8(typingctx: Any, array: Any, index: Any) -> Any:
+        """Eight bytes from `index` on, little endian; the caller guarantees they exist."""
+        del typingctx, index
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            loaded = builder.load(_address(context, builder, signature, args), typ=_I64)
+            loaded.align = 1
+            return loaded
+
+        return types.uint64(array, types.intp), codegen
+
+    @intrinsic
+    def store8(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+        """Write eight bytes at `index`, little endian; the caller guarantees they exist."""
+        del typingctx, index, value
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            stored = builder.store(args[2], _address(context, builder, signature, args))
+            stored.align = 1
+            return context.get_dummy_value()
+
+        return types.none(array, types.intp, types.uint64), codegen
+
+    @intrinsic
+    def trailing_zeros(typingctx: Any, value: Any) -> Any:
+        """Number of zero bits below the lowest set bit; 64 for zero."""
+        del typingctx, value
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            del context, signature
+            return builder.cttz(args[0], ir.IntType(1)(0))
+
+        return types.int64(types.uint64), codegen
+
+
+@kernel
+def mix_chunk(state: np.uint64, chunk: np.uint64) -> np.uint64:
+    """Fold up to eight bytes of a token into its running hash."""
+    mixed = (state ^ chunk) * MUL_CHUNK
+    return mixed ^ (mixed >> np.uint64(32))
+
+
+@kernel
+def finish_hash(state: np.uint64) -> np.uint64:
+    """Last step of a token hash; never 0, which marks an empty slot elsewhere."""
+    mixed = state * MUL_END
+    mixed = mixed ^ (mixed >> np.uint64(29))
+    if mixed == np.uint64(0):
+        return np.uint64(1)
+    return mixed

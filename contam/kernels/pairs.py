@@ -1,0 +1,284 @@
+"""Runs of one document -> one row per item that has evidence in it, with the aligned blocks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contam.kernels._jit import kernel
+from contam.kernels.align import (
+    BLOCK_CHAIN,
+    BLOCK_COLUMNS,
+    BLOCK_DOC,
+    BLOCK_ITEM,
+    BLOCK_LENGTH,
+    AlignScratch,
+    align_place,
+)
+from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch
+from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
+from contam.kernels.plan import PlanArrays
+from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
+
+#: Columns of a pair row (int32): item, document in the batch, then four columns a part each.
+PAIR_ITEM = 0
+PAIR_DOC = 1
+PAIR_LONGEST = 2
+PAIR_COVERED = 6
+PAIR_RUNS = 10
+PAIR_ALIGNED = 14
+PAIR_EXACT = 18
+PAIR_PLACES = 22
+PAIR_ANSWER = 23
+PAIR_COLUMNS = 24
+#: Columns of a pair's float32 row.
+REAL_GRAMS = 0
+REAL_COVERAGE = 4
+REAL_COLUMNS = 8
+#: Columns of a piece of evidence (int32); tokens of the part and of the document.
+PIECE_PAIR = 0
+PIECE_PART = 1
+PIECE_ALIGNMENT = 2
+PIECE_ITEM = 3
+PIECE_DOC = 4
+PIECE_LENGTH = 5
+PIECE_COLUMNS = 6
+
+#: A pair whose runs weigh less than this share of the part is not aligned.
+WORTH_ALIGNING = 0.10
+#: A place counts towards a split copy from this share on.
+SPLIT_SHARE = 0.2
+
+PASSAGE, QUESTION, CHOICES, ANSWER = 0, 1, 2, 3
+
+
+class ItemFacts(NamedTuple):
+    """What the kernels need to know of items beside their tokens.
+
+    letter        uint64[items], hash of the letter of the right choice, 0 when there is none
+    answer_words  uint64[...], sorted hashes of words that announce an answer
+    """
+
+    letter: NDArray[np.uint64]
+    answer_words: NDArray[np.uint64]
+
+
+class Rows(NamedTuple):
+    """Growing output of one batch; `used` is int64[2]: pairs and pieces written."""
+
+    pairs: NDArray[np.int32]
+    reals: NDArray[np.float32]
+    pieces: NDArray[np.int32]
+    used: NDArray[np.int64]
+
+
+@kernel
+def add_piece(rows: Rows, place: tuple[int, int], alignment: int, i: int, d: int, n: int) -> Rows:
+    """Append one piece of evidence for place = (pair, part); may move the pieces to a larger array."""
+    pieces = rows.pieces
+    at = rows.used[1]
+    if at == pieces.shape[0]:
+        larger = np.empty((2 * at + 16, PIECE_COLUMNS), np.int32)
+        larger[:at] = pieces
+        pieces = larger
+    pieces[at, PIECE_PAIR] = place[0]
+    pieces[at, PIECE_PART] = place[1]
+    pieces[at, PIECE_ALIGNMENT] = alignment
+    pieces[at, PIECE_ITEM] = i
+    pieces[at, PIECE_DOC] = d
+    pieces[at, PIECE_LENGTH] = n
+    rows.used[1] = at + 1
+    return Rows(rows.pairs, rows.reals, pieces, rows.used)
+
+
+@kernel
+def new_pair(rows: Rows, item: int, document: int) -> Rows:
+    """Append an empty pair row; may move the pairs to larger arrays."""
+    pairs, reals = rows.pairs, rows.reals
+    at = rows.used[0]
+    if at == pairs.shape[0]:
+        larger = np.empty((2 * at + 16, PAIR_COLUMNS), np.int32)
+        larger[:at] = pairs
+        pairs = larger
+        wider = np.empty((2 * at + 16, REAL_COLUMNS), np.float32)
+        wider[:at] = reals
+        reals = wider
+    pairs[at] = 0
+    reals[at] = np.float32(0.0)
+    pairs[at, PAIR_ITEM] = item
+    pairs[at, PAIR_DOC] = document
+    rows.used[0] = at + 1
+    return Rows(pairs, reals, rows.pieces, rows.used)
+
+
+@kernel
+def weigh_part(
+    runs: NDArray[np.int32],
+    order: NDArray[np.int64],
+    limits: tuple[int, int],
+    min_run: int,
+    seed: int,
+    plan: PlanArrays,
+    row: NDArray[np.int32],
+    real: NDArray[np.float32],
+) -> float:
+    """Fill the run columns of one part and return the weight share of the tokens in any run.
+
+    runs[order[lo:hi]] with limits = (lo, hi) are the part's runs in this document.
+    """
+    lo, hi = limits
+    part = np.int64(runs[order[lo], RUN_PART])
+    kind = part & 3
+    first = plan.part_start[part]
+    m = plan.part_start[part + 1] - first
+    state = np.zeros(m, np.uint8)
+    for y in range(lo, hi):
+        run = order[y]
+        length = np.int64(runs[run, RUN_LENGTH])
+        start = np.int64(runs[run, RUN_ITEM])
+        row[PAIR_LONGEST + kind] = max(row[PAIR_LONGEST + kind], length)
+        long = length >= min_run
+        if long or length == m:
+            row[PAIR_RUNS + kind] += 1
+        if length == m:
+            row[PAIR_EXACT + kind] = 1
+        for t in range(start, start + length):
+            mark = np.uint8(1)
+            if long:
+                mark |= np.uint8(2)
+            if t + seed <= start + length:
+                mark |= np.uint8(4)
+            state[t] |= mark
+    weight = 0.0
+    idf = 0.0
+    idf_all = 0.0
+    covered = 0
+    for t in range(m):
+        if state[t] & np.uint8(1):
+            weight += plan.weight[first + t]
+        if state[t] & np.uint8(2):
+            covered += 1
+        idf_all += plan.gram_idf[first + t]
+        if state[t] & np.uint8(4):
+            idf += plan.gram_idf[first + t]
+    row[PAIR_COVERED + kind] = covered
+    if idf_all > 0.0:
+        real[REAL_GRAMS + kind] = np.float32(idf / idf_all)
+    whole = plan.part_weight[part]
+    return weight / whole if whole > 0.0 else 0.0
+
+
+@kernel
+def next_place(
+    runs: NDArray[np.int32], order: NDArray[np.int64], lo: int, hi: int, gap: int
+) -> int:
+    """End of the place that starts at order[lo]: runs no more than `gap` tokens apart."""
+    end = runs[order[lo], RUN_DOC] + runs[order[lo], RUN_LENGTH]
+    y = lo + 1
+    while y < hi and runs[order[y], RUN_DOC] <= end + gap:
+        end = max(end, runs[order[y], RUN_DOC] + runs[order[y], RUN_LENGTH])
+        y += 1
+    return y
+
+
+@kernel
+def align_part(
+    runs: NDArray[np.int32],
+    order: NDArray[np.int64],
+    limits: tuple[int, int],
+    doc: tuple[NDArray[np.uint64], int],
+    plan: PlanArrays,
+    scratch: AlignScratch,
+    rows: Rows,
+) -> tuple[Rows, int, int]:
+    """Align one part at every place of the document; fill the newest pair row.
+
+    return  (rows, first and last document token of the best place); (rows, -1, -1) for none
+    """
+    lo, hi = limits
+    part = np.int64(runs[order[lo], RUN_PART])
+    kind = part & 3
+    first = plan.part_start[part]
+    m = plan.part_start[part + 1] - first
+    pair = rows.used[0] - 1
+    whole = (plan.token, plan.weight, first, m)
+    blocks = np.empty((2 * m + 2 * (hi - lo) + 16, BLOCK_COLUMNS), np.int32)
+    total = max(plan.part_weight[part], 1e-9)
+    union = np.zeros(m, np.bool_)
+    n = 0
+    chains = 0
+    places = 0
+    copies = 0
+    best = 0.0
+    best_lo, best_hi = -1, -1
+    y = lo
+    while y < hi:
+        end = next_place(runs, order, y, hi, min(m, 400) + 32)
+        begin = n
+        share = 0.0
+        for z in range(y, end):
+            run = order[z]
+            if runs[run, RUN_LENGTH] == m:
+                copies += 1
+                if n == begin:
+                    blocks = room_for(blocks, n, 1)
+                    blocks[n, BLOCK_ITEM] = 0
+                    blocks[n, BLOCK_DOC] = runs[run, RUN_DOC]
+                    blocks[n, BLOCK_LENGTH] = m
+                    blocks[n, BLOCK_CHAIN] = chains
+                    n += 1
+                    chains += 1
+                    share = 1.0
+        if n == begin:
+            blocks, n, chains, gained = align_place(
+                whole, doc, runs, order[y:end], scratch, blocks, (n, chains)
+            )
+            share = gained / total
+        if share >= SPLIT_SHARE or (best == 0.0 and share > 0.0):
+            for b in range(begin, n):
+                i = blocks[b, BLOCK_ITEM]
+                union[i : i + blocks[b, BLOCK_LENGTH]] = True
+            if share >= 0.5:
+                places += 1
+            if share > best:
+                best = share
+                best_lo = blocks[begin, BLOCK_DOC]
+                best_hi = best_lo
+                for b in range(begin, n):
+                    best_lo = min(best_lo, blocks[b, BLOCK_DOC])
+                    best_hi = max(best_hi, blocks[b, BLOCK_DOC] + blocks[b, BLOCK_LENGTH])
+        else:
+            n = begin
+        y = end
+    aligned = 0
+    weight = 0.0
+    for t in range(m):
+        if union[t]:
+            aligned += 1
+            weight += plan.weight[first + t]
+    rows.pairs[pair, PAIR_ALIGNED + kind] = aligned
+    rows.reals[pair, REAL_COVERAGE + kind] = np.float32(weight / total)
+    if kind == QUESTION:
+        rows.pairs[pair, PAIR_PLACES] = max(places, copies)
+    for b in range(n):
+        rows = add_piece(
+            rows,
+            (pair, kind),
+            blocks[b, BLOCK_CHAIN],
+            blocks[b, BLOCK_ITEM],
+            blocks[b, BLOCK_DOC],
+            blocks[b, BLOCK_LENGTH],
+        )
+    return rows, best_lo, best_hi
+
+
+@kernel
+def room_for(blocks: NDArray[np.int32], n: int, more: int) -> NDArray[np.int32]:
+    """`blocks` with room for `more` rows behind the first n."""
+    if n + more <= blocks.shape[0]:
+        return blocks
+    larger = np.empty((2 * (n + more), BLOCK_COLUMNS), np.int32)
+    larger[:n] = blocks[:n]
+    return larger

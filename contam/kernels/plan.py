@@ -1,0 +1,232 @@
+"""The items as the kernels see them, and the table that finds their grams.
+
+All parts of all items lie behind each other in flat token arrays; part number p belongs to item
+p >> 2 and is its passage, question, choices or answer (p & 3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contam.kernels._jit import kernel
+
+GRAM_BASE = np.uint64(0x9FB21C651E98DF25)
+_SPREAD = np.uint64(0xD6E8FEB86659FD93)
+_SIX_BITS = np.uint64(63)
+_SIX = np.uint64(6)
+_ONE = np.uint64(1)
+EMPTY = -1
+
+
+class PlanArrays(NamedTuple):
+    """Everything a worker needs to know of the items; read-only, C order.
+
+    token         uint64[t], hashes of all item tokens, part by part
+    weight        float32[t], how much each token says (0..1)
+    weight_sum    float64[t + 1], sum of the weights of all tokens before each
+    gram_idf      float32[t], idf of the gram that starts at each token, 0 where none does
+    common_at     bool[t], whether the gram that starts at each token is common
+    part_start    int64[4 * items + 1], where a part's tokens begin in `token`
+    part_weight   float64[4 * items], sum of the weights of a part
+    slot_key      uint64[2**b], spread gram hash, beside slot_gram
+    slot_gram     int32[2**b], gram number or EMPTY
+    gram_start    int64[grams + 1], where a gram's places begin in `place`
+    gram_short    int32[grams], how many of a gram's places, which come first, lie in short parts
+                  (fewer than min_run tokens: those are matched whole)
+    gram_common   bool[grams], shared by so many items that a short run of it proves nothing
+    place         int64[places], index into `token` where the gram stands
+    place_part    int32[places], its part
+    filter_words  uint64[2**f], two bits a gram in one word
+    """
+
+    token: NDArray[np.uint64]
+    weight: NDArray[np.float32]
+    weight_sum: NDArray[np.float64]
+    gram_idf: NDArray[np.float32]
+    common_at: NDArray[np.bool_]
+    part_start: NDArray[np.int64]
+    part_weight: NDArray[np.float64]
+    slot_key: NDArray[np.uint64]
+    slot_gram: NDArray[np.int32]
+    gram_start: NDArray[np.int64]
+    gram_short: NDArray[np.int32]
+    gram_common: NDArray[np.bool_]
+    place: NDArray[np.int64]
+    place_part: NDArray[np.int32]
+    filter_words: NDArray[np.uint64]
+
+
+@kernel
+def power(base: np.uint64, exponent: int) -> np.uint64:
+    """base ** exponent modulo 2**64."""
+    value = _ONE
+    for _ in range(exponent):
+        value = value * base
+    return value
+
+
+@kernel
+def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray[np.uint64]) -> int:
+    """Spread hashes of the n-grams of token[lo:hi] to out; returns how many (0 when too short)."""
+    if hi - lo < n:
+        return 0
+    drop = power(GRAM_BASE, n)
+    value = np.uint64(0)
+    for i in range(lo, lo + n):
+        value = value * GRAM_BASE + token[i]
+    count = hi - lo - n + 1
+    mixed = value * _SPREAD
+    out[0] = mixed ^ (mixed >> np.uint64(32))
+    for i in range(1, count):
+        value = value * GRAM_BASE + token[lo + i + n - 1] - token[lo + i - 1] * drop
+        mixed = value * _SPREAD
+        out[i] = mixed ^ (mixed >> np.uint64(32))
+    return count
+
+
+@kernel
+def hash_item_grams(
+    token: NDArray[np.uint64],
+    part_start: NDArray[np.int64],
+    n: int,
+    out: NDArray[np.uint64],
+    where: NDArray[np.int64],
+    part_of: NDArray[np.int32],
+) -> int:
+    """Grams of every part: hash, index of the first token, part number; returns how many."""
+    total = 0
+    for part in range(part_start.shape[0] - 1):
+        lo, hi = part_start[part], part_start[part + 1]
+        count = hash_grams(token, lo, hi, n, out[total:])
+        for i in range(count):
+            where[total + i] = lo + i
+            part_of[total + i] = part
+        total += count
+    return total
+
+
+@kernel
+def fill_table(
+    keys: NDArray[np.uint64],
+    slot_key: NDArray[np.uint64],
+    slot_gram: NDArray[np.int32],
+    filter_words: NDArray[np.uint64],
+) -> None:
+    """Enter distinct gram hashes, in their order, into the open-addressing table and the filter."""
+    mask = np.uint64(slot_key.shape[0] - 1)
+    words = np.uint64(filter_words.shape[0] - 1)
+    for gram in range(keys.shape[0]):
+        key = keys[gram]
+        slot = key & mask
+        while slot_gram[slot] != EMPTY:
+            slot = (slot + _ONE) & mask
+        slot_key[slot] = key
+        slot_gram[slot] = gram
+        word = (key >> np.uint64(12)) & words
+        high = key >> np.uint64(52)
+        filter_words[word] |= (_ONE << (high & _SIX_BITS)) | (_ONE << (high >> _SIX))
+
+
+@kernel
+def find_hits(
+    grams: NDArray[np.uint64],
+    count: int,
+    plan: PlanArrays,
+    hit_at: NDArray[np.int32],
+    hit_gram: NDArray[np.int32],
+) -> int:
+    """Which of a document's grams[:count] are item grams.
+
+    hit_at    int32[>= count], written: index of the gram in the document
+    hit_gram  int32[>= count], written: gram number in the plan
+    return    number of hits
+    """
+    filter_words = plan.filter_words
+    slot_key = plan.slot_key
+    slot_gram = plan.slot_gram
+    words = np.uint64(filter_words.shape[0] - 1)
+    mask = np.uint64(slot_key.shape[0] - 1)
+    maybe = 0
+    for i in range(count):
+        key = grams[i]
+        word = filter_words[(key >> np.uint64(12)) & words]
+        high = key >> np.uint64(52)
+        both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
+        hit_at[maybe] = i
+        maybe += np.int64(both)
+    found = 0
+    for j in range(maybe):
+        i = hit_at[j]
+        key = grams[i]
+        slot = key & mask
+        while slot_gram[slot] != EMPTY:
+            if slot_key[slot] == key:
+                hit_at[found] = i
+                hit_gram[found] = slot_gram[slot]
+                found += 1
+                break
+            slot = (slot + _ONE) & mask
+    return found
+
+
+@kernel
+def count_owners(
+    gram_start: NDArray[np.int64],
+    place_part: NDArray[np.int32],
+    benchmark: NDArray[np.int32],
+    owners: NDArray[np.int32],
+    holders: NDArray[np.int32],
+) -> None:
+    """How many items hold each gram.
+
+    benchmark       int32[items]
+    owners          int32[places], written: items of the same benchmark that hold the place's gram
+    holders         int32[grams], written: items of any benchmark that hold the gram
+    Places of a gram are in part order, so the places of an item stand together.
+    """
+    n_benchmarks = benchmark.max() + 1 if benchmark.shape[0] else 1
+    per_benchmark = np.zeros(n_benchmarks, np.int32)
+    for gram in range(gram_start.shape[0] - 1):
+        lo, hi = gram_start[gram], gram_start[gram + 1]
+        last = -1
+        items = 0
+        for j in range(lo, hi):
+            item = place_part[j] >> 2
+            if item != last:
+                per_benchmark[benchmark[item]] += 1
+                items += 1
+                last = item
+        holders[gram] = items
+        for j in range(lo, hi):
+            owners[j] = per_benchmark[benchmark[place_part[j] >> 2]]
+        for j in range(lo, hi):
+            per_benchmark[benchmark[place_part[j] >> 2]] = 0
+
+
+@kernel
+def short_places_first(
+    gram_start: NDArray[np.int64],
+    part_start: NDArray[np.int64],
+    min_run: int,
+    place: NDArray[np.int64],
+    place_part: NDArray[np.int32],
+    gram_short: NDArray[np.int32],
+) -> None:
+    """Within each gram, move the places in parts of fewer than min_run tokens to the front."""
+    for gram in range(gram_start.shape[0] - 1):
+        lo, hi = gram_start[gram], gram_start[gram + 1]
+        front = lo
+        for j in range(lo, hi):
+            part = place_part[j]
+            if part_start[part + 1] - part_start[part] < min_run:
+                where = place[j]
+                for k in range(j, front, -1):
+                    place[k] = place[k - 1]
+                    place_part[k] = place_part[k - 1]
+                place[front] = where
+                place_part[front] = part
+                front += 1
+        gram_short[gram] = front - lo

@@ -1,0 +1,64 @@
+"""Words that say little about what a text is: they stand in every document of their language."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+_COMMON = """
+a about above after again against all almost along already also although always am among an and
+another any are around as at away back be became because become been before began behind being
+below between both but by came can cannot come could did didn do does doesn doing don done down
+during each either else enough even ever every few find first following for from further gave get
+gets give given go goes going gone good got had has have having he her here herself him himself his
+how however i if in into is isn it its itself just keep kind know last least less let like ll long
+look made make makes making many may me might mine more most much must my myself near need never new
+next no nor not nothing now of off often on once one only or other others our out over own part per
+put quite rather re s said same say see seem seen set several shall she should show since so some
+something still such t take taken than that the their them themselves then there these they thing
+things this those though through thus time to together too took toward two under until up upon us
+use used using ve very was way we well went were what when where whether which while who whom whose
+why will with within without would yet you your yours yourself
+answer below calculate choose compute correct describe determine each equal equals evaluate example
+explain false find function given how if input let list many much number option options output
+problem question return returns select show simplify solution solve statement string suppose sum
+true value values write
+und der die das ist nicht ein eine mit von zu den auf für im dem des als auch es an werden aus er
+hat dass sie nach wird bei einer um am sind noch wie einem über einen so zum war haben nur oder aber
+vor zur bis mehr durch man sein wurde
+de la que el en y los se del las un por con no una su para es al lo como más o pero sus le ya este
+et les des une est pas pour dans ce il qui ne sur plus par je avec tout faire son au aux mais ou leur
+и в не на я быть он с что а по это она этот к но они мы весь который из у свой то за от так о же
+все бы для мочь до или если как при был была было были
+"""
+
+_ANNOUNCE = """
+answer answers ans a correct solution key gold label target response result output respuesta antwort
+réponse risposta ответ 答案 答 案 正确 解
+"""
+
+#: Weight of a token that stands for nothing by itself, and of a lone ASCII letter or digit.
+COMMON_WEIGHT = 0.3
+SHORT_WEIGHT = 0.5
+
+
+def _hashes(words: str) -> NDArray[np.uint64]:
+    from contam.text.tokenizer import tokenize_bytes
+
+    found = np.unique(tokenize_bytes(words.encode()).hashes)
+    found.setflags(write=False)
+    return found
+
+
+@cache
+def common_words() -> NDArray[np.uint64]:
+    """Sorted token hashes of the common words."""
+    return _hashes(_COMMON)
+
+
+@cache
+def announcing_words() -> NDArray[np.uint64]:
+    """Sorted token hashes of words that stand before an answer ("Answer: ...")."""
+    return _hashes(_ANNOUNCE)

@@ -1,0 +1,90 @@
+"""Text to tokens for the `word` and `char` units: the kernels with their frozen tables and buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from contam.kernels.chars import (
+    ALIKES,
+    ENTITY_SHIFT,
+    LATEX_SKIP,
+    LATEX_WORD,
+    PAGES,
+    TAG_SHIFT,
+    CharTables,
+)
+from contam.kernels.fold import PADDING
+from contam.kernels.tokens import CHARS, WORDS, tokenize
+from contam.text.tables import load_tables
+
+_EXPANSION = 5
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of one text.
+
+    hashes  uint64[n], never 0
+    spans   int32[n, 2], first byte of each token in the UTF-8 text and the byte behind its last
+    """
+
+    hashes: NDArray[np.uint64]
+    spans: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+def _shift_expansions(entries: NDArray[np.int32], by: int) -> NDArray[np.int32]:
+    moved = entries.copy()
+    moved[(entries & 7) == _EXPANSION] += by << 3
+    return moved
+
+
+@cache
+def char_tables() -> CharTables:
+    """The frozen tables packed as the kernels take them."""
+    t = load_tables()
+    first_entry = PAGES + ALIKES
+    first_expansion = first_entry + len(t.entry)
+    table = np.concatenate(
+        [
+            t.page.astype(np.int32) * 256 + first_entry,
+            t.confusable.astype(np.int32),
+            _shift_expansions(t.entry, first_expansion),
+            t.expansion,
+        ]
+    ).astype(np.int32)
+    known: dict[int, int] = {}
+    for keys, values, shift in (
+        (t.latex_skip_keys, np.full(len(t.latex_skip_keys), LATEX_SKIP), 0),
+        (t.latex_words_keys, np.full(len(t.latex_words_keys), LATEX_WORD), 0),
+        (t.html_tags_keys, t.html_tags_values, TAG_SHIFT),
+        (t.entities_keys, t.entities_values, ENTITY_SHIFT),
+    ):
+        for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+            known[key] = known.get(key, 0) | (value << shift)
+    name_key = np.array(sorted(known), np.uint64)
+    name_value = np.array([known[key] for key in sorted(known)], np.int32)
+    for array in (table, name_key, name_value):
+        array.setflags(write=False)
+    return CharTables(table=table, name_key=name_key, name_value=name_value)
+
+
+def tokenize_bytes(text: bytes, *, unit: int = WORDS) -> Tokens:
+    """Tokens of one UTF-8 text, in the unit WORDS or CHARS of the kernels."""
+    n = len(text)
+    room = (5 if unit == CHARS else 2) * n + 16
+    hashes = np.empty(room, np.uint64)
+    spans = np.empty((room, 2), np.int32)
+    data = np.frombuffer(text, np.uint8)
+    folded = np.empty(n + PADDING, np.uint8)
+    count = tokenize(data, (0, n), unit, folded, hashes, spans, char_tables())
+    return Tokens(hashes[:count].copy(), spans[:count].copy())
