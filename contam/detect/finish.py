@@ -275,7 +275,12 @@ def _parameters(plan: Plan) -> dict[str, Any]:
         for policy in plan.policies
     }
     parameters["lanes"] = [
-        {"seed": lane.spec.seed, "min_run": lane.spec.min_run, "unit": lane.unit}
+        {
+            "seed": lane.spec.seed,
+            "min_run": lane.spec.min_run,
+            "unit": lane.unit,
+            **(lane.tokenizer.fingerprint if lane.tokenizer else {}),
+        }
         for lane in plan.lanes
     ]
     parameters["normaliser"] = NORMALISER

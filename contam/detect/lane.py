@@ -13,10 +13,13 @@ from contam.kernels.document import LaneSpec
 from contam.kernels.items import code_point_spans, template_weights, tokenize_parts
 from contam.kernels.pairs import ItemFacts
 from contam.kernels.plan import EMPTY, PlanArrays, count_owners, fill_table, hash_item_grams, short_places_first
+from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.tokens import CHARS, WORDS
+from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
 from contam.text.common_words import (
     COMMON_WEIGHT,
     SHORT_WEIGHT,
+    announcing_texts,
     announcing_words,
     common_words,
 )
@@ -49,6 +52,7 @@ class Lane:
     facts      letters of right choices, and words that announce an answer
     item_span  int32[total tokens, 2], code points of each token in its part's text
     longest    tokens of the longest part
+    tokenizer  what makes the tokens where the unit is a tokenizer file
     """
 
     unit: str
@@ -58,6 +62,7 @@ class Lane:
     facts: ItemFacts
     item_span: NDArray[np.int32]
     longest: int
+    tokenizer: FileTokenizer | None = None
 
 
 def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -84,8 +89,14 @@ def _frozen(array: NDArray[np.generic]) -> None:
     array.setflags(write=False)
 
 
-def _letters(items: Sequence[BenchItem]) -> NDArray[np.uint64]:
-    hashes = [int(tokenize_bytes(letter.encode()).hashes[0]) for letter in _LETTERS]
+def _letters(
+    items: Sequence[BenchItem], tokenizer: FileTokenizer | None = None
+) -> NDArray[np.uint64]:
+    if tokenizer is None:
+        hashes = [int(tokenize_bytes(letter.encode()).hashes[0]) for letter in _LETTERS]
+    else:
+        found = [tokenizer.single_tokens([letter.upper()]) for letter in _LETTERS]
+        hashes = [int(one[0]) if len(one) else 0 for one in found]
     return np.array(
         [
             hashes[item.answer_index]
@@ -100,12 +111,20 @@ def _letters(items: Sequence[BenchItem]) -> NDArray[np.uint64]:
 def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int) -> Lane:
     """Tokenise all parts of all items and enter their grams into the table.
 
-    unit     "word" or "char"
+    unit     "word", "char" or the path of a tokenizer file
     seed     tokens of a gram; min_run  tokens of a run that is always reported
+
+    Raises UsageError or ConfigError when the unit is no tokenizer file.
     """
-    code = CHARS if unit == "char" else WORDS
     data, offsets = _part_texts(items)
-    hashes, spans, starts = tokenize_parts(data, offsets, code, char_tables())
+    tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
+    if tokenizer is None:
+        code = CHARS if unit == "char" else WORDS
+        hashes, spans, starts = tokenize_parts(data, offsets, code, char_tables())
+    else:
+        code = PRETOKENIZED
+        tokens = tokenizer.encode(data, offsets)
+        hashes, spans, starts = tokens.hashes, tokens.spans, tokens.starts
     points = code_point_spans(data, offsets, starts, spans)
     n_items = len(items)
     names = sorted({item.benchmark for item in items})
@@ -184,9 +203,15 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
             min_run=min_run,
         ),
         plan=plan,
-        facts=ItemFacts(letter=_letters(items), answer_words=announcing_words()),
+        facts=ItemFacts(
+            letter=_letters(items, tokenizer),
+            answer_words=announcing_words()
+            if tokenizer is None
+            else tokenizer.single_tokens(announcing_texts()),
+        ),
         item_span=points,
         longest=int(n_tokens.max(initial=0)),
+        tokenizer=tokenizer,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from contam.detect.collect import Collection, Pieces, pairs_from_rows
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
+from contam.kernels.pretokenized import scan_tokens
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
@@ -31,21 +32,40 @@ class Matcher:
     def match(self, batch: DocBatch, into: Collection) -> None:
         """Match every document of a batch and add what is found to the collection."""
         lane = self._lane
-        longest = int(np.diff(batch.offsets).max(initial=0))
-        if longest > self._room:
-            self._room = longest
-            self._buffers = new_buffers(longest, lane.spec.unit)
-        rows, where, n_tokens = scan_batch(
-            batch.data,
-            batch.offsets,
-            lane.spec,
-            lane.plan,
-            lane.facts,
-            char_tables(),
-            self._buffers,
-            self._scratch,
-            (self._last_run, into.longest_at),
-        )
+        memory = (self._last_run, into.longest_at)
+        if lane.tokenizer is None:
+            self._make_room(int(np.diff(batch.offsets).max(initial=0)))
+            rows, where, n_tokens = scan_batch(
+                batch.data,
+                batch.offsets,
+                lane.spec,
+                lane.plan,
+                lane.facts,
+                char_tables(),
+                self._buffers,
+                self._scratch,
+                memory,
+            )
+        else:
+            tokens = lane.tokenizer.encode(batch.data, batch.offsets)
+            self._make_room(int(np.diff(tokens.starts).max(initial=0)))
+            rows, where, n_tokens = scan_tokens(
+                batch.data,
+                batch.offsets,
+                (tokens.hashes, tokens.spans, tokens.starts),
+                lane.spec,
+                lane.plan,
+                lane.facts,
+                self._buffers,
+                self._scratch,
+                memory,
+            )
         into.n_tokens += n_tokens
         pairs = pairs_from_rows(rows, batch.shard, batch.first_row)
         into.add(pairs, Pieces.from_rows(rows, where))
+
+    def _make_room(self, longest: int) -> None:
+        """Buffers for a document of that many bytes, or of that many given tokens."""
+        if longest > self._room:
+            self._room = longest
+            self._buffers = new_buffers(longest, self._lane.spec.unit)

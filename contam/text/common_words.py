@@ -58,6 +58,12 @@ def common_words() -> NDArray[np.uint64]:
     return _hashes(_COMMON)
 
 
+def announcing_texts() -> tuple[str, ...]:
+    """The words that stand before an answer, in small letters and with a capital."""
+    words = _ANNOUNCE.split()
+    return tuple(dict.fromkeys([*words, *(word.title() for word in words)]))
+
+
 @cache
 def announcing_words() -> NDArray[np.uint64]:
     """Sorted token hashes of words that stand before an answer ("Answer: ...")."""
