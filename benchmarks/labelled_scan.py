@@ -1,0 +1,171 @@
+"""One real scan of a labelled pack, and every verdict, piece of evidence and pair as a table."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from contam.detect.finish import exposure_of, finish, kind_of
+from contam.detect.model import CONTAMINATED, LABELS, PASSAGE, QUESTION, Pairs, Totals
+from contam.detect.plan import Plan, ScanParameters, make_plan
+from contam.detect.scan import Corpus, Partial, _scan_units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from contam.detect.collect import Collection
+    from contam.detect.lane import Lane
+    from contam.detect.model import Int8s
+    from contam.detect.policy import Policy
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelledScan:
+    """What one scan said, as Arrow tables.
+
+    verdicts  a row per item and policy, as `contam.scan` gives it
+    evidence  a row per run of an item part in a document, as `contam.scan` gives it
+    pairs     a row per item, kept document and policy: score, and the label, exposure and kind the
+              item would have if this document were the whole corpus
+    items     a row per item: item_id, n_words (tokens of passage and question)
+    run       the record of the run; seconds of its phases
+    """
+
+    verdicts: pa.Table
+    evidence: pa.Table
+    pairs: pa.Table
+    items: pa.Table
+    run: dict[str, Any]
+    seconds: dict[str, float]
+
+
+def scan_pack(
+    data: Path, policies: Sequence[str], *, workers: int, max_evidence: int = 20
+) -> LabelledScan:
+    """Scan `data`/corpus for `data`/items; raises ContamError where a scan would.
+
+    The same steps as `contam.scan`, taken one by one: what the collections know of every kept pair
+    is needed, and the result keeps of it only the evidence.
+    """
+    started = time.time()
+    corpus = Corpus.open([data / "corpus"], None)
+    parameters = ScanParameters(policies=tuple(policies), max_evidence=max_evidence)
+    plan = make_plan([data / "items"], parameters)
+    planned = time.time()
+    partial = _scan_units(plan, corpus, workers, None)
+    scanned = time.time()
+    result = finish(plan, corpus, partial, started=started, workers=workers)
+    verdicts, evidence = result.verdicts, result.evidence
+    pairs = _pair_table(plan, corpus, partial, _document_ids(evidence))
+    return LabelledScan(
+        verdicts=verdicts,
+        evidence=evidence,
+        pairs=pairs,
+        items=_item_table(plan),
+        run=result.run,
+        seconds={
+            "plan": round(planned - started, 2),
+            "scan": round(scanned - planned, 2),
+            "tables": round(time.time() - scanned, 2),
+        },
+    )
+
+
+def _item_table(plan: Plan) -> pa.Table:
+    words = plan.lanes[0].items.n_tokens[:, [PASSAGE, QUESTION]].sum(axis=1)
+    return pa.table(
+        {
+            "item_id": [item.item_id for item in plan.items],
+            "benchmark": [item.benchmark for item in plan.items],
+            "n_words": words.astype(np.int32),
+        }
+    )
+
+
+def _document_ids(evidence: pa.Table) -> dict[tuple[str, int], str]:
+    columns = (evidence.column(name).to_pylist() for name in ("shard", "row", "document_id"))
+    return {(shard, row): document for shard, row, document in zip(*columns, strict=True)}
+
+
+def _pair_table(
+    plan: Plan, corpus: Corpus, partial: Partial, ids: dict[tuple[str, int], str]
+) -> pa.Table:
+    tables = []
+    for policy, at in zip(plan.policies, plan.lane_of, strict=True):
+        collection = partial.collections[at]
+        pairs, _ = collection.evidence()
+        label = label_pairs(policy, pairs, plan.lanes[at], collection)
+        exposures = [exposure_of(pairs, i) for i in range(len(pairs))]
+        shards = [corpus.shards[shard].name for shard in pairs.shard.tolist()]
+        tables.append(
+            pa.table(
+                {
+                    "policy": pa.array([policy.spec.id] * len(pairs), pa.string()),
+                    "item_id": pa.array(
+                        [plan.items[i].item_id for i in pairs.item.tolist()], pa.string()
+                    ),
+                    "document_id": pa.array(
+                        [ids.get(key) for key in zip(shards, pairs.row.tolist(), strict=True)],
+                        pa.string(),
+                    ),
+                    "score": policy.score_pairs(pairs, plan.lanes[at].items),
+                    "label": pa.array([LABELS[one] for one in label.tolist()], pa.string()),
+                    "exposure": pa.array(exposures, pa.string()),
+                    "kind": pa.array(
+                        [kind_of(pairs, i, exposures[i]) for i in range(len(pairs))], pa.string()
+                    ),
+                    "longest_question": pairs.longest[:, QUESTION].copy(),
+                    "coverage_question": pairs.coverage[:, QUESTION].copy(),
+                }
+            )
+        )
+    return pa.concat_tables(tables)
+
+
+def label_pairs(policy: Policy, pairs: Pairs, lane: Lane, collection: Collection) -> Int8s:
+    """What the policy would call each pair's item if there were no other document.
+
+    pairs   m rows, by item; returns int8[m], indices into LABELS
+    """
+    items = lane.items
+    hits = policy.hits(pairs, items)
+    if policy.spec.scope != "one document":
+        return np.where(hits, CONTAMINATED, 0).astype(np.int8)
+    score = policy.score_pairs(pairs, items)
+    first = np.flatnonzero(np.concatenate([[True], pairs.item[1:] != pairs.item[:-1]]))
+    place = np.arange(len(pairs)) - np.repeat(first, np.diff(np.append(first, len(pairs))))
+    label = np.zeros(len(pairs), np.int8)
+    # A policy judges items, so the pairs are handed to it one document an item at a time.
+    for turn in range(int(place.max(initial=-1)) + 1):
+        rows = np.flatnonzero(place == turn)
+        label[rows] = policy.judge(
+            items, _only(pairs.take(rows), score[rows], hits[rows], collection)
+        ).label[pairs.item[rows]]
+    return label
+
+
+def _only(pairs: Pairs, score: Any, hits: Any, collection: Collection) -> Totals:  # noqa: ANN401
+    """The totals of a corpus that holds of each item one document, or none."""
+    n = collection.lane.items.n_items
+    at = pairs.item
+    best = Pairs.zeros(n)
+    for name in best.__dataclass_fields__:
+        getattr(best, name)[at] = getattr(pairs, name)
+    n_documents = np.zeros(n, np.int64)
+    n_documents[at] = hits
+    best_score = np.zeros(n, np.float64)
+    best_score[at] = score
+    return Totals(
+        longest_at=collection.longest_at,
+        n_documents=n_documents,
+        n_occurrences=n_documents.copy(),
+        best_score=best_score,
+        best_shard=best.shard,
+        best_row=best.row,
+        best_pair=best,
+    )
