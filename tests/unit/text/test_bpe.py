@@ -58,15 +58,21 @@ def test_hash_of_an_id_is_the_token_hash_of_its_marked_bytes():
     assert hash_ids(np.array(ids, np.uint32)).tolist() == expected
 
 
-def test_frozen_hashes():
-    ids = np.array([0, 1, 50256, 128000], np.uint32)
-    assert [f"{one:016x}" for one in hash_ids(ids).tolist()] == [
-        "1322e1736173f022",
-        "729a6acc38073498",
-        "c215cdb143940ce7",
-        "3c4124409dbd1524",
-    ]
+def test_hashes_are_frozen_and_in_the_format_document(repository):
+    frozen = {
+        0: "1322e1736173f022",
+        1: "729a6acc38073498",
+        50256: "c215cdb143940ce7",
+        128000: "3c4124409dbd1524",
+    }
+    assert [f"{one:016x}" for one in hash_ids(np.array(list(frozen), np.uint32)).tolist()] == list(
+        frozen.values()
+    )
     assert f"{hash_unknown('犬'.encode()):016x}" == "854430ad66f7a7e7"
+    page = (repository / "docs" / "normaliser.md").read_text(encoding="utf-8")
+    for number, digest in frozen.items():
+        assert f"| `{digest}` | id {number} |" in page
+    assert "| `854430ad66f7a7e7` | unknown `犬` |" in page
 
 
 def test_a_token_is_never_taken_for_a_word():
