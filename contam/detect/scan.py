@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from contam.corpus.batches import read_unit
+from contam.corpus.batches import BATCH_BYTES, read_unit
 from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.shards import survey
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     PathLike = str | Path
 
 _MOST_WORKERS = 64
+#: Text read at once where a tokenizer file makes the tokens: about a second's work, so that a scan
+#: can be stopped soon.
+_TOKENIZER_BATCH_BYTES = 1 << 20
 
 
 class Progress(Protocol):
@@ -159,11 +162,12 @@ def scan_unit(
     stop: threading.Event | None = None,
 ) -> None:
     """Match one unit and add it to a partial answer; a shard that fails is recorded there."""
-    del plan
     counts = ShardCoverage()
     told = 0
+    slow = any(lane.tokenizer is not None for lane in plan.lanes)
+    size = _TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
     try:
-        for batch in read_unit(unit, corpus.shards, corpus.selections):
+        for batch in read_unit(unit, corpus.shards, corpus.selections, size):
             if stop is not None and stop.is_set():
                 return
             for matcher, collection in zip(matchers, partial.collections, strict=True):

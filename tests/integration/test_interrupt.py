@@ -1,0 +1,109 @@
+"""Ctrl-C and kill in the middle of a real scan on several threads."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.integration.processes import scan_arguments, varied_texts, warm_up, write_parquet
+from tests.unit.cli.processes import command, environment
+
+pytestmark = pytest.mark.slow
+
+SHARD_BYTES = 60_000_000
+#: The same file under many names: enough to read for many seconds, written once.
+N_NAMES = 60
+SOON = 10.0
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("interrupt")
+    warm_up(folder)
+    first = folder / "corpus" / "000.parquet"
+    write_parquet(first, varied_texts(SHARD_BYTES), row_group_size=500)
+    for number in range(1, N_NAMES):
+        os.link(first, first.with_name(f"{number:03d}.parquet"))
+    yield first.parent
+    shutil.rmtree(folder)
+
+
+def files(folder):
+    return sorted(
+        (str(path.relative_to(folder)), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    )
+
+
+def start(corpus, out, temporary, *options):
+    """A scan of which a tenth is done."""
+    process = subprocess.Popen(
+        command(*scan_arguments(corpus, out, "--workers", "2", *options)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(TMPDIR=str(temporary)),
+    )
+    for line in process.stderr:
+        if line.startswith(" 10 %"):
+            return process
+    raise AssertionError(f"ended with {process.wait()} before a tenth was read")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (signal.SIGINT, 130, "interrupted: nothing was written\n"),
+        (signal.SIGTERM, 143, ""),
+    ],
+)
+def test_a_signal_ends_a_scan_soon_and_leaves_nothing(corpus, tmp_path, number, code, said):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = start(corpus, tmp_path / "new" / "out", temporary)
+    sent = time.monotonic()
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    took = time.monotonic() - sent
+    assert process.returncode == code
+    assert took < SOON
+    lines = [line for line in stderr.splitlines(keepends=True) if " %  " not in line]
+    assert "".join(lines) == said
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_second_ctrl_c_while_the_first_is_at_work_changes_nothing(corpus, tmp_path):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = start(corpus, tmp_path / "out", temporary)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
+
+
+def test_an_interrupted_overwrite_keeps_the_old_result(corpus, tmp_path):
+    out = tmp_path / "out"
+    small = tmp_path / "small" / "one.parquet"
+    write_parquet(small, varied_texts(100_000))
+    finished = subprocess.run(
+        command(*scan_arguments(small, out, "--quiet")),
+        capture_output=True,
+        env=environment(),
+        timeout=120,
+    )
+    assert finished.returncode == 0
+    before = files(tmp_path)
+    process = start(corpus, out, tmp_path, "--overwrite")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert files(tmp_path) == before
