@@ -19,6 +19,7 @@ from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
 from contam.text.common_words import (
     COMMON_WEIGHT,
     SHORT_WEIGHT,
+    SINGLE_WEIGHT,
     announcing_texts,
     announcing_words,
     common_words,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
 
 #: Wording shared by this many items of one benchmark says next to nothing.
-TEMPLATE_OWNERS = 40.0
-TEMPLATE_FLOOR = 0.08
+TEMPLATE_OWNERS = 16.0
+TEMPLATE_FLOOR = 0.03
 #: A gram that more items of one benchmark, or more places in all, hold is common: a run of fewer
 #: than min_run tokens of such grams alone proves nothing and is not looked at.
 COMMON_OWNERS = 16
@@ -72,9 +73,12 @@ def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[
     return np.frombuffer(b"".join(texts) or b"\0", np.uint8), offsets
 
 
-def _base_weights(hashes: NDArray[np.uint64], spans: NDArray[np.int32]) -> NDArray[np.float32]:
+def _base_weights(
+    hashes: NDArray[np.uint64], spans: NDArray[np.int32], single: NDArray[np.bool_]
+) -> NDArray[np.float32]:
     weight = np.ones(len(hashes), np.float32)
     weight[(spans[:, 1] - spans[:, 0]) == 1] = SHORT_WEIGHT
+    weight[single] = SINGLE_WEIGHT
     common = common_words()
     at = np.minimum(np.searchsorted(common, hashes), len(common) - 1)
     weight[common[at] == hashes] = COMMON_WEIGHT
@@ -153,7 +157,8 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
         common_owners = (most_owners > COMMON_OWNERS) | (np.diff(gram_start) > COMMON_PLACES)
     common_at = np.zeros(len(hashes), np.bool_)
     common_at[where] = np.repeat(common_owners, np.diff(gram_start))
-    base = _base_weights(hashes, spans)
+    single = (points[:, 1] - points[:, 0] == 1) & (spans[:, 1] - spans[:, 0] > 2)
+    base = _base_weights(hashes, spans, single)
     weight = template_weights(base, where, owners, seed, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     gram_idf = np.zeros(len(hashes), np.float32)
     per_place = np.repeat(np.log(max(n_items, 2) / holders), np.diff(gram_start))

@@ -19,7 +19,7 @@ BLOCK_CHAIN = 3
 BLOCK_COLUMNS = 4
 
 #: Most runs of one place that are considered for chains, and most chains made of them.
-MOST_RUNS = 256
+MOST_RUNS = 48
 MOST_CHAINS = 12
 _NO_RUN = -1
 

@@ -16,11 +16,13 @@ from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
 from contam.kernels.pairs import (
     ANSWER,
     CHOICES,
+    PASSAGE,
     PAIR_ALIGNED,
     PAIR_ANSWER,
     PAIR_EXACT,
     PAIR_LONGEST,
     PAIR_PLACES,
+    PIECE_ALIGNMENT,
     PIECE_DOC,
     PIECE_ITEM,
     PIECE_LENGTH,
@@ -48,8 +50,10 @@ from contam.kernels.runs import (
 from contam.kernels.tokens import CHARS, tokenize
 
 _NONE = (-1, -1)
-#: How far around its choices or passage a stem too short for seeds is looked for, in tokens.
+#: How far around its choices or passage a question without runs is looked for, in tokens, and
+#: how long it may be: a longer one has runs of its own where it stands.
 STEM_REACH = 60
+MOST_STEM = 40
 
 
 class DocBuffers(NamedTuple):
@@ -97,9 +101,10 @@ def add_loose_runs(
     """Report every run of min_run tokens (or the whole part) that no block of the part contains."""
     pair = rows.used[0] - 1
     alignment = 0
-    for p in range(first_piece, rows.used[1]):
-        alignment = max(alignment, rows.pieces[p, 2] + 1)
     last = rows.used[1]
+    pieces = rows.pieces
+    for p in range(first_piece, last):
+        alignment = max(alignment, pieces[p, PIECE_ALIGNMENT] + 1)
     for y in range(limits[0], limits[1]):
         run = order[y]
         n = np.int64(runs[run, RUN_LENGTH])
@@ -109,11 +114,11 @@ def add_loose_runs(
         i, d = np.int64(runs[run, RUN_ITEM]), np.int64(runs[run, RUN_DOC])
         inside = False
         for p in range(first_piece, last):
-            if rows.pieces[p, PIECE_PART] != part:
+            if pieces[p, PIECE_PART] != part:
                 continue
-            lead = i - rows.pieces[p, PIECE_ITEM]
-            if lead == d - rows.pieces[p, PIECE_DOC] and lead >= 0:
-                inside = inside or lead + n <= rows.pieces[p, PIECE_LENGTH]
+            lead = i - pieces[p, PIECE_ITEM]
+            if lead == d - pieces[p, PIECE_DOC] and lead >= 0:
+                inside = inside or lead + n <= pieces[p, PIECE_LENGTH]
         if not inside:
             rows = add_piece(rows, (pair, part), alignment, i, d, n)
             alignment += 1
@@ -121,33 +126,68 @@ def add_loose_runs(
 
 
 @kernel
-def add_choices(
-    item: int,
-    anchor: tuple[int, int],
+def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: Rows) -> int:
+    """Document tokens in lo..hi that stand in evidence of the newest pair, but of part `besides`."""
+    taken = np.int64(0)
+    for p in range(first_piece, rows.used[1]):
+        if rows.pieces[p, PIECE_PART] != besides:
+            start = np.int64(rows.pieces[p, PIECE_DOC])
+            end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+            taken += max(0, min(hi, end) - max(lo, start))
+    return taken
+
+
+@kernel
+def disown_question(first_piece: int, rows: Rows) -> None:
+    """Take from the question what it matched inside the passage: a question repeats its words."""
+    pair = rows.used[0] - 1
+    if rows.pairs[pair, PAIR_ALIGNED + PASSAGE] == 0:
+        return
+    own = np.int64(0)
+    shared = np.int64(0)
+    for p in range(first_piece, rows.used[1]):
+        if rows.pieces[p, PIECE_PART] == QUESTION:
+            start = np.int64(rows.pieces[p, PIECE_DOC])
+            end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+            own += end - start
+            shared += min(end - start, claimed(start, end, first_piece, QUESTION, rows))
+    if own > 0:
+        kept = rows.reals[pair, REAL_COVERAGE + QUESTION] * ((own - shared) / own)
+        rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(kept)
+
+
+@kernel
+def add_filled(
+    part: int,
+    stretch: tuple[int, int],
     doc: tuple[NDArray[np.uint64], int],
+    least: float,
     plan: PlanArrays,
     scratch: AlignScratch,
     rows: Rows,
-) -> tuple[Rows, int]:
-    """Align the choices behind the question; returns the rows and the end of the choices, or -1."""
-    part = 4 * item + CHOICES
+) -> tuple[Rows, int, int]:
+    """Align a part, token by token, with a stretch of the document that starts where it may start.
+
+    stretch  (first document token, tokens)
+    least    share of the part's tokens that must match for the match to count
+    return   (rows, first and last document token of the match), -1 where it does not count
+    """
     first = plan.part_start[part]
-    m = min(plan.part_start[part + 1] - first, MOST_ITEM)
-    words, n_doc = doc
-    reach = min(n_doc - anchor[1], m + m // 2 + 40, MOST_DOC)
-    if m == 0 or reach <= 0:
-        return rows, -1
-    # The letters of the list and its order cost little: equal weights, cheap skips.
-    for t in range(m):
+    m = plan.part_start[part + 1] - first
+    kind = part & 3
+    most = min(m, MOST_ITEM)
+    # Letters of a list and mark-up cost little: equal weights, cheap skips.
+    for t in range(most):
         scratch.effective[t] = np.float32(1.0)
-    box = (plan.token[first : first + m], scratch.effective, 0, m)
-    n = fill_stretch(box, (words, anchor[1], reach), 1, scratch.score, scratch.step, scratch.matched)
+    box = (plan.token[first : first + most], scratch.effective, 0, most)
+    there = (doc[0], stretch[0], min(stretch[1], MOST_DOC))
+    n = fill_stretch(box, there, 1, scratch.score, scratch.step, scratch.matched)
     pair = rows.used[0] - 1
-    share = n / (plan.part_start[part + 1] - first)
-    if share < 0.5 or share <= rows.reals[pair, REAL_COVERAGE + CHOICES]:
-        return rows, -1
-    rows.reals[pair, REAL_COVERAGE + CHOICES] = np.float32(share)
-    rows.pairs[pair, PAIR_ALIGNED + CHOICES] = n
+    share = n / m
+    if share < least or share <= rows.reals[pair, REAL_COVERAGE + kind]:
+        return rows, -1, -1
+    rows.reals[pair, REAL_COVERAGE + kind] = np.float32(share)
+    rows.pairs[pair, PAIR_ALIGNED + kind] = n
     k = 0
     while k < n:
         i, d = np.int64(scratch.matched[k, 0]), np.int64(scratch.matched[k, 1])
@@ -157,39 +197,54 @@ def add_choices(
             if not follows or scratch.matched[k + length, 1] != d + length:
                 break
             length += 1
-        rows = add_piece(rows, (pair, CHOICES), 0, i, d, length)
+        rows = add_piece(rows, (pair, kind), 0, i, d, length)
         k += length
-    return rows, np.int64(scratch.matched[n - 1, 1]) + 1
+    return rows, np.int64(scratch.matched[0, 1]), np.int64(scratch.matched[n - 1, 1]) + 1
 
 
 @kernel
 def add_stem(
     item: int,
-    anchor: tuple[int, int],
-    seed: int,
+    first_piece: int,
     doc: tuple[NDArray[np.uint64], int],
     plan: PlanArrays,
+    scratch: AlignScratch,
     rows: Rows,
 ) -> tuple[Rows, int, int]:
-    """Look for a question too short for seeds around what was found of its item."""
+    """Look for a question without runs of its own around every piece of its item found so far.
+
+    return  (rows, first and last document token of the question), -1 where it is not there
+    """
     part = 4 * item + QUESTION
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
     words, n_doc = doc
-    if m == 0 or m >= seed:
-        return rows, -1, -1
-    lo, hi = max(0, anchor[0] - STEM_REACH), min(n_doc, anchor[1] + STEM_REACH)
-    at = find_tokens(words, lo, hi, plan.token, first, m)
-    if at < 0:
+    if m == 0 or m > MOST_STEM:
         return rows, -1, -1
     pair = rows.used[0] - 1
-    rows.pairs[pair, PAIR_ALIGNED + QUESTION] = m
-    rows.pairs[pair, PAIR_LONGEST + QUESTION] = m
-    rows.pairs[pair, PAIR_EXACT + QUESTION] = 1
-    rows.pairs[pair, PAIR_PLACES] = 1
-    rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(1.0)
-    rows = add_piece(rows, (pair, QUESTION), 0, 0, at, m)
-    return rows, at, at + m
+    for p in range(first_piece, rows.used[1]):
+        start = np.int64(rows.pieces[p, PIECE_DOC])
+        end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+        lo, hi = max(0, start - STEM_REACH), min(n_doc, end + STEM_REACH)
+        at = find_tokens(words, lo, hi, plan.token, first, m)
+        if at >= 0:
+            rows.pairs[pair, PAIR_ALIGNED + QUESTION] = m
+            rows.pairs[pair, PAIR_LONGEST + QUESTION] = m
+            rows.pairs[pair, PAIR_EXACT + QUESTION] = 1
+            rows.pairs[pair, PAIR_PLACES] = 1
+            rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(1.0)
+            rows = add_piece(rows, (pair, QUESTION), 0, 0, at, m)
+            return rows, at, at + m
+    for p in range(first_piece, rows.used[1]):
+        end = np.int64(rows.pieces[p, PIECE_DOC]) + np.int64(rows.pieces[p, PIECE_LENGTH])
+        reach = min(n_doc - end, 2 * m + 24)
+        if reach <= 0 or claimed(end, end + m, first_piece, QUESTION, rows) > 0:
+            continue
+        rows, lo, hi = add_filled(part, (end, reach), doc, 0.6, plan, scratch, rows)
+        if lo >= 0:
+            rows.pairs[pair, PAIR_PLACES] = 1
+            return rows, lo, hi
+    return rows, -1, -1
 
 
 @kernel
@@ -235,20 +290,21 @@ def is_promising(
 
     Runs that overlap count twice here: this lets too much through, never too little.
     """
+    part_start, weight_sum = plan.part_start, plan.weight_sum
     weight = 0.0
     last = -1
     for y in range(limits[0], limits[1]):
         run = order[y]
         part = np.int64(runs[run, RUN_PART])
-        first = plan.part_start[part]
+        first = part_start[part]
         length = np.int64(runs[run, RUN_LENGTH])
-        if length >= min_run or length == plan.part_start[part + 1] - first:
+        if length >= min_run or length == part_start[part + 1] - first:
             return True
         if part != last:
             weight = 0.0
             last = part
         start = first + np.int64(runs[run, RUN_ITEM])
-        weight += plan.weight_sum[start + length] - plan.weight_sum[start]
+        weight += weight_sum[start + length] - weight_sum[start]
         if weight >= WORTH_ALIGNING * plan.part_weight[part]:
             return True
     return False
@@ -304,7 +360,7 @@ def judge_item(
         rows.used[0] = pair
         rows.used[1] = first_piece
         return rows
-    return add_surroundings(item, spans, doc, spec.seed, plan, facts, scratch, rows)
+    return add_surroundings(item, spans, doc, first_piece, plan, facts, scratch, rows)
 
 
 @kernel
@@ -312,7 +368,7 @@ def add_surroundings(
     item: int,
     spans: NDArray[np.int64],
     doc: tuple[NDArray[np.uint64], int],
-    seed: int,
+    first_piece: int,
     plan: PlanArrays,
     facts: ItemFacts,
     scratch: AlignScratch,
@@ -320,18 +376,25 @@ def add_surroundings(
 ) -> Rows:
     """Complete the newest pair: a short stem, the choices behind the question, the answer.
 
-    spans  int64[4, 2], document tokens where each part was aligned, -1 where it was not
+    spans        int64[4, 2], document tokens where each part was aligned, -1 where it was not
+    first_piece  first of the pair's pieces of evidence
     """
     question = (spans[QUESTION, 0], spans[QUESTION, 1])
+    if question[0] >= 0:
+        disown_question(first_piece, rows)
+        if rows.reals[rows.used[0] - 1, REAL_COVERAGE + QUESTION] < 0.2:
+            question = (-1, -1)
     if question[0] < 0:
-        for kind in (CHOICES, 0):
-            if spans[kind, 0] >= 0 and question[0] < 0:
-                around = (spans[kind, 0], spans[kind, 1])
-                rows, start, end = add_stem(item, around, seed, doc, plan, rows)
-                question = (start, end)
+        rows, start, end = add_stem(item, first_piece, doc, plan, scratch, rows)
+        question = (start, end)
     if question[0] < 0:
         return rows
-    rows, choices_end = add_choices(item, question, doc, plan, scratch, rows)
+    choices_end = -1
+    choices = 4 * item + CHOICES
+    m = plan.part_start[choices + 1] - plan.part_start[choices]
+    behind = (question[1], min(doc[1] - question[1], m + m // 2 + 40))
+    if m > 0 and behind[1] > 0:
+        rows, _, choices_end = add_filled(choices, behind, doc, 0.5, plan, scratch, rows)
     if choices_end < 0 and spans[CHOICES, 1] >= question[1]:
         choices_end = spans[CHOICES, 1]
     listed = choices_end >= 0

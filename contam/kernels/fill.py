@@ -16,6 +16,9 @@ MOST_DOC = 320
 #: Cells of the scratch tables.
 CELLS = (MOST_ITEM + 1) * (MOST_DOC + 1)
 
+#: An open end is given up where the best alignment falls this far behind the best so far.
+MOST_DROP = np.float32(2.5)
+
 _STOP = 0
 _BOTH = 1
 _ITEM = 2
@@ -61,6 +64,7 @@ def fill_stretch(
         token = tokens[at]
         gain = weights[at]
         row = x * width
+        top = -SKIP_ITEM * np.float32(x)
         score[row] = -SKIP_ITEM * np.float32(x)
         step[row] = _ITEM
         for y in range(1, width):
@@ -78,10 +82,13 @@ def fill_stretch(
                     how = _BOTH
             score[row + y] = value
             step[row + y] = how
+            top = max(top, value)
             if value > best:
                 best = value
                 best_x = x
                 best_y = y
+        if mode != 0 and top < best - MOST_DROP:
+            break
     x, y = best_x, best_y
     if mode == 0:
         x, y = m, n

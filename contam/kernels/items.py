@@ -93,19 +93,18 @@ def template_weights(
     where   int64[places], first token of each gram place; owners int32[places]: items of the
             benchmark that hold the gram
     n       tokens of a gram
-    most    a token whose rarest gram belongs to this many items keeps `floor` of its weight
-    A token is as rare as the rarest gram that covers it: factor 1 - ln(owners) / ln(most).
+    most    a token in a gram that this many items hold keeps `floor` of its weight
+    A token is as common as the commonest gram that covers it: factor 1 - ln(owners) / ln(most).
     """
-    fewest = np.zeros(base.shape[0], np.int32)
+    shared = np.zeros(base.shape[0], np.int32)
     for j in range(where.shape[0]):
         for t in range(where[j], where[j] + n):
-            if fewest[t] == 0 or owners[j] < fewest[t]:
-                fewest[t] = owners[j]
+            shared[t] = max(shared[t], owners[j])
     weight = np.empty_like(base)
     scale = np.log(most)
     for t in range(base.shape[0]):
         factor = 1.0
-        if fewest[t] > 1:
-            factor = max(floor, 1.0 - np.log(fewest[t]) / scale)
+        if shared[t] > 1:
+            factor = max(floor, 1.0 - np.log(shared[t]) / scale)
         weight[t] = np.float32(base[t] * factor)
     return weight

@@ -133,6 +133,7 @@ def weigh_part(
     kind = part & 3
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
+    weights, gram_idf = plan.weight, plan.gram_idf
     state = np.zeros(m, np.uint8)
     for y in range(lo, hi):
         run = order[y]
@@ -157,12 +158,12 @@ def weigh_part(
     covered = 0
     for t in range(m):
         if state[t] & np.uint8(1):
-            weight += plan.weight[first + t]
+            weight += weights[first + t]
         if state[t] & np.uint8(2):
             covered += 1
-        idf_all += plan.gram_idf[first + t]
+        idf_all += gram_idf[first + t]
         if state[t] & np.uint8(4):
-            idf += plan.gram_idf[first + t]
+            idf += gram_idf[first + t]
     row[PAIR_COVERED + kind] = covered
     if idf_all > 0.0:
         real[REAL_GRAMS + kind] = np.float32(idf / idf_all)
@@ -203,10 +204,11 @@ def align_part(
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
     pair = rows.used[0] - 1
-    whole = (plan.token, plan.weight, first, m)
+    weights = plan.weight
+    whole = (plan.token, weights, first, m)
     blocks = np.empty((2 * m + 2 * (hi - lo) + 16, BLOCK_COLUMNS), np.int32)
     total = max(plan.part_weight[part], 1e-9)
-    union = np.zeros(m, np.bool_)
+    worth = np.zeros(m, np.float32)
     n = 0
     chains = 0
     places = 0
@@ -239,7 +241,9 @@ def align_part(
         if share >= SPLIT_SHARE or (best == 0.0 and share > 0.0):
             for b in range(begin, n):
                 i = blocks[b, BLOCK_ITEM]
-                union[i : i + blocks[b, BLOCK_LENGTH]] = True
+                value = block_worth(blocks[b, BLOCK_LENGTH])
+                for t in range(i, i + blocks[b, BLOCK_LENGTH]):
+                    worth[t] = max(worth[t], value)
             if share >= 0.5:
                 places += 1
             if share > best:
@@ -255,9 +259,9 @@ def align_part(
     aligned = 0
     weight = 0.0
     for t in range(m):
-        if union[t]:
+        if worth[t] > np.float32(0.0):
             aligned += 1
-            weight += plan.weight[first + t]
+            weight += worth[t] * weights[first + t]
     rows.pairs[pair, PAIR_ALIGNED + kind] = aligned
     rows.reals[pair, REAL_COVERAGE + kind] = np.float32(weight / total)
     if kind == QUESTION:
@@ -272,6 +276,14 @@ def align_part(
             blocks[b, BLOCK_LENGTH],
         )
     return rows, best_lo, best_hi
+
+
+@kernel
+def block_worth(length: int) -> float:
+    """How far a matched stretch is believed: lone tokens match by chance."""
+    if length >= 3:
+        return np.float32(1.0)
+    return np.float32(0.85) if length == 2 else np.float32(0.6)
 
 
 @kernel

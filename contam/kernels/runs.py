@@ -46,7 +46,11 @@ def find_runs(
     are left out.  A run of a periodic text that overlaps the one before it, with the same first
     item token and no longer, is the same occurrence and is left out.
     """
+    words, n_doc = doc
     hit_at, hit_gram, n_hits = hits
+    # Locals: handing the whole plan to a helper would copy it for every place of every hit.
+    token, part_start, common_at = plan.token, plan.part_start, plan.common_at
+    places, place_part = plan.place, plan.place_part
     n = 0
     streak_end = 0
     streak = 0
@@ -57,74 +61,63 @@ def find_runs(
             streak = streak_end - h
         gram = hit_gram[h]
         lo, hi = plan.gram_start[gram], plan.gram_start[gram + 1]
-        common = plan.gram_common[gram]
-        if common and streak + seed - 1 < min_run:
-            hi = lo + plan.gram_short[gram]
+        long_only = hi
+        if plan.gram_common[gram]:
+            long_only = lo + plan.gram_short[gram]
+            if streak + seed - 1 < min_run:
+                hi = long_only
         for j in range(lo, hi):
-            least = min_run if common and j >= lo + plan.gram_short[gram] else seed
-            place = (plan.place[j], plan.place_part[j], least)
-            runs, n = add_run(
-                doc, np.int64(hit_at[h]), place, (seed, min_run), plan, last_run, runs, n
-            )
+            where = places[j]
+            at = np.int64(hit_at[h])
+            part = np.int64(place_part[j])
+            first = part_start[part]
+            least = min_run if j >= long_only else seed
+            back = 0
+            earlier = False
+            while where - back > first and at > back:
+                if token[where - back - 1] != words[at - back - 1]:
+                    break
+                # It started earlier, and was added there unless only common grams lie between.
+                if j >= long_only or back >= min_run or not common_at[where - back - 1]:
+                    earlier = True
+                    break
+                back += 1
+            if earlier:
+                continue
+            most = min(part_start[part + 1] - where, n_doc - at)
+            length = seed
+            while length < most and token[where + length] == words[at + length]:
+                length += 1
+            if length + back < least or (back > 0 and length + back >= min_run):
+                continue
+            before = last_run[part]
+            if 0 <= before < n and runs[before, RUN_PART] == part:
+                same = runs[before, RUN_ITEM] == where - back - first
+                inside = at - back < runs[before, RUN_DOC] + runs[before, RUN_LENGTH]
+                if same and inside and length + back <= runs[before, RUN_LENGTH]:
+                    continue
+            if not equal_tokens(token, where, words, at, seed):
+                continue
+            if n == runs.shape[0]:
+                runs = grow_rows(runs, n)
+            runs[n, RUN_PART] = part
+            runs[n, RUN_ITEM] = where - back - first
+            runs[n, RUN_DOC] = at - back
+            runs[n, RUN_LENGTH] = length + back
+            last_run[part] = n
+            n += 1
     return runs, n
 
 
 @kernel
-def add_run(
-    doc: tuple[NDArray[np.uint64], int],
-    at: int,
-    place: tuple[int, int, int],
-    lengths: tuple[int, int],
-    plan: PlanArrays,
-    last_run: NDArray[np.int32],
-    runs: NDArray[np.int32],
-    n: int,
-) -> tuple[NDArray[np.int32], int]:
-    """Append the run that starts at document token `at` and the item's place, if one starts there.
-
-    place    (index of the item token, its part, tokens below which the run is left out)
-    lengths  (seed, min_run)
-    return  the runs, perhaps in a larger array, and their number
-    """
-    words, n_doc = doc
-    seed, min_run = lengths
-    where, part, least = place
-    token = plan.token
-    first = plan.part_start[part]
-    back = 0
-    if least > seed and where > first and at > 0 and token[where - 1] == words[at - 1]:
-        # A run of min_run tokens was added at its own start.
-        return runs, n
-    while where - back > first and at > back and token[where - back - 1] == words[at - back - 1]:
-        # It started earlier, and was added there unless only common grams lie in between.
-        if not plan.common_at[where - back - 1] or back >= min_run:
-            return runs, n
-        back += 1
-    most = min(plan.part_start[part + 1] - where, n_doc - at)
-    length = 0
-    while length < most and token[where + length] == words[at + length]:
-        length += 1
-    length += back
-    if back > 0 and length >= min_run:
-        return runs, n
-    where -= back
-    at -= back
-    if length < least:
-        return runs, n
-    before = last_run[part]
-    if 0 <= before < n and runs[before, RUN_PART] == part:
-        same = runs[before, RUN_ITEM] == where - first
-        inside = at < runs[before, RUN_DOC] + runs[before, RUN_LENGTH]
-        if same and inside and length <= runs[before, RUN_LENGTH]:
-            return runs, n
-    if n == runs.shape[0]:
-        runs = grow_rows(runs, n)
-    runs[n, RUN_PART] = part
-    runs[n, RUN_ITEM] = where - first
-    runs[n, RUN_DOC] = at
-    runs[n, RUN_LENGTH] = length
-    last_run[part] = n
-    return runs, n + 1
+def equal_tokens(
+    left: NDArray[np.uint64], i: int, right: NDArray[np.uint64], j: int, n: int
+) -> bool:
+    """Whether n tokens are equal: a gram hash may lie."""
+    for k in range(n):
+        if left[i + k] != right[j + k]:
+            return False
+    return True
 
 
 @kernel

@@ -32,6 +32,9 @@ de la que el en y los se del las un por con no una su para es al lo como más o 
 et les des une est pas pour dans ce il qui ne sur plus par je avec tout faire son au aux mais ou leur
 и в не на я быть он с что а по это она этот к но они мы весь который из у свой то за от так о же
 все бы для мочь до или если как при был была было были
+的 一 是 在 不 了 有 和 人 这 中 大 为 上 个 国 我 以 要 他 时 来 用 们 生 到 作 地 于 出 就 分 对 成 会 可 主 发 年 动 同
+下 列 关 说 法 正 确 错 误 项 哪 能 最 以 下 述 如 果 则 得 出 结 论 所 与 其 及 或 者 者 等 之 由 应 当 此 该 被 将 使 并
+の に は を た が で て と し れ さ る い も な す か
 """
 
 _ANNOUNCE = """
@@ -39,9 +42,11 @@ answer answers ans a correct solution key gold label target response result outp
 réponse risposta ответ 答案 答 案 正确 解
 """
 
-#: Weight of a token that stands for nothing by itself, and of a lone ASCII letter or digit.
+#: Weight of a word that stands in every text, of a lone ASCII letter or digit, and of a character
+#: of a script written without spaces, beside 1 for any other token.
 COMMON_WEIGHT = 0.3
-SHORT_WEIGHT = 0.5
+SHORT_WEIGHT = 0.4
+SINGLE_WEIGHT = 0.5
 
 
 def _hashes(words: str) -> NDArray[np.uint64]:

@@ -53,7 +53,7 @@ CONTAM: Final = PolicySpec(
         "an item is not_checkable when question and choices together have fewer tokens than a"
         " seed; a question shorter than a seed is judged with its choices"
     ),
-    parameters=(("telling", 4.0), ("least_words", 5)),
+    parameters=(("telling", 5.0), ("least_words", 5)),
 )
 SPECS: Final = (CONTAM,)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
@@ -71,6 +71,8 @@ def part_weights(items: LaneItems) -> Float64s:
     return result
 
 
+#: How much a short, generic item loses for what is not found of it.
+STRICTNESS = 2.5
 _WEIGHTS: Final[PerItems["Float64s"]] = PerItems()
 
 
@@ -87,18 +89,32 @@ class WeightedCoverage:
         telling = self.spec.number("telling")
         question = coverage[:, QUESTION]
         own = weights[:, QUESTION]
-        # What a stem lacks is taken from its choices first, then from its passage.
         lack = np.maximum(telling - own, 0.0)
-        from_choices = np.minimum(lack, weights[:, CHOICES])
-        from_passage = np.minimum(lack - from_choices, weights[:, PASSAGE])
-        total = own + from_choices + from_passage
+        # What a stem lacks is taken from its passage or its choices, the better found one first.
+        passage_first = coverage[:, PASSAGE] >= coverage[:, CHOICES]
+        one = np.where(passage_first, PASSAGE, CHOICES)
+        other = np.where(passage_first, CHOICES, PASSAGE)
+        rows = np.arange(len(pairs))
+        from_one = np.minimum(lack, weights[rows, one])
+        from_other = np.minimum(lack - from_one, weights[rows, other])
+        lent = from_one + from_other
         found = (
             own * question
-            + from_choices * coverage[:, CHOICES]
-            + from_passage * coverage[:, PASSAGE]
+            + from_one * coverage[rows, one]
+            + from_other * coverage[rows, other]
         )
-        score: Float64s = np.where(total > 0, found / np.maximum(total, 1e-9), 0.0)
-        return np.where(question > 0.0, score, 0.0)
+        score = found / np.maximum(own + lent, 1e-9)
+        # What still lacks after that must be made good by standing there whole.
+        strictness = STRICTNESS * (lack - lent) / telling
+        score = np.maximum(score - strictness * (1.0 - score), 0.0)
+        # A whole question, word for word, is a leak; one that could be asked of anything, a doubt.
+        words = items.n_tokens[pairs.item, QUESTION]
+        whole = pairs.exact[:, QUESTION] & (words >= self.spec.n)
+        certain = whole & ((own >= 0.5 * telling) | (words >= 2 * self.spec.n))
+        score = np.where(whole, np.maximum(score, self.spec.threshold("suspect")), score)
+        score = np.where(certain, 1.0, score)
+        result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
+        return result
 
     def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
         """Documents that reach the lowest threshold."""
