@@ -1,0 +1,202 @@
+"""One measurement in a process of its own; bench.py starts it. Takes and prints JSON.
+
+    {"task": "read",     "corpus": [...]}
+    {"task": "tokenise", "corpus": [...]}
+    {"task": "scan",     "corpus": [...], "items": [...], "policies": [...], "workers": 2,
+                         "warm": [corpus, items]}
+    {"task": "shards",   "corpus": [...]}
+    {"task": "sample",   "items": [...], "n": 1000, "out": "folder"}
+
+Seconds of CPU are user and system time of the whole process, all threads, in the named phase.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+# The checkout this file lies in is what is measured, installed or not.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+Record = dict[str, Any]
+
+
+class Clock:
+    """CPU and wall seconds since it was made or last read."""
+
+    def __init__(self) -> None:
+        self._cpu, self._wall = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return used.ru_utime + used.ru_stime, time.perf_counter()
+
+    def lap(self) -> tuple[float, float]:
+        """(CPU seconds, wall seconds) since the last lap."""
+        cpu, wall = self._now()
+        spent = (cpu - self._cpu, wall - self._wall)
+        self._cpu, self._wall = cpu, wall
+        return spent
+
+
+def peak_mb() -> float:
+    """Most memory this process has held, in MB of 10^6 bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+
+
+def read(corpus: list[str]) -> Record:
+    """The text column of every shard through pyarrow's batch reader, nothing else."""
+    import pyarrow.parquet as pq
+
+    from contam.corpus.columns import select_all
+    from contam.corpus.shards import find_shards
+
+    shards = [one for one in find_shards(corpus) if one.format == "parquet"]
+    selections, _ = select_all(shards, None)
+    clock = Clock()
+    rows = 0
+    for shard, selection in zip(shards, selections, strict=True):
+        if selection is None or selection.text is None:
+            continue
+        with pq.ParquetFile(shard.uri, pre_buffer=False) as file:
+            column = ".".join(selection.text.column)
+            for batch in file.iter_batches(columns=[column], use_threads=False):
+                rows += batch.num_rows
+    cpu, wall = clock.lap()
+    return {"cpu": cpu, "wall": wall, "rows": rows, "peak_mb": peak_mb()}
+
+
+def tokenise(corpus: list[str]) -> Record:
+    """Our tokeniser over the batches of its own reader; the clock runs in the kernel only."""
+    import numpy as np
+    from bench_kernel import tokenise_batch
+
+    from contam.corpus.batches import read_unit
+    from contam.detect.scan import Corpus
+    from contam.kernels.document import new_buffers
+    from contam.kernels.tokens import WORDS
+    from contam.text.tokenizer import char_tables
+
+    opened = Corpus.open(corpus, None)
+    tables = char_tables()
+    room = 1 << 20
+    buffers = new_buffers(room, WORDS)
+    cpu = wall = 0.0
+    n_bytes = n_tokens = 0
+    warm = (np.frombuffer(b"warm", np.uint8), np.array([0, 4], np.int64))
+    tokenise_batch(*warm, buffers, tables)
+    for unit in opened.units:
+        for batch in read_unit(unit, opened.shards, opened.selections):
+            longest = int(np.diff(batch.offsets).max(initial=0))
+            if longest > room:
+                room = longest
+                buffers = new_buffers(room, WORDS)
+            clock = Clock()
+            n_tokens += tokenise_batch(batch.data, batch.offsets, buffers, tables)
+            spent = clock.lap()
+            cpu, wall = cpu + spent[0], wall + spent[1]
+            n_bytes += batch.n_bytes
+    return {"cpu": cpu, "wall": wall, "bytes": n_bytes, "tokens": n_tokens, "peak_mb": peak_mb()}
+
+
+def scan(
+    corpus: list[str], items: list[str], policies: list[str], workers: int, warm: list[str]
+) -> Record:
+    """A whole scan in its phases: what runs once (plan), the scan itself, the verdicts."""
+    import contam
+    from contam.detect.finish import finish
+    from contam.detect.plan import ScanParameters, make_plan
+    from contam.detect.scan import Corpus, _scan_units
+
+    contam.scan(warm[0], warm[1], policies=policies, workers=1)  # kernels from their cache
+    started = time.time()
+    clock = Clock()
+    opened = Corpus.open(corpus, None)
+    plan = make_plan(items, ScanParameters(policies=tuple(policies)))
+    planned = clock.lap()
+    partial = _scan_units(plan, opened, workers, None)
+    scanned = clock.lap()
+    scan_peak = peak_mb()
+    result = finish(plan, opened, partial, started=started, workers=workers)
+    n_verdicts = result.verdicts.num_rows
+    n_evidence = result.evidence.num_rows
+    finished = clock.lap()
+    if not result.complete:
+        raise SystemExit("the corpus could not be read whole: its figures would mean nothing")
+    return {
+        "cpu": scanned[0],
+        "wall": scanned[1],
+        "bytes": partial.coverage.total.n_bytes,
+        "rows": partial.coverage.total.rows,
+        "items": len(plan.items),
+        "plan_cpu": planned[0],
+        "verdict_cpu": finished[0],
+        "total_wall": planned[1] + scanned[1] + finished[1],
+        "scan_peak_mb": scan_peak,
+        "peak_mb": peak_mb(),
+        "verdicts": n_verdicts,
+        "evidence": n_evidence,
+    }
+
+
+def shards(corpus: list[str]) -> Record:
+    """The Parquet shards that hold rows, biggest first."""
+    import pyarrow.parquet as pq
+
+    from contam.corpus.shards import find_shards
+
+    found = find_shards(corpus)
+    kept = [one for one in found if one.format == "parquet" and pq.read_metadata(one.uri).num_rows]
+    kept.sort(key=lambda one: (-one.size_bytes, one.name))
+    return {"shards": [one.uri for one in kept], "others": len(found) - len(kept)}
+
+
+def sample(items: list[str], n: int, out: str) -> Record:
+    """Write every k-th item, so that n are left, as JSONL that reads back to the same items."""
+    from contam.benchmark.readers import read_benchmarks
+
+    every = [item for one in read_benchmarks(items) for item in one.items]
+    chosen = [every[i * len(every) // n] for i in range(min(n, len(every)))]
+    names = {item.benchmark for item in chosen}
+    folder = Path(out)
+    folder.mkdir(parents=True)
+    for number, name in enumerate(sorted(names)):
+        lines = [
+            json.dumps(
+                {
+                    "benchmark": item.benchmark,
+                    "split": item.split,
+                    "id": item.item_id,
+                    "question": item.question,
+                    **({"passage": item.passage} if item.passage else {}),
+                    **({"choices": list(item.choices)} if item.choices else {}),
+                    **({"answer": item.answer} if item.answer else {}),
+                },
+                ensure_ascii=False,
+            )
+            for item in chosen
+            if item.benchmark == name
+        ]
+        path = folder / f"{number:03d}.jsonl"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {"items": len(chosen), "of": len(every)}
+
+
+TASKS = {"read": read, "tokenise": tokenise, "scan": scan, "shards": shards, "sample": sample}
+
+
+def main() -> int:
+    """Run the task described by the first argument."""
+    asked = json.loads(sys.argv[1])
+    answer = TASKS[asked.pop("task")](**asked)  # type: ignore[operator]
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

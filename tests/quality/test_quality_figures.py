@@ -1,0 +1,107 @@
+"""The figures of the accuracy run are counted as its tables say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def _scripts(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
+
+
+def measured(found=98, contaminated=1, flagged=2):
+    return {
+        "contam": {
+            "recall": [
+                {"class": "case", "tier": "core", "n": 60, "found": found - 40},
+                {"class": "case", "tier": "hard", "n": 40, "found": 40},
+            ],
+            "false_flags": [
+                {"class": "answer_only", "tier": "core", "n": 100, "contaminated": contaminated}
+            ],
+            "absent": {"n": 1000, "flagged": flagged},
+        }
+    }
+
+
+FLOOR = {
+    "contam": {"recall": {"case": 0.98}, "false_flags": {"answer_only": 0.01}, "absent": 0.002},
+    "another": {"recall": {"case": 1.0}},
+}
+
+
+def test_figures_on_their_floor_pass():
+    from quality_floor import regressions
+
+    assert regressions(measured(), FLOOR) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"found": 97}, "recall of case"),
+        ({"contaminated": 2}, "answer_only"),
+        ({"flagged": 3}, "absent"),
+    ],
+)
+def test_a_figure_below_its_floor_is_told(change, told):
+    from quality_floor import regressions
+
+    (line,) = regressions(measured(**change), FLOOR)
+    assert told in line
+
+
+def test_a_class_the_pack_lost_is_told():
+    from quality_floor import regressions
+
+    floor = {"contam": {"recall": {"renamed_class": 0.5}}}
+    (line,) = regressions(measured(), floor)
+    assert "renamed_class is not measured" in line
+
+
+def test_the_committed_floors_name_known_classes():
+    from quality_aims import FALSE_FLAG_AIMS, RECALL_AIMS
+    from quality_floor import read_floor
+
+    for limits in read_floor(BENCHMARKS / "quality_floor.json").values():
+        assert {name.rpartition(":")[2] for name in limits["recall"]} <= set(RECALL_AIMS)
+        assert {name.rpartition(":")[2] for name in limits["false_flags"]} <= set(FALSE_FLAG_AIMS)
+
+
+def test_a_share_is_never_rounded_up():
+    from quality_report import share
+
+    assert share(1999, 2000) == "99.9"
+    assert share(2000, 2000) == "100.0"
+    assert share(0, 0) == "-"
+
+
+def test_what_is_left_of_a_question_is_counted_in_its_own_words():
+    from survival import surviving_share, words
+
+    question = words("How many boats left the harbour before noon?")
+    assert surviving_share(question, question) == 1.0
+    assert surviving_share(question, words("Before noon, how many boats left")) == 0.5
+    assert surviving_share(question, words("How the boats")) == 0.0
+    assert words("船Abc 港") == ["船", "abc", "港"]
+
+
+def test_a_failed_gate_is_an_exit_code(tmp_path, monkeypatch, capsys):
+    import quality
+
+    answer = {"policies": measured(found=80), "data": "pack"}
+    monkeypatch.setattr(quality, "measure", lambda *_: answer)
+    floor = tmp_path / "floor.json"
+    floor.write_text(json.dumps(FLOOR))
+    arguments = ["--data", "pack", "--out", str(tmp_path / "out"), "--floor", str(floor), "--json"]
+    assert quality.main(arguments) == 1
+    assert "below the floor: contam: recall of case" in capsys.readouterr().err
+    written = json.loads((tmp_path / "out" / "quality.json").read_text())
+    assert len(written["below_floor"]) == 1
