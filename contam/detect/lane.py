@@ -18,6 +18,7 @@ from contam.kernels.tokens import CHARS, WORDS
 from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
 from contam.text.common_words import (
     COMMON_WEIGHT,
+    PAIR_WEIGHT,
     SHORT_WEIGHT,
     SINGLE_WEIGHT,
     announcing_texts,
@@ -77,7 +78,9 @@ def _base_weights(
     hashes: NDArray[np.uint64], spans: NDArray[np.int32], single: NDArray[np.bool_]
 ) -> NDArray[np.float32]:
     weight = np.ones(len(hashes), np.float32)
-    weight[(spans[:, 1] - spans[:, 0]) == 1] = SHORT_WEIGHT
+    length = spans[:, 1] - spans[:, 0]
+    weight[length == 2] = PAIR_WEIGHT
+    weight[length == 1] = SHORT_WEIGHT
     weight[single] = SINGLE_WEIGHT
     common = common_words()
     at = np.minimum(np.searchsorted(common, hashes), len(common) - 1)

@@ -42,10 +42,11 @@ answer answers ans a correct solution key gold label target response result outp
 réponse risposta ответ 答案 答 案 正确 解
 """
 
-#: Weight of a word that stands in every text, of a lone ASCII letter or digit, and of a character
-#: of a script written without spaces, beside 1 for any other token.
+#: Weights, beside 1 for any other token: of a word that stands in every text, of a lone ASCII
+#: letter or digit, of two of them, and of a character of a script written without spaces.
 COMMON_WEIGHT = 0.3
-SHORT_WEIGHT = 0.4
+SHORT_WEIGHT = 0.2
+PAIR_WEIGHT = 0.5
 SINGLE_WEIGHT = 0.5
 
 

@@ -73,6 +73,10 @@ def part_weights(items: LaneItems) -> Float64s:
 
 #: How much a short, generic item loses for what is not found of it.
 STRICTNESS = 2.5
+#: The same for what is found without any run of n words in it.
+NO_RUN = 0.8
+#: Passage or choices count as standing in the document from this share on.
+LEAST_SUPPORT = 0.3
 _WEIGHTS: Final[PerItems["Float64s"]] = PerItems()
 
 
@@ -90,25 +94,23 @@ class WeightedCoverage:
         question = coverage[:, QUESTION]
         own = weights[:, QUESTION]
         lack = np.maximum(telling - own, 0.0)
-        # What a stem lacks is taken from its passage or its choices, the better found one first.
+        # What a stem lacks is taken from its passage or its choices, the better found one first,
+        # and only where they stand in the document at all.
         passage_first = coverage[:, PASSAGE] >= coverage[:, CHOICES]
         one = np.where(passage_first, PASSAGE, CHOICES)
-        other = np.where(passage_first, CHOICES, PASSAGE)
         rows = np.arange(len(pairs))
-        from_one = np.minimum(lack, weights[rows, one])
-        from_other = np.minimum(lack - from_one, weights[rows, other])
-        lent = from_one + from_other
-        found = (
-            own * question
-            + from_one * coverage[rows, one]
-            + from_other * coverage[rows, other]
-        )
+        support = coverage[rows, one]
+        lent = np.where(support >= LEAST_SUPPORT, np.minimum(lack, weights[rows, one]), 0.0)
+        found = own * question + lent * support
         score = found / np.maximum(own + lent, 1e-9)
-        # What still lacks after that must be made good by standing there whole.
-        strictness = STRICTNESS * (lack - lent) / telling
-        score = np.maximum(score - strictness * (1.0 - score), 0.0)
-        # A whole question, word for word, is a leak; one that could be asked of anything, a doubt.
+        # What still lacks must be made good by standing there whole; so must the want of a run.
         words = items.n_tokens[pairs.item, QUESTION]
+        no_run = pairs.longest[:, QUESTION] < np.minimum(self.spec.n, words)
+        strictness = STRICTNESS * (lack - lent) / telling + NO_RUN * no_run
+        score = np.maximum(score - strictness * (1.0 - score), 0.0)
+        # Little that is found proves little, however large a share of the item it is.
+        score = np.minimum(score, found / (0.5 * telling))
+        # A whole question, word for word, is a leak; one that could be asked of anything, a doubt.
         whole = pairs.exact[:, QUESTION] & (words >= self.spec.n)
         certain = whole & ((own >= 0.5 * telling) | (words >= 2 * self.spec.n))
         score = np.where(whole, np.maximum(score, self.spec.threshold("suspect")), score)
