@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -16,12 +18,13 @@ from contam.detect.scan import Corpus, Partial, _scan_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from contam.detect.collect import Collection
     from contam.detect.lane import Lane
     from contam.detect.model import Int8s
     from contam.detect.policy import Policy
+
+_EVERY_PAIR: Final = 1 << 40
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,8 +33,8 @@ class LabelledScan:
 
     verdicts  a row per item and policy, as `contam.scan` gives it
     evidence  a row per run of an item part in a document, as `contam.scan` gives it
-    pairs     a row per item, kept document and policy: score, and the label, exposure and kind the
-              item would have if this document were the whole corpus
+    pairs     a row per item, document with anything of it, and policy: score, and the label,
+              exposure and kind the item would have if this document were the whole corpus
     items     a row per item: item_id, n_words (tokens of passage and question)
     run       the record of the run; seconds of its phases
     """
@@ -44,24 +47,26 @@ class LabelledScan:
     seconds: dict[str, float]
 
 
-def scan_pack(
-    data: Path, policies: Sequence[str], *, workers: int, max_evidence: int = 20
-) -> LabelledScan:
+def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledScan:
     """Scan `data`/corpus for `data`/items; raises ContamError where a scan would.
 
-    The same steps as `contam.scan`, taken one by one: what the collections know of every kept pair
-    is needed, and the result keeps of it only the evidence.
+    The same steps as `contam.scan`, taken one by one: a label may speak of a document that is not
+    among the best of its item, so every pair is kept until it is written down. Verdicts and
+    evidence are those of a scan with the usual bound.
     """
     started = time.time()
     corpus = Corpus.open([data / "corpus"], None)
-    parameters = ScanParameters(policies=tuple(policies), max_evidence=max_evidence)
-    plan = make_plan([data / "items"], parameters)
+    plan = make_plan([data / "items"], ScanParameters(policies=tuple(policies)))
+    usual = plan.parameters.max_evidence
+    unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
     planned = time.time()
-    partial = _scan_units(plan, corpus, workers, None)
+    partial = _scan_units(unbounded, corpus, workers, None)
     scanned = time.time()
+    pairs = _pair_table(plan, corpus, partial, _document_ids(data / "corpus"))
+    for collection in partial.collections:
+        collection.most_documents = usual
     result = finish(plan, corpus, partial, started=started, workers=workers)
     verdicts, evidence = result.verdicts, result.evidence
-    pairs = _pair_table(plan, corpus, partial, _document_ids(evidence))
     return LabelledScan(
         verdicts=verdicts,
         evidence=evidence,
@@ -87,9 +92,14 @@ def _item_table(plan: Plan) -> pa.Table:
     )
 
 
-def _document_ids(evidence: pa.Table) -> dict[tuple[str, int], str]:
-    columns = (evidence.column(name).to_pylist() for name in ("shard", "row", "document_id"))
-    return {(shard, row): document for shard, row, document in zip(*columns, strict=True)}
+def _document_ids(corpus: Path) -> dict[tuple[str, int], str]:
+    """(shard, row) -> document id, read without contam."""
+    rows = duckdb.execute(
+        "select filename, file_row_number, id from read_parquet($files, union_by_name = true,"
+        " filename = true, file_row_number = true)",
+        {"files": str(corpus / "**" / "*.parquet")},
+    ).fetchall()
+    return {(Path(name).relative_to(corpus).as_posix(), row): one for name, row, one in rows}
 
 
 def _pair_table(
