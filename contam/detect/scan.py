@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from contam.corpus.batches import BATCH_BYTES, read_unit
@@ -16,6 +16,7 @@ from contam.corpus.shards import survey
 from contam.corpus.units import plan_units
 from contam.detect.collect import Collection
 from contam.detect.finish import finish
+from contam.detect.guards import benchmark_shards, refuse_without_text
 from contam.detect.matching import Matcher
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policy import get_policy
@@ -23,7 +24,7 @@ from contam.errors import ShardError, UsageError
 from contam.kernels import warm_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from contam.corpus.columns import Selection
@@ -90,8 +91,12 @@ class Corpus:
             selections=selections,
             units=units,
             coverage=Coverage.expect(shards, units, [*no_columns, *no_units]),
-            notes=tuple(f"left out of the corpus: {one.name}: {one.reason}" for one in skipped),
+            notes=tuple(f"left out of the corpus: {one.path}: {one.reason}" for one in skipped),
         )
+
+    def with_notes(self, notes: Iterable[str]) -> Corpus:
+        """The same corpus with more to say about it."""
+        return replace(self, notes=(*self.notes, *notes))
 
 
 def scan(
@@ -143,9 +148,12 @@ def scan(
         progress.note("compiling kernels: only the first run after an installation does this")
     paths = _as_list(benchmark)
     plan = make_plan(paths, parameters, mapping=mapping, name=name, split=split)
+    own = benchmark_shards(_as_list(corpus), opened.shards, plan.benchmarks)
+    opened = opened.with_notes(f"{one} is a benchmark file: it matches itself" for one in own)
     if progress is not None:
         progress.start(sum(one.n_bytes for one in opened.units))
     partial = _scan_units(plan, opened, n_workers, progress)
+    refuse_without_text(partial.coverage, allow_missing=allow_missing)
     result = finish(plan, opened, partial, started=started, workers=n_workers)
     if progress is not None:
         progress.finish()
