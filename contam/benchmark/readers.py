@@ -15,6 +15,7 @@ from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
 from contam.benchmark.jsonrows import NoItemsHereError, read_json
 from contam.benchmark.mapping import FieldMap, check_mapping
 from contam.benchmark.rows import read_parts
+from contam.benchmark.secrecy import without_quotes
 from contam.benchmark.sources import Source, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError
@@ -30,6 +31,7 @@ def read_benchmarks(
     mapping: Mapping[str, str] | None = None,
     name: str | None = None,
     split: str | None = None,
+    secret: bool = False,
 ) -> tuple[Benchmark, ...]:
     """Read files, folders and globs as benchmarks, one for every benchmark name met, by name.
 
@@ -41,10 +43,17 @@ def read_benchmarks(
     name     benchmark name for all rows, instead of the one rows or paths state
     split    takes only the rows of this split where rows or data sets state theirs (the others
              are counted as skipped), and names the split of rows that state none
+    secret   keeps the content of the files out of error messages
 
     Raises BenchmarkError, with file and line, for anything that cannot be read as items, for two
     items under one id, and for a benchmark without items; UsageError for a wrong mapping.
     """
+    if secret:
+        try:
+            return read_benchmarks(paths, mapping=mapping, name=name, split=split)
+        except BenchmarkError as error:
+            # Not chained: the message of the cause quotes, too.
+            raise without_quotes(error) from None
     field_map = check_mapping(mapping)
     sources, skipped_files = find_sources(paths)
     reading = _Reading(field_map, name, split)
@@ -196,7 +205,7 @@ class _Reading:
                 if name not in seen and name.split(".")[0] not in seen:
                     raise BenchmarkError(
                         f"{state.source.path}: no field {name!r} for the {target}",
-                        hint=f"fields there: {', '.join(sorted(seen))}",
+                        hint=f"fields there: {', '.join(map(repr, sorted(seen)))}",
                     )
 
 

@@ -139,7 +139,7 @@ def _stated_place(row: Row, plan: FieldPlan, choices: Choices) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise RowError(f"the answer index is {value!r}, expected a whole number")
     if not 0 <= value < len(choices.texts):
-        raise RowError(f"answer index {value} is none of {len(choices.texts)} choices")
+        raise RowError(f"answer index {value!r} is none of {len(choices.texts)} choices")
     return value
 
 

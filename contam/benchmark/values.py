@@ -137,7 +137,7 @@ def _place_of_number(value: int, choices: Choices, first: int) -> int | None:
         return value - first
     place = _place_of_text(str(value), choices.texts)
     if place is None:
-        raise RowError(f"answer {value} is none of {len(choices.texts)} choices")
+        raise RowError(f"answer {value!r} is none of {len(choices.texts)} choices")
     return place
 
 

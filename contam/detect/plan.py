@@ -85,7 +85,9 @@ def make_plan(
     ids = [policy.spec.id for policy in policies]
     if len(set(ids)) != len(ids):
         raise PolicyError(f"two policies share one id: {', '.join(ids)}")
-    benchmarks = read_benchmarks(benchmark, mapping=mapping, name=name, split=split)
+    benchmarks = read_benchmarks(
+        benchmark, mapping=mapping, name=name, split=split, secret=not parameters.keep_text
+    )
     # By name: the answer must not depend on the order in which files were given.
     items = tuple(
         sorted(
