@@ -155,7 +155,10 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
         raise BenchmarkError(f"{path}:{line or 1}: half a surrogate pair in a text") from error
     except json.JSONDecodeError as error:
         at = (line or 1) + error.lineno - 1
-        raise BenchmarkError(f"{path}:{at}: not valid JSON ({error.msg})") from error
+        raise BenchmarkError(
+            f"{path}:{at}: not valid JSON ({error.msg})",
+            hint="in JSON lines every line is one whole object; is the file complete?",
+        ) from error
     except RecursionError as error:
         raise BenchmarkError(f"{path}:{line or 1}: JSON nested too deeply") from error
     return value

@@ -13,7 +13,7 @@ import orjson
 from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
-from contam.errors import BenchmarkError
+from contam.errors import BenchmarkError, UsageError
 
 # What the Hugging Face `datasets` library writes beside its data.
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
@@ -64,8 +64,16 @@ def find_sources(
 def _expanded(paths: Sequence[str | Path]) -> Iterator[Path]:
     if not paths:
         raise BenchmarkError("no benchmark given", hint="--benchmark PATH")
-    for path in map(Path, paths):
-        if path.exists():
+    for given in paths:
+        if not str(given):
+            # Path("") is the current folder; an unset shell variable must not mean what lies there.
+            raise UsageError("a benchmark path is empty", hint="check the variable it came from")
+        path = Path(given)
+        try:
+            there = path.exists()
+        except OSError as error:  # a folder on the way is closed, or the name is too long
+            raise unreadable(path, error) from error
+        if there:
             yield path
             continue
         # Unlike Path.glob, this takes absolute patterns and `**` within one string.
@@ -76,8 +84,15 @@ def _expanded(paths: Sequence[str | Path]) -> Iterator[Path]:
         yield from sorted(map(Path, matches), key=_natural)
 
 
-def _below(folder: Path, skipped: list[SkippedRow]) -> Iterator[Source]:
-    """Sources in a folder; a folder saved by `datasets` is read as its metadata says."""
+def _below(
+    folder: Path, skipped: list[SkippedRow], above: frozenset[Path] = frozenset()
+) -> Iterator[Source]:
+    """Sources in a folder; a folder saved by `datasets` is read as its metadata says.
+
+    above  the folders it lies in: a link back to one of them ends the way
+    """
+    entries = _entries(folder)
+    above |= {folder.resolve()}
     if (folder / _DICT).is_file():
         splits = _read_object(folder / _DICT).get("splits")
         for split in splits if isinstance(splits, list) else []:
@@ -86,11 +101,12 @@ def _below(folder: Path, skipped: list[SkippedRow]) -> Iterator[Source]:
     if (folder / _STATE).is_file():
         yield from _saved_dataset(folder, folder, None)
         return
-    for entry in sorted(_entries(folder), key=_natural):
+    for entry in sorted(entries, key=_natural):
         if entry.name.startswith(".") or entry.name in _METADATA:
             continue
         if entry.is_dir():
-            yield from _below(entry, skipped)
+            if entry.resolve() not in above:
+                yield from _below(entry, skipped, above)
             continue
         source = _source(entry, explicit=False)
         if source.family:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
-from contam.errors import CorpusError
+from contam.errors import CorpusError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
     """Expand arguments into corpus files, each once, and the files left out.
 
     Raises CorpusError for a path that does not exist, a glob without a match, a file of a format
-    nobody here reads, and a folder that cannot be listed.
+    nobody here reads, and a folder that cannot be listed; UsageError for an empty path.
     """
     found: dict[Path, Found] = {}
     skipped: dict[Path, Skipped] = {}
@@ -72,11 +72,19 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
 
 def _expand(given: str | Path) -> Iterator[tuple[Path, str, Path, bool]]:
     """Yield (absolute path, name, argument, whether the user named this very file)."""
-    path = _absolute(Path(given).expanduser())
-    if path.is_dir():
+    if not str(given):
+        # Path("") is the current folder; an unset shell variable must not mean all that lies there.
+        raise UsageError("a corpus path is empty", hint="check the variable it came from")
+    try:
+        path = _absolute(Path(given).expanduser())
+        kind = "folder" if path.is_dir() else "file" if path.exists() else ""
+    except (OSError, RuntimeError) as error:  # a closed folder on the way, a name too long, ~nobody
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CorpusError(f"{given}: cannot be reached: {reason}", hint="check the path") from error
+    if kind == "folder":
         for file in _walk(path):
             yield file, file.relative_to(path).as_posix(), path, False
-    elif path.exists():
+    elif kind == "file":
         yield path, path.name, path.parent, True
     elif glob.has_magic(str(given)):
         yield from _expand_glob(path)
