@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _STEPS = 10
+#: Less is read before anyone could follow lines about it.
+_WORTH_LINES = 10_000_000
 _MEGA = 1_000_000
 
 
@@ -84,7 +86,7 @@ class Lines(Silence):
         """Say so when another tenth is read."""
         with self._lock:
             self._done += n_bytes
-            if self._total <= 0:
+            if self._total < _WORTH_LINES:
                 return
             step = min(_STEPS, self._done * _STEPS // self._total)
             if step > self._step:

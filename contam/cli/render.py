@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from contam.cli.terminal import emit, laid_out, visible
+from contam.cli.terminal import emit, laid_out, plain, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,6 +21,7 @@ _LABEL_STYLES = {
 }
 _GIGA = 1_000_000_000
 _MEGA = 1_000_000
+_KILO = 1_000
 _NAMED_FAILURES = 5
 
 
@@ -91,7 +92,7 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     """What of the corpus was read, in sentences."""
     expected, read = coverage["shards_expected"], coverage["shards_read"]
     yield (
-        f"read {read:,} of {expected:,} shards, {coverage['rows']:,} documents, "
+        f"read {read:,} of {counted(expected, 'shard')}, {counted(coverage['rows'], 'document')}, "
         f"{size(coverage['n_bytes'])} of text"
     )
     odd = [
@@ -107,13 +108,22 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
         yield f"documents {', '.join(odd)}"
     failed = coverage.get("shards_failed", [])
     for failure in failed[:_NAMED_FAILURES]:
-        yield f"NOT READ {failure['shard']}: {failure['reason']}"
+        # Most reasons begin with the name already.
+        reason = failure["reason"].removeprefix(f"{failure['shard']}: ")
+        yield plain(f"NOT READ {failure['shard']}: {reason}")
     if len(failed) > _NAMED_FAILURES:
         yield f"NOT READ {len(failed) - _NAMED_FAILURES:,} more shards, see run.json"
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 shard`, `2 shards`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def size(n_bytes: int) -> str:
-    """A number of bytes for people."""
+    """A number of bytes for people; 0 only when there is nothing."""
     if n_bytes >= _GIGA:
         return f"{n_bytes / _GIGA:.1f} GB"
-    return f"{n_bytes / _MEGA:.1f} MB"
+    if n_bytes >= _MEGA:
+        return f"{n_bytes / _MEGA:.1f} MB"
+    return f"{n_bytes / _KILO:.1f} kB" if n_bytes >= _KILO else counted(n_bytes, "byte")

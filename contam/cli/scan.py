@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SPREAD_OPTIONS = ("--corpus", "--benchmark", "--policy", "--map")
 EXIT_FLAGGED = 3
+_NOTES_SAID = 20
 
 
 def scan(
@@ -33,7 +34,7 @@ def scan(
             help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")],
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -115,6 +116,10 @@ def scan(
 
     DIR gets verdicts.parquet, evidence.parquet, items.parquet and run.json, whole or not at all.
     """
+    if not out:
+        # As a path it would be the current folder; an unset shell variable must not mean that.
+        raise UsageError("--out is empty", hint="check the variable it came from")
+    folder = Path(out)
     names = split_names(policy if policy is not None else ["contam"])
     if not names:
         raise UsageError("--policy names no policy", hint="`contam policies` lists them")
@@ -123,7 +128,7 @@ def scan(
             f"--seed {seed} is longer than --min-run {min_run}",
             hint="a run is found by its seeds: choose a shorter --seed",
         )
-    _refuse_out_in_corpus(out, corpus)
+    _refuse_out_in_corpus(folder, corpus)
     from contam.benchmark.mapping import parse_mapping
 
     parts = parse_mapping(mapping) if mapping else None
@@ -131,7 +136,7 @@ def scan(
     from contam.cli.progress import reporter
     from contam.detect.report import report_draft
 
-    with report_draft(out, overwrite=overwrite) as draft:
+    with report_draft(folder, overwrite=overwrite) as draft:
         # Imported once the cheap refusals are over: this loads the compiler.
         from contam.detect.scan import scan as run_scan
 
@@ -155,18 +160,25 @@ def scan(
             )
         draft.write(result)
     code = _exit_code(result, fail_on_flagged=fail_on_flagged)
-    _print(result, out, code, as_json=as_json, quiet=quiet)
+    _print(result, folder, code, as_json=as_json, quiet=quiet)
     return code
 
 
 def _refuse_out_in_corpus(out: Path, corpus: list[str]) -> None:
     home = out.resolve()
-    for folder in map(Path, corpus):
-        if folder.is_dir() and home.is_relative_to(folder.resolve()):
+    for folder in map(Path, filter(None, corpus)):
+        if _is_folder(folder) and home.is_relative_to(folder.resolve()):
             raise UsageError(
                 f"--out {out} lies inside the corpus folder {folder}",
                 hint="the next run would take the results for corpus: choose a folder outside",
             )
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False  # whoever opens it will say why
 
 
 def _exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
@@ -179,13 +191,19 @@ def _exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
 
 def _print(result: ScanResult, out: Path, code: int, *, as_json: bool, quiet: bool) -> None:
     from contam.cli import render
-    from contam.cli.terminal import emit, talk, visible
+    from contam.cli.terminal import emit, plain, talk, visible
 
     if not quiet:
-        for note in result.run.get("notes", []):
-            talk(f"note: {visible(note)}")
+        notes = result.run.get("notes", [])
+        for note in notes[:_NOTES_SAID]:
+            talk(f"note: {plain(note)}")
+        if len(notes) > _NOTES_SAID:
+            talk(f"note: {len(notes) - _NOTES_SAID:,} more notes in run.json")
         if code == result.exit_code() != 0:
             talk("the corpus was not read whole: items that were not found are not_checkable")
+            talk("hint: mend the shards named NOT READ, or judge without them with --allow-missing")
+        elif not result.complete:
+            talk("the corpus was not read whole: clean means not found in what was read")
     if as_json:
         render.emit_json(_summary(result, out, code))
         return

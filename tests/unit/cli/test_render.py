@@ -17,7 +17,8 @@ def test_a_share_is_never_rounded_to_none_or_all(part, whole, shown):
 
 
 def test_sizes_and_times():
-    assert (size(0), size(2_500_000_000)) == ("0.0 MB", "2.5 GB")
+    assert (size(0), size(1), size(999)) == ("0 bytes", "1 byte", "999 bytes")
+    assert (size(1500), size(2_500_000), size(2_500_000_000)) == ("1.5 kB", "2.5 MB", "2.5 GB")
     assert (_clock(0.2), _clock(59.6), _clock(3_661)) == ("0:00", "1:00", "1:01:01")
 
 

@@ -126,7 +126,8 @@ def test_exit_codes(tmp_path, mode, options, code):
     assert load_report(tmp_path / "out").run["coverage"]["complete"] == (mode != "incomplete")
     if mode == "incomplete":
         assert "NOT READ b.parquet: no footer" in process.stdout
-    assert ("not read whole" in process.stderr) == (code == 4)
+    assert ("not_checkable" in process.stderr) == (code == 4)
+    assert ("not read whole" in process.stderr) == (mode == "incomplete")
 
 
 def test_a_second_run_refuses_before_it_reads_anything(tmp_path):
