@@ -115,6 +115,17 @@ def _letters(
     )
 
 
+def _tokens(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], unit: str, tokenizer: FileTokenizer | None
+) -> tuple[int, tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]]:
+    """The unit as the kernels know it, and the tokens of all parts: see tokenize_parts."""
+    if tokenizer is not None:
+        tokens = tokenizer.encode(data, offsets)
+        return PRETOKENIZED, (tokens.hashes, tokens.spans, tokens.starts)
+    code = CHARS if unit == "char" else WORDS
+    return code, tokenize_parts(data, offsets, code, char_tables())
+
+
 def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int) -> Lane:
     """Tokenise all parts of all items and enter their grams into the table.
 
@@ -125,13 +136,7 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
     """
     data, offsets = _part_texts(items)
     tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
-    if tokenizer is None:
-        code = CHARS if unit == "char" else WORDS
-        hashes, spans, starts = tokenize_parts(data, offsets, code, char_tables())
-    else:
-        code = PRETOKENIZED
-        tokens = tokenizer.encode(data, offsets)
-        hashes, spans, starts = tokens.hashes, tokens.spans, tokens.starts
+    code, (hashes, spans, starts) = _tokens(data, offsets, unit, tokenizer)
     points = code_point_spans(data, offsets, starts, spans)
     n_items = len(items)
     names = sorted({item.benchmark for item in items})

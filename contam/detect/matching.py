@@ -1,4 +1,4 @@
-"""Batches of documents against one lane: the kernels with their buffers, and pre-tokenised units."""
+"""Batches of documents against one lane: the kernels with their buffers, and given tokens."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.processes import scan_arguments, varied_texts, warm_up, write_parquet
 from tests.unit.cli.processes import command, environment
+from tests.unit.text.tokenizer_files import save_tokenizer
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +30,11 @@ def corpus(tmp_path_factory):
         os.link(first, first.with_name(f"{number:03d}.parquet"))
     yield first.parent
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def unit(tmp_path_factory):
+    return save_tokenizer(tmp_path_factory.mktemp("unit"), "byte_bpe")
 
 
 def files(folder):
@@ -75,6 +81,25 @@ def test_a_signal_ends_a_scan_soon_and_leaves_nothing(corpus, tmp_path, number, 
     assert "".join(lines) == said
     assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
     assert list(temporary.iterdir()) == []
+
+
+def test_the_slow_unit_of_a_tokenizer_file_ends_soon_too(corpus, unit, tmp_path):
+    process = subprocess.Popen(
+        command(*scan_arguments(corpus, tmp_path / "out", "--workers", "2", "--unit", unit)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(6)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - sent < SOON
+    assert process.returncode == 130
+    assert stderr.endswith("interrupted: nothing was written\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_ctrl_c_while_the_first_is_at_work_changes_nothing(corpus, tmp_path):
