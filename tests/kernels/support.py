@@ -1,0 +1,248 @@
+"""What the kernel tests share: edge values, frozen arrays, invented texts and a small matcher."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from contam.benchmark.items import BenchItem
+from contam.corpus.batches import DocBatch
+from contam.detect.collect import Collection
+from contam.detect.lane import Lane, build_lane
+from contam.detect.matching import Matcher
+from contam.detect.model import PARTS
+from contam.detect.policy import get_policy
+from contam.kernels.tokens import CHARS, WORDS
+from contam.text import names
+from contam.text.lookalikes import lookalikes
+from contam.text.tables import load_tables
+from tests.twins import brute
+from tests.twins import tokens as twin
+
+NAMES = twin.Names(names.LATEX_SKIP, names.LATEX_WORDS, names.HTML_TAGS, names.ENTITIES)
+LOOKALIKES = lookalikes()
+UNITS = {"word": WORDS, "char": CHARS}
+
+U64_EDGES = (0, 1, 2, 2**31, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1)
+U64 = st.sampled_from(U64_EDGES) | st.integers(0, 2**64 - 1)
+#: Few different values, on both sides of 2**63: repeats are the rule.
+FEW = st.sampled_from((1, 2, 2**63 + 5, 2**64 - 1))
+
+
+def frozen(values: object, dtype: type) -> np.ndarray:
+    """A read-only array, as the kernels are handed everything they only read."""
+    array = np.array(values, dtype)
+    array.setflags(write=False)
+    return array
+
+
+def u64s(values: list[int]) -> np.ndarray:
+    return frozen(values, np.uint64)
+
+
+# ------------------------------------------------------------------------- invented texts
+
+
+def _assigned() -> list[tuple[int, int]]:
+    """Stretches of code points that the frozen tables know, without surrogates."""
+    found = []
+    for lo, hi in load_tables().assigned.tolist():
+        found += [(lo, min(hi, 0xD7FF)), (max(lo, 0xE000), hi)]
+    return [(lo, hi) for lo, hi in found if lo <= hi]
+
+
+CHARACTERS = st.sampled_from(_assigned()).flatmap(lambda ends: st.integers(*ends)).map(chr)
+SYNTAX = st.sampled_from(
+    ["\\", "\\\\", "\\n", "\\t", "\\R", "\\u0041", "\\u00e9", "\\uD835", "\\udc00", "\\u", "\\u12", "\\ud835\\udc00",
+     "\\U0001d400", "\\U00110000", "\\U", "\\x41", "\\x0", "\\x00", "\\quad", "\\nabla", "\\text", "\\ne", "\\left",
+     "<", "<b>", "</p>", "</p >", "<br/>", "<br / >", "<wbr>", "</wbr>", "<a x=", "<a ", "<svg>", ">", "/>", "=", "<!--", "<!-->", "-->",
+     "&", "amp;", "&AMP;", "&amp;amp;", "&#65;", "&#x4E2d;", "&#0;", "&#xD800;", "&#12345678;", "&#x1234567;", "&eacute;",
+     "&shy;", "&thetasym;", "&foo;", "&a;", "#", ";", "%", "%41", "%C3%A9", "%c3", "%E4%B8%AD", "%ED%A0%80", "%F0%9F%98%80",
+     "%F5%80%80%80", "%C0%80", "%00", "%4", "-\n", "-\r\n", "- \n\t", "-", "--\n", "\u2010\n", "\u00ad\n", "\u00ad", "\n", "\r", "\r\n", " ", "\t",
+     "\v", "\f", "\x00", "\x7f", "é", "ß", "中", "の", "ไ", "ท", "한", "а", "о", "ж", "г", "α", "η", "Ν", "µ", "½", "℃", "ﬁ", "ᾳ", "㌖",
+     "e\u0301", "\u0301", "\u200b", "\ufeff", "I", "1", "a", "n", "u", "word", "internationalization", "abcdefgh",
+     "ABCDEFGHIJKLMNOP", "_", "'", "😀", "և", "ՙ"]
+)  # fmt: skip
+NOISE = st.lists(SYNTAX | SYNTAX | SYNTAX | CHARACTERS, max_size=14).map("".join)
+
+#: Three tokens of it make most runs repeat, which is where runs and chains go wrong.
+TINY = ("red", "fox", "runs")
+VOCABULARY = (
+    *TINY, "the", "a", "12", "x2", "café", "naïve", "straße", "жар", "ход", "中", "文", "の", "한국", "ﬁnd",
+    "internationalization", "pneumonoultramicroscopic",
+)  # fmt: skip
+#: Ways to write the same token; what docs/normaliser.md promises to be equal.
+SPELLINGS = {
+    "café": ("CAFÉ", "cafe\u0301", "caf\\u00e9", "caf&eacute;", "caf%C3%A9", "ca\u00adfé", "cafe"),
+    "naïve": ("Naive", "na\u00efve", "nai\u200bve", "na-\nïve"),
+    "straße": ("STRASSE", "stra&szlig;e", "straße"),
+    "中": ("\\u4e2d", "&#20013;", "%E4%B8%AD"),
+    "文": ("\\u6587", "&#x6587;"),
+    "ﬁnd": ("find", "FIND", "fi<wbr>nd"),
+    "red": ("RED", "Red", "ｒｅｄ", "r\u0435d", "re\u200bd"),
+    "fox": ("FOX", "f\\u006fx", "f\u043ex", "fo-\nx"),
+    "12": ("１２", "&#49;2"),
+}
+SEPARATORS = st.sampled_from(
+    (" ", "  ", "\n", "\r\n", ", ", ". ", "; ", " — ", " <b>", "</b> ", "&nbsp;", " ** ", "\t", " \u200b")
+)  # fmt: skip
+
+
+@st.composite
+def token_lists(draw, words: tuple[str, ...] = VOCABULARY, most: int = 30) -> list[str]:
+    """Words of a text: free, periodic, or cut from a template that other texts share."""
+    word = st.sampled_from(words)
+    free = st.lists(word, max_size=most)
+    period = st.tuples(st.lists(word, min_size=1, max_size=3), st.integers(1, max(1, most // 3)))
+    template = list(words[:3]) * 4
+    cut = st.tuples(st.integers(0, 6), st.integers(6, 12)).map(lambda ends: template[slice(*ends)])
+    pieces = st.one_of(free, period.map(lambda p: p[0] * p[1]), cut)
+    return [one for piece in draw(st.lists(pieces, max_size=3)) for one in piece][:most]
+
+
+@st.composite
+def written(draw, tokens: list[str]) -> str:
+    """A text that reads as these tokens, in some spelling and with some separators."""
+    out = []
+    for token in tokens:
+        out += [draw(st.sampled_from((token, *SPELLINGS.get(token, ())))), draw(SEPARATORS)]
+    return "".join(out)
+
+
+def texts(words: tuple[str, ...] = VOCABULARY, most: int = 30) -> st.SearchStrategy[str]:
+    return token_lists(words, most).flatmap(written)
+
+
+@st.composite
+def worlds(
+    draw, words: tuple[str, ...] = VOCABULARY, most: int = 24, documents: int = 3
+) -> tuple[list[BenchItem], list[str]]:
+    """A few items and a few documents, most of which quote the items."""
+    text = texts(words, most)
+    parts = draw(st.lists(st.tuples(text, text, st.lists(text, max_size=2), text), max_size=3))
+    items = [
+        make_item(n, question=q, passage=p or None, choices=tuple(c), answer=a or None)
+        for n, (p, q, c, a) in enumerate(parts)
+    ]
+    sources = [one for item in items for one in (item.question, item.passage or "")]
+    quoted = st.sampled_from(sources) if sources else text
+    corpus = st.lists(st.lists(quoted | text, max_size=3).map(". ".join), max_size=documents)
+    return items, draw(corpus)
+
+
+def make_item(number: int, **parts: object) -> BenchItem:
+    return BenchItem(benchmark="bench", split="test", item_id=f"i{number:03}", **parts)
+
+
+# ------------------------------------------------------------------------------ matching
+
+
+def twin_tokens(text: str, unit: str = "word") -> list[int]:
+    data = text.encode()
+    if unit == "char":
+        return [h for h, _, _ in twin.char_tokens(data, NAMES)]
+    return [h for h, _, _ in twin.word_tokens(data, NAMES, LOOKALIKES)]
+
+
+def batch(documents: list[str], *, shard: int = 0, first_row: int = 0) -> DocBatch:
+    encoded = [text.encode() for text in documents]
+    offsets = np.cumsum([0, *map(len, encoded)])
+    return DocBatch(
+        shard,
+        first_row,
+        frozen(np.frombuffer(b"".join(encoded), np.uint8), np.uint8),
+        frozen(offsets, np.int64),
+        n_null=0,
+        n_empty=0,
+        n_undecodable=0,
+        undecodable_bytes=0,
+    )
+
+
+def lane_of(items: list[BenchItem], unit: str = "word", seed: int = 5, min_run: int = 8) -> Lane:
+    return build_lane(items, unit=unit, seed=seed, min_run=min_run)
+
+
+def match(lane: Lane, documents: list[str], **place: int) -> Collection:
+    collection = Collection.start(lane, [], get_policy("contam"), 1000)
+    Matcher(lane).match(batch(documents, **place), collection)
+    return collection
+
+
+def part_runs(lane: Lane, items: list[BenchItem], document: str) -> dict[tuple[int, int], list]:
+    """(item, part) -> every maximal run that the part shares with the document, by brute force."""
+    words = twin_tokens(document, lane.unit)
+    return {
+        (n, p): brute.maximal_runs(
+            brute.extensions(twin_tokens(item.part_text(part), lane.unit), words)
+        )
+        for n, item in enumerate(items)
+        for p, part in enumerate(PARTS)
+    }
+
+
+def is_reported(run: tuple[int, int, int], found: list[tuple[int, int, int]]) -> bool:
+    """Whether a run stands in one of the found (item token, document token, length) blocks.
+
+    A run that starts inside one with the same first item token and at least its length, as those
+    of a periodic text do, is the same occurrence and need not be told.
+    """
+    i, d, n = run
+    for item, document, size in found:
+        if i - item == d - document and item <= i and i + n <= item + size:
+            return True
+        if i == item and document <= d < document + size and n <= size:
+            return True
+    return False
+
+
+def evidence_runs(
+    lane: Lane, collection: Collection, documents: list[str]
+) -> dict[tuple[int, int, int], list[tuple[int, int, int]]]:
+    """(item, document, part) -> evidence in tokens, once its spans were seen to say what it says."""
+    pairs, pieces = collection.evidence()
+    spans = [_code_point_tokens(text, lane.unit) for text in documents]
+    found: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
+    for k in range(len(pieces.pair)):
+        item, row = int(pairs.item[pieces.pair[k]]), int(pairs.row[pieces.pair[k]])
+        part, n = int(pieces.part[k]), int(pieces.length[k])
+        first = int(pieces.item_token[k])
+        start = _index_of_span(spans[row], int(pieces.start[k]), int(pieces.end[k]), n)
+        begin = int(lane.items.token_start[item, part]) + first
+        tokens = lane.items.token_hash[begin : begin + n].tolist()
+        assert first + n <= lane.items.n_tokens[item, part]
+        assert tokens == [token[0] for token in spans[row][start : start + n]]
+        found.setdefault((item, row, part), []).append((first, start, n))
+    return found
+
+
+def _code_point_tokens(text: str, unit: str) -> list[tuple[int, int, int]]:
+    data = text.encode()
+    found = (
+        twin.char_tokens(data, NAMES)
+        if unit == "char"
+        else twin.word_tokens(data, NAMES, LOOKALIKES)
+    )
+    return [(h, len(data[:a].decode()), len(data[:b].decode())) for h, a, b in found]
+
+
+def _index_of_span(tokens: list[tuple[int, int, int]], start: int, end: int, n: int) -> int:
+    """The first of n tokens that together cover exactly these code points."""
+    for at in range(len(tokens) - n + 1):
+        if tokens[at][1] == start and tokens[at + n - 1][2] == end:
+            return at
+    raise AssertionError(f"no {n} tokens span code points {start} to {end}")
+
+
+def brute_longest_at(lane: Lane, items: list[BenchItem], documents: list[str]) -> list[int]:
+    """Longest run from every item token on, in any document."""
+    flat: list[int] = []
+    for item in items:
+        for part in PARTS:
+            tokens = twin_tokens(item.part_text(part), lane.unit)
+            best = [0] * len(tokens)
+            for document in documents:
+                table = brute.extensions(tokens, twin_tokens(document, lane.unit))
+                best = [max(own, *row) for own, row in zip(best, table, strict=False)]
+            flat += best
+    return flat

@@ -1,0 +1,139 @@
+"""Readers of single characters and escapes, against the twin's regular expressions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contam.kernels import chars
+from contam.kernels.chars import JOIN, SKIP
+from contam.text.tokenizer import char_tables
+from tests.kernels.support import CHARACTERS, NAMES, NOISE, frozen
+from tests.twins import tokens as twin
+
+TABLES = char_tables()
+BEFORE, AFTER = b"z\\", b"000;>-->"
+
+
+def embedded(data: bytes) -> tuple[np.ndarray, int, int]:
+    """A text in the middle of a read-only buffer: what stands around it must not be read."""
+    whole = BEFORE + data + AFTER
+    array = frozen(np.frombuffer(whole, np.uint8), np.uint8)
+    return array, len(BEFORE), len(BEFORE) + len(data)
+
+
+def as_read(code: int, end: int) -> tuple[object, int]:
+    return ("join" if code == JOIN else None if code in {SKIP, 0} else code), end - len(BEFORE)
+
+
+def as_said(step: twin.Step) -> tuple[object, int]:
+    return ("join" if step.transparent else step.code or None), step.end
+
+
+def check(data: bytes) -> None:
+    """Whatever rule 1, 2, 3 or 4 reads at the beginning of the text, kernel and twin agree on it."""
+    array, lo, hi = embedded(data)
+    if data[:1] == b"\\":
+        read, said = chars.read_backslash(array, lo, hi, TABLES), twin.backslash(data, 0, NAMES)
+    elif data[:1] == b"<":
+        read, said = chars.read_tag(array, lo, hi, TABLES), twin.less_than(data, 0, NAMES)
+    elif data[:1] == b"&":
+        read, said = chars.read_entity(array, lo, hi, TABLES), twin.ampersand(data, 0, NAMES)
+    else:
+        read, said = chars.read_percent(array, lo, hi), twin.percent(data, 0)
+    assert as_read(*read) == as_said(said)
+
+
+@given(st.sampled_from("\\<&%"), NOISE)
+@example("\\", "")
+@example("<", "!-->")
+@example("<", "!--" + "x" * 1017 + "-->")
+@example("<", "!--" + "x" * 1018 + "-->")
+@example("<", "p a=" + "y" * 1018 + ">")
+@example("<", "p a=" + "y" * 1019 + ">")
+@example("&", "amp;AMP;#x41;")
+def test_an_escape_reads_as_the_twin_reads_it(sign, rest):
+    check((sign + rest).encode())
+
+
+@pytest.mark.parametrize("sign", "\\<&%")
+def test_every_short_text_behind_a_sign_reads_as_the_twin_reads_it(sign):
+    parts = ("", *"uUx#/bn0;> =\n", "#x", "!--", "amp;", "4g", "41")
+    for first in parts:
+        for second in parts:
+            check(f"{sign}{first}{second}".encode())
+
+
+@pytest.mark.parametrize("kind", ["latex_skip", "latex_words", "html_tags", "entities"])
+def test_every_listed_name_is_known(kind):
+    shapes = {"html_tags": "<{}>", "entities": "&{};"}
+    for name in getattr(NAMES, kind):
+        for spelling in (name, name.upper()):
+            check(shapes.get(kind, "\\{}").format(spelling).encode())
+
+
+@given(st.sampled_from(("", " ", "\t ", " \n ", "\n", "\r", "\r\n", "\r\n\t", "\n\n", "x")), NOISE)
+def test_a_broken_line_goes_on_where_the_twin_says(gap, rest):
+    data = (gap + rest).encode()
+    array, lo, hi = embedded(data)
+    at = chars.read_break(array, lo, hi, TABLES.table)
+    assert (None if at < 0 else at - len(BEFORE)) == twin.joins_lines(data, 0)
+
+
+@given(CHARACTERS)
+def test_utf8_is_decoded_and_looked_up_as_python_does_it(char):
+    array, lo, _ = embedded(char.encode())
+    code, after = chars.decode_utf8(array, lo)
+    assert (code, after - lo) == (ord(char), len(char.encode()))
+    kinds = {twin.SEPARATOR: 0, twin.LETTER: 1, twin.DIGIT: 2, twin.SINGLE: 3, twin.TRANSPARENT: 4}
+    entry = chars.lookup(code, TABLES.table)
+    at, n = entry >> 3, 1
+    if entry & 7 == 5:
+        n = int(TABLES.table[at])
+    packed = [entry] if n == 1 else TABLES.table[at + 1 : at + 1 + n].tolist()
+    read = [(e & 7, e >> 3 if 1 <= e & 7 <= 3 else 0) for e in packed if e & 7 != 4]
+    said = [
+        (kinds[kind], value if kind != twin.SEPARATOR else 0)
+        for kind, value in twin.fold(ord(char))
+    ]
+    # A run of separators in a fold counts as one.
+    said = [one for k, one in enumerate(said) if one[0] or k == 0 or said[k - 1][0]]
+    assert read == said
+
+
+def test_small_questions_about_single_bytes_have_pythons_answers():
+    for byte in range(256):
+        char = chr(byte) if byte < 0x80 else ""
+        assert chars.is_blank(byte) == (bytes([byte]) in {b" ", b"\t", b"\n", b"\v", b"\f", b"\r"})
+        assert chars.is_letter(byte) == char.isalpha()
+        hexadecimal = char and char in "0123456789abcdefABCDEF"
+        assert chars.hex_value(byte) == (int(char, 16) if hexadecimal else -1)
+
+
+@pytest.mark.parametrize("code", [-1, 0, 1, 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0x10FFFF, 0x110000])
+def test_only_scalar_values_are_code_points(code):
+    scalar = code > 0 and twin.is_scalar(code)
+    assert chars.valid_or_skip(code) == (code if scalar else SKIP)
+
+
+@given(st.text("09afAFgz", max_size=9), st.integers(1, 8))
+def test_hexadecimal_numbers_need_all_their_digits(digits, n):
+    array, lo, hi = embedded(digits.encode())
+    head = digits[:n]
+    whole = len(head) == n and all(c in "0123456789abcdefABCDEF" for c in head)
+    assert chars.hex_number(array, lo, n, hi) == (int(head, 16) if whole else -1)
+
+
+@given(st.text("abzAZ09-é", max_size=20))
+def test_names_end_and_hash_as_tokens_do(text):
+    data = text.encode()
+    array, lo, hi = embedded(data)
+    for digits in (False, True):
+        allowed = b"abzAZ09" if digits else b"abzAZ"
+        end = len(data) - len(data.lstrip(allowed))
+        assert chars.name_end(array, lo, hi, digits) == lo + end
+        name = data[:end].decode().lower()
+        assert int(chars.name_hash(array, lo, lo + end)) == twin.token_hash(name)
+    assert chars.name_value(array, lo, lo, TABLES) == 0

@@ -1,0 +1,164 @@
+"""Whole documents: what is reported of every item is true, and no run of `min_run` is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from contam.kernels.document import count_code_points, place_pieces
+from contam.kernels.pairs import Rows
+from tests.kernels.support import (
+    CHARACTERS,
+    brute_longest_at,
+    evidence_runs,
+    frozen,
+    is_reported,
+    lane_of,
+    make_item,
+    match,
+    part_runs,
+    worlds,
+)
+from tests.twins.bits import code_points
+
+if TYPE_CHECKING:
+    from contam.detect.collect import Collection
+    from contam.detect.lane import Lane
+
+
+def check_world(lane: Lane, items: list, documents: list[str]) -> Collection:
+    """Compare everything that a collection says of some documents with brute force."""
+    collection = match(lane, documents)
+    told = evidence_runs(lane, collection, documents)
+    pairs, _ = collection.evidence()
+    row_of = {
+        (int(item), int(row)): k
+        for k, (item, row) in enumerate(zip(pairs.item, pairs.row, strict=True))
+    }
+    assert len(row_of) == len(pairs)
+    seed, min_run = lane.spec.seed, lane.spec.min_run
+    for row, document in enumerate(documents):
+        for (item, part), real in part_runs(lane, items, document).items():
+            length = int(lane.items.n_tokens[item, part])
+            long = [run for run in real if run[2] >= min_run or seed <= length == run[2]]
+            for run in long:
+                assert is_reported(run, told.get((item, row, part), []))
+            if long:
+                assert (item, row) in row_of
+            if (item, row) not in row_of:
+                continue
+            k = row_of[item, row]
+            longest = max((run[2] for run in real), default=0)
+            assert pairs.longest[k, part] <= longest
+            assert pairs.longest[k, part] == longest or longest < min(min_run, max(length, seed))
+            assert not pairs.exact[k, part] or 0 < length == longest
+            assert pairs.exact[k, part] or not seed <= length == longest
+            assert bool(long) <= pairs.n_runs[k, part] <= len(long)
+            inside = {t for i, _, n in real if n >= min_run for t in range(i, i + n)}
+            assert pairs.covered[k, part] == len(inside)
+            assert pairs.aligned[k, part] <= length
+            assert 0 <= pairs.coverage[k, part] <= 1 + 1e-6
+            assert 0 <= pairs.gram_share[k, part] <= 1 + 1e-6
+    for found, real in zip(
+        collection.longest_at.tolist(), brute_longest_at(lane, items, documents), strict=True
+    ):
+        assert found <= real
+        assert found == real or real < min_run
+    return collection
+
+
+@given(worlds())
+@example(([], ["red fox"]))
+@example(([make_item(0, question="")], ["", "red fox"]))
+def test_evidence_is_true_and_whole(world):
+    items, documents = world
+    check_world(lane_of(items), items, documents)
+
+
+@given(worlds(words=("red", "fox", "runs"), most=18))
+@settings(max_examples=25)
+def test_periodic_and_template_sharing_texts_too(world):
+    items, documents = world
+    check_world(lane_of(items, seed=3, min_run=5), items, documents)
+
+
+@given(worlds(words=("red", "中文", "の", "café"), most=9, documents=2))
+@settings(max_examples=20)
+def test_the_unit_of_characters_too(world):
+    items, documents = world
+    check_world(lane_of(items, unit="char", seed=4, min_run=9), items, documents)
+
+
+def test_an_item_of_every_length_is_found_whole():
+    for length in range(5, 24):
+        question = " ".join(f"w{k}" for k in range(length))
+        items = [make_item(0, question=question)]
+        collection = check_world(lane_of(items), items, [f"Before. {question}? After."])
+        pairs, _ = collection.evidence()
+        assert pairs.exact[0, 1]
+        assert pairs.coverage[0, 1] == pytest.approx(1.0)
+
+
+def test_more_items_and_pieces_than_the_first_buffers_hold():
+    items = [make_item(n, question=f"q{n} is the red fox that runs by {n}") for n in range(12)]
+    documents = [" ".join(item.question for item in items)] * 7
+    collection = check_world(lane_of(items), items, documents)
+    pairs, pieces = collection.evidence()
+    assert len(pairs) == 84
+    assert len(pieces.pair) >= 84
+
+
+@given(worlds(documents=4))
+@settings(max_examples=15)
+def test_a_batch_says_what_its_documents_say_alone(world):
+    items, documents = world
+    lane = lane_of(items)
+    together, told = match(lane, documents), []
+    for row, document in enumerate(documents):
+        pairs, _ = match(lane, [document], first_row=row).evidence()
+        told += list(
+            zip(pairs.item.tolist(), pairs.row.tolist(), pairs.coverage.tolist(), strict=True)
+        )
+    pairs, _ = together.evidence()
+    whole = zip(pairs.item.tolist(), pairs.row.tolist(), pairs.coverage.tolist(), strict=True)
+    assert sorted(whole) == sorted(told)
+
+
+@given(st.lists(CHARACTERS, max_size=20), st.data())
+def test_code_points_are_counted_as_python_counts_them(chars, more):
+    lo = more.draw(st.integers(0, len(chars)))
+    hi = more.draw(st.integers(lo, len(chars)))
+    before, inside = "".join(chars[:lo]).encode(), "".join(chars[lo:hi]).encode()
+    text = frozen(np.frombuffer("".join(chars).encode(), np.uint8), np.uint8)
+    assert count_code_points(text, len(before), len(before) + len(inside)) == hi - lo
+
+
+@given(st.lists(CHARACTERS, min_size=1, max_size=12), st.integers(0, 3), st.data())
+def test_pieces_in_any_order_are_placed_in_code_points(chars, first, more):
+    ends = np.cumsum([0, *(len(char.encode()) for char in chars)])
+    spans = np.stack([ends[:-1], ends[1:]], axis=1).astype(np.int32)
+    at = st.integers(0, len(chars) - 1)
+    drawn = more.draw(st.lists(st.tuples(at, at), max_size=6))
+    stretches = [(min(pair), max(pair) + 1) for pair in drawn]
+    pieces = np.zeros((first + len(stretches) + 2, 6), np.int32)
+    for k, (lo, hi) in enumerate(stretches):
+        pieces[first + k, 4:] = lo, hi - lo
+    where = np.full((len(pieces), 2), -7, np.int32)
+    rows = Rows(
+        np.zeros((1, 24), np.int32),
+        np.zeros((1, 8), np.float32),
+        pieces,
+        np.array([0, first + len(stretches)]),
+    )
+    before = "é".encode()
+    text = frozen(np.frombuffer(before + "".join(chars).encode(), np.uint8), np.uint8)
+    place_pieces(text, len(before), spans, rows, first, where)
+    data = text.tobytes()[len(before) :]
+    want = [[code_points(data[: ends[lo]]), code_points(data[: ends[hi]])] for lo, hi in stretches]
+    assert where[first : first + len(stretches)].tolist() == want
+    assert (where[:first] == -7).all()
+    assert (where[first + len(stretches) :] == -7).all()

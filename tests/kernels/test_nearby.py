@@ -1,0 +1,49 @@
+"""Answers beside their question."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.kernels import nearby
+from tests.kernels.support import FEW, U64, U64_EDGES, u64s
+from tests.twins import nearby as twin
+
+LETTER = 2**63 + 77
+ANNOUNCING = sorted((2**62, 2**63 + 99))
+words = st.lists(FEW | st.sampled_from((LETTER, *ANNOUNCING)), max_size=16)
+
+
+@given(words, words.map(lambda w: w[:4]), st.data())
+def test_tokens_are_found_where_they_first_stand_whole(doc, wanted, more):
+    lo = more.draw(st.integers(0, len(doc)))
+    hi = more.draw(st.integers(lo, len(doc)))
+    token = u64s([5, *wanted, 5])
+    at = nearby.find_tokens(np.array(doc, np.uint64), lo, hi, token, 1, len(wanted))
+    assert at == min(twin.places(doc, wanted, lo, hi), default=-1)
+
+
+@given(st.lists(U64, unique=True, max_size=8).map(sorted), U64)
+def test_a_key_is_known_when_it_is_in_the_list(keys, key):
+    array = u64s(keys)
+    for asked in (key, *keys, *U64_EDGES):
+        assert nearby.is_known(array, np.uint64(asked)) == (asked in keys)
+
+
+@given(words, words.map(lambda w: w[:4]), st.booleans(), st.booleans(), st.data())
+def test_an_answer_is_found_when_one_stands_near_enough(doc, answer, has_letter, listed, more):
+    lo = more.draw(st.integers(0, len(doc)))
+    hi = more.draw(st.integers(lo, len(doc)))
+    letter = LETTER if has_letter else 0
+    at, n = nearby.answer_position(
+        np.array(doc, np.uint64),
+        (lo, hi, listed),
+        (u64s([5, *answer, 5]), 1, len(answer)),
+        np.uint64(letter),
+        u64s(ANNOUNCING),
+    )
+    sure = len(answer) + 1 if listed else nearby.SURE_ANSWER
+    announcing = set(ANNOUNCING)
+    near = twin.answer_places(doc, answer, letter, announcing, (lo, hi, sure), nearby.CLOSE)
+    assert (at, n) in near if near else (at, n) == (-1, 0)

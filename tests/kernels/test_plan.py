@@ -1,0 +1,131 @@
+"""The table of item grams: hashing, entering, finding, counting owners, ordering places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contam.kernels import plan
+from tests.kernels.support import FEW, U64, U64_EDGES, frozen, lane_of, make_item, u64s
+from tests.twins import grams
+
+BASE, SPREAD = int(plan.GRAM_BASE), int(plan._SPREAD)
+GUARD = 7
+
+tokens = st.lists(U64 | FEW, max_size=20)
+
+
+@given(U64, st.integers(0, 30))
+def test_powers_wrap_around(base, exponent):
+    assert int(plan.power(np.uint64(base), exponent)) == pow(base, exponent, 2**64)
+
+
+@given(tokens, st.integers(1, 8), st.data())
+@example([2**64 - 1] * 12, 5, None)
+def test_rolling_gram_hashes_are_the_hashes_of_the_grams(values, n, more):
+    lo = more.draw(st.integers(0, len(values))) if more else 0
+    hi = more.draw(st.integers(lo, len(values))) if more else len(values)
+    out = np.full(len(values) + 1, GUARD, np.uint64)
+    count = plan.hash_grams(u64s(values), lo, hi, n, out)
+    assert out[:count].tolist() == grams.gram_hashes(values[lo:hi], n, BASE, SPREAD)
+    assert (out[count:] == GUARD).all()
+
+
+@given(st.lists(tokens, max_size=6), st.integers(2, 6))
+@example([], 5)
+@example([[], [1] * 5, [], [2**63] * 6], 5)
+def test_grams_of_parts_never_reach_into_the_next_part(parts, n):
+    flat = [token for part in parts for token in part]
+    starts = np.cumsum([0, *map(len, parts)])
+    out = np.empty(len(flat), np.uint64)
+    where, part_of = np.empty(len(flat), np.int64), np.empty(len(flat), np.int32)
+    count = plan.hash_item_grams(u64s(flat), starts, n, out, where, part_of)
+    found = zip(out[:count].tolist(), where.tolist(), part_of.tolist(), strict=False)
+    assert list(found) == grams.part_grams(parts, n, BASE, SPREAD)
+
+
+def look_up(keys: list[int], asked: list[int], slots: int, words: int) -> list[tuple[int, int]]:
+    """(index of the asked gram, gram number) of every asked gram that was entered."""
+    slot_key, slot_gram = np.zeros(slots, np.uint64), np.full(slots, plan.EMPTY, np.int32)
+    filter_words = np.zeros(words, np.uint64)
+    plan.fill_table(u64s(keys), slot_key, slot_gram, filter_words)
+    for array in (slot_key, slot_gram, filter_words):
+        array.setflags(write=False)
+    arrays = lane_of([]).plan._replace(
+        slot_key=slot_key, slot_gram=slot_gram, filter_words=filter_words
+    )
+    at, gram = np.full(len(asked) + 1, GUARD, np.int32), np.full(len(asked) + 1, GUARD, np.int32)
+    # The caller's buffer is writable, unlike what the plan holds.
+    n = plan.find_hits(np.array(asked, np.uint64), len(asked), arrays, at, gram)
+    assert at[-1] == gram[-1] == GUARD or n > len(asked)
+    return list(zip(at[:n].tolist(), gram[:n].tolist(), strict=True))
+
+
+# Equal low bits collide in the table, equal middle bits in the filter.
+keys = st.one_of(U64, st.integers(0, 7).map(lambda k: (k << 60) | 3), st.integers(0, 5))
+
+
+@given(
+    st.lists(keys, unique=True, max_size=12), st.lists(keys, max_size=12), st.sampled_from((1, 4))
+)
+@example([], [0, 2**64 - 1], 1)
+@example([0], [0, 0, 1], 1)
+def test_every_entered_gram_is_found_and_no_other(entered, others, words):
+    asked = [one for pair in zip(entered, entered[::-1], strict=True) for one in pair] + others
+    number = {key: n for n, key in enumerate(entered)}
+    want = [(i, number[key]) for i, key in enumerate(asked) if key in number]
+    assert look_up(entered, asked, 32, words) == want
+
+
+def test_edge_values_are_keys_like_any_other():
+    entered = list(U64_EDGES)
+    assert look_up(entered, entered, 32, 1) == [(i, i) for i in range(len(entered))]
+
+
+@st.composite
+def gram_places(draw) -> tuple[list[list[int]], list[int]]:
+    """For each gram the parts of its places, ascending; and the benchmark of each item."""
+    n_items = draw(st.integers(1, 5))
+    benchmark = draw(st.lists(st.integers(0, 2), min_size=n_items, max_size=n_items))
+    parts = st.lists(st.integers(0, 4 * n_items - 1), min_size=1, max_size=8).map(sorted)
+    return draw(st.lists(parts, max_size=6)), benchmark
+
+
+@given(gram_places())
+@example(([], []))
+def test_owners_are_items_not_places(world):
+    parts_of_grams, benchmark = world
+    flat = [part for parts in parts_of_grams for part in parts]
+    per_place = np.full(len(flat), -1, np.int32)
+    per_gram = np.full(len(parts_of_grams), -1, np.int32)
+    gram_start = np.cumsum([0, *map(len, parts_of_grams)])
+    plan.count_owners(
+        gram_start, np.array(flat, np.int32), frozen(benchmark, np.int32), per_place, per_gram
+    )
+    assert (per_place.tolist(), per_gram.tolist()) == grams.owners(parts_of_grams, benchmark)
+
+
+@given(gram_places(), st.integers(1, 12))
+def test_places_in_short_parts_come_first_and_keep_their_order(world, min_run):
+    parts_of_grams, benchmark = world
+    lengths = [(7 * part + 3) % 16 for part in range(4 * len(benchmark))]
+    flat = [part for parts in parts_of_grams for part in parts]
+    place, place_part = np.arange(len(flat)) * 10, np.array(flat, np.int32)
+    gram_short = np.zeros(len(parts_of_grams), np.int32)
+    gram_start = np.cumsum([0, *map(len, parts_of_grams)])
+    part_start = np.cumsum([0, *lengths])
+    plan.short_places_first(gram_start, part_start, min_run, place, place_part, gram_short)
+    for gram, lo in enumerate(gram_start[:-1].tolist()):
+        hi = lo + len(parts_of_grams[gram])
+        pairs = [(10 * at, flat[at]) for at in range(lo, hi)]
+        ordered, short = grams.short_first([(at, part) for at, part in pairs], lengths, min_run)
+        assert list(zip(place[lo:hi].tolist(), place_part[lo:hi].tolist(), strict=True)) == ordered
+        assert gram_short[gram] == short
+
+
+@pytest.mark.parametrize("length", [0, 1, 4, 5])
+def test_a_lane_of_short_texts_has_the_grams_it_has(length):
+    lane = lane_of([make_item(0, question=" ".join("w" * length))])
+    assert len(lane.plan.place) == max(0, length - 4)

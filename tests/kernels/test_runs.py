@@ -1,0 +1,138 @@
+"""Runs: every maximal run once, at its first token; longest_at; their order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contam.detect import lane as lanes
+from contam.kernels.plan import find_hits, hash_grams
+from contam.kernels.runs import find_runs, note_longest, order_runs
+from contam.text.tokenizer import tokenize_bytes
+from tests.kernels.support import (
+    UNITS,
+    brute_longest_at,
+    is_reported,
+    lane_of,
+    make_item,
+    part_runs,
+    worlds,
+)
+
+Run = tuple[int, int, int, int]
+
+
+def runs_of(lane: lanes.Lane, document: str) -> np.ndarray:
+    """What the kernels find in one document: int32[n, 4] of part, item token, document token, length."""
+    found = tokenize_bytes(document.encode(), unit=UNITS[lane.unit])
+    words, n = found.hashes, len(found)
+    grams = np.empty(n + 1, np.uint64)
+    at, gram = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
+    count = hash_grams(words, 0, n, lane.spec.seed, grams)
+    hits = (at, gram, find_hits(grams, count, lane.plan, at, gram))
+    last_run = np.full(4 * lane.items.n_items, -7, np.int32)
+    runs = np.empty((1, 4), np.int32)
+    runs, used = find_runs(
+        (words, n), hits, lane.spec.seed, lane.spec.min_run, lane.plan, last_run, runs
+    )
+    return runs[:used]
+
+
+def check_runs(lane: lanes.Lane, items: list, document: str, *, all_from: int) -> None:
+    """Found runs are maximal, real and told once; every real run of `all_from` tokens is found."""
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for part, i, d, n in runs_of(lane, document).tolist():
+        found.setdefault(part, []).append((i, d, n))
+    for (item, kind), real in part_runs(lane, items, document).items():
+        told = found.pop(4 * item + kind, [])
+        assert len(set(told)) == len(told), f"told twice: {sorted(told)}"
+        assert set(told) <= set(real)
+        length = int(lane.items.n_tokens[item, kind])
+        least = lane.spec.seed if length < lane.spec.min_run else all_from
+        for run in real:
+            assert run[2] < least or is_reported(run, told)
+    assert not found
+
+
+@given(worlds())
+def test_without_common_grams_every_run_of_a_seed_is_found(world):
+    items, documents = world
+    lane = lane_of(items)
+    for document in documents:
+        check_runs(lane, items, document, all_from=lane.spec.seed)
+
+
+@pytest.mark.parametrize(("seed", "min_run"), [(2, 2), (2, 4), (3, 8), (5, 5)])
+@given(world=worlds(words=("red", "fox"), most=14))
+def test_any_seed_and_min_run_find_the_same_runs(seed, min_run, world):
+    items, documents = world
+    lane = lane_of(items, seed=seed, min_run=min_run)
+    for document in documents:
+        check_runs(lane, items, document, all_from=seed)
+
+
+def common_lane(items: list, owners: int = 1, **lengths: int) -> lanes.Lane:
+    """A lane in which a gram of more than `owners` items is common."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "COMMON_OWNERS", owners)
+        return lane_of(items, **lengths)
+
+
+@pytest.mark.parametrize("owners", [0, 1])
+@given(world=worlds(words=("red", "fox", "runs", "12"), most=16))
+def test_common_grams_never_cost_a_run_of_min_run_or_of_a_short_part(owners, world):
+    items, documents = world
+    lane = common_lane(items, owners, seed=3, min_run=6)
+    for document in documents:
+        check_runs(lane, items, document, all_from=6)
+
+
+@given(worlds(words=("red", "fox", "runs", "12"), most=16))
+@example(([], []))
+def test_longest_at_is_exact_from_min_run_on_and_never_too_much(world):
+    items, documents = world
+    lane = common_lane(items, 1, seed=3, min_run=6)
+    longest_at = np.zeros(len(lane.plan.token), np.int32)
+    for document in documents:
+        runs = runs_of(lane, document)
+        note_longest(runs, len(runs), lane.plan.part_start, longest_at)
+    for told, real in zip(
+        longest_at.tolist(), brute_longest_at(lane, items, documents), strict=True
+    ):
+        assert told <= real
+        assert told == real or real < 6
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=12))
+def test_runs_are_ordered_by_part_then_document_position(rows):
+    runs = np.array(rows, np.int32).reshape(-1, 4)
+    order = order_runs(runs, len(rows)).tolist()
+    assert order == sorted(range(len(rows)), key=lambda r: (rows[r][0], rows[r][2]))
+
+
+def test_runs_end_with_the_document_and_with_the_part():
+    items = [make_item(0, question="a b c d e f g h", passage="c d e f g h a b c d e f")]
+    lane = lane_of(items)
+    for document in (
+        "",
+        "a b c d",
+        "a b c d e",
+        "b c d e f g h",
+        "a b c d e f g h a b c d e f g h",
+    ):
+        check_runs(lane, items, document, all_from=5)
+
+
+def test_one_word_a_thousand_times_is_found_in_linear_space():
+    items = [make_item(0, question="spam " * 12)]
+    lane = lane_of(items)
+    runs = runs_of(lane, "spam " * 1000)
+    check_runs(lane, items, "spam " * 60, all_from=5)
+    assert len(runs) < 200
+
+
+def test_a_short_periodic_question_that_many_items_share_is_told_once():
+    items = [make_item(n, question="red " * 6) for n in range(lanes.COMMON_OWNERS + 1)]
+    check_runs(lane_of(items), items, "red " * 6, all_from=5)

@@ -1,0 +1,70 @@
+"""Every kernel is compiled once: an input of another type would cost a minute in the middle of a run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from contam.kernels._jit import INTERPRETED
+
+SCAN = """
+import json, sys
+from importlib import import_module
+from pathlib import Path
+import pyarrow as pa, pyarrow.parquet as pq
+import contam
+from contam.text.tokenizer import tokenize_bytes
+
+folder = Path(sys.argv[1])
+texts = ["", None, "Who painted the red fox that runs by the old mill?", "中文 café"]
+corpus = folder / "corpus"
+corpus.mkdir()
+pq.write_table(pa.table({"text": texts}), corpus / "a.parquet")
+pq.write_table(pa.table({"text": pa.array(texts).dictionary_encode()}), corpus / "b.parquet")
+broken = pa.array([b"red \\xff fox", b"plain"], pa.binary())
+pq.write_table(pa.table({"text": broken}), corpus / "c.parquet")
+lines = [json.dumps({"text": text}) for text in texts]
+(corpus / "d.jsonl").write_text("\\n".join(lines))
+with pa.ipc.new_file(corpus / "e.arrow", pa.schema([("text", pa.large_string())])) as sink:
+    sink.write_table(pa.table({"text": pa.array(texts, pa.large_string())}))
+items = folder / "items.jsonl"
+items.write_text(json.dumps({"id": "1", "question": texts[2], "answer": "nobody"}))
+contam.scan(corpus, items, policies=["contam", "gpt4-50char"], workers=2)
+empty = folder / "empty.jsonl"
+empty.write_text(json.dumps({"id": "1", "question": "?"}))
+contam.scan(corpus / "a.parquet", empty, workers=1)
+tokenize_bytes(b"")
+counts = {}
+for name in sys.argv[2].split(","):
+    module, _, kernel = name.rpartition(".")
+    counts[name] = len(getattr(import_module(module), kernel).signatures)
+print(json.dumps(counts))
+"""
+#: What the package calls from Python; kernels called by these only are compiled with them.
+ENTRIES = (
+    "contam.kernels.document.scan_batch",
+    "contam.kernels.items.code_point_spans",
+    "contam.kernels.items.template_weights",
+    "contam.kernels.items.tokenize_parts",
+    "contam.kernels.plan.count_owners",
+    "contam.kernels.plan.fill_table",
+    "contam.kernels.plan.hash_item_grams",
+    "contam.kernels.plan.short_places_first",
+    "contam.kernels.tokens.tokenize",
+)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+@pytest.mark.slow
+def test_writable_and_read_only_inputs_of_every_kind_need_one_specialisation(tmp_path, repository):
+    run = subprocess.run(
+        [sys.executable, "-c", SCAN, str(tmp_path), ",".join(ENTRIES)],
+        capture_output=True,
+        text=True,
+        cwd=repository,
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == dict.fromkeys(ENTRIES, 1)
