@@ -31,6 +31,10 @@ from contam.errors import ShardError
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from contam.detect.collect import Collection
     from contam.detect.lane import Lane
     from contam.detect.plan import Plan
@@ -167,10 +171,12 @@ def _verdicts(
         best = totals.best_pair
         for i, item in enumerate(plan.items):
             label = int(judged.label[i])
-            reason = policy.reason(items, totals, judged, i)
             if gone[i]:
-                label = NOT_CHECKABLE
-                reason = gap
+                label, reason = NOT_CHECKABLE, gap
+            elif label == CLEAN and best.item[i] < 0:
+                reason = "no document shares enough of its wording to be looked at"
+            else:
+                reason = policy.reason(items, totals, judged, i)
             exposure = exposure_of(best, i)
             shard, row = int(best.shard[i]), int(best.row[i])
             meta = metadata.get((shard, row))
@@ -203,40 +209,51 @@ def _evidence(
     parts: list[dict[str, Any]] = []
     for lane, collection in zip(plan.lanes, partial.collections, strict=True):
         parts.append(_lane_evidence(plan, corpus, lane, collection, metadata))
-    return {name: [v for part in parts for v in part[name]] for name in parts[0]}
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _lane_evidence(
     plan: Plan, corpus: Corpus, lane: Lane, collection: Collection, metadata: Metadata
 ) -> dict[str, Any]:
     pairs, pieces = collection.evidence()
-    item = pairs.item[pieces.pair]
+    owner = pieces.pair
+    item = pairs.item[owner]
     first = lane.items.token_start[item, pieces.part] + pieces.item_token
     last = first + pieces.length - 1
     keys = list(zip(pairs.shard.tolist(), pairs.row.tolist(), strict=True))
-    ids = [_document_id(corpus, metadata, *key) for key in keys]
     metas = [metadata[key] for key in keys]
-    owner = pieces.pair.tolist()
-    described = [plan.items[i] for i in item.tolist()]
-    return {
-        "benchmark": [one.benchmark for one in described],
-        "split": [one.split for one in described],
-        "item_id": [one.item_id for one in described],
-        "part": [PARTS[part] for part in pieces.part.tolist()],
-        "document_id": [ids[p] for p in owner],
-        "shard": [corpus.shards[keys[p][0]].name for p in owner],
-        "row": [keys[p][1] for p in owner],
-        "url": [metas[p].url for p in owner],
-        "date": [metas[p].date for p in owner],
-        "source": [metas[p].source for p in owner],
-        "alignment": pieces.alignment.tolist(),
-        "item_start": lane.item_span[first, 0].tolist(),
-        "item_end": lane.item_span[last, 1].tolist(),
-        "document_start": pieces.start.tolist(),
-        "document_end": pieces.end.tolist(),
-        "n_tokens": pieces.length.tolist(),
-        "verified": np.ones(len(owner), np.bool_).tolist(),
+    per_pair = {
+        "document_id": [_document_id(corpus, metadata, *key) for key in keys],
+        "shard": [corpus.shards[shard].name for shard, _ in keys],
+        "url": [meta.url for meta in metas],
+        "date": [meta.date for meta in metas],
+        "source": [meta.source for meta in metas],
     }
+    per_item = {
+        "benchmark": [one.benchmark for one in plan.items],
+        "split": [one.split for one in plan.items],
+        "item_id": [one.item_id for one in plan.items],
+    }
+    return {
+        **{name: _objects(values)[item] for name, values in per_item.items()},
+        **{name: _objects(values)[owner] for name, values in per_pair.items()},
+        "part": _objects(PARTS)[pieces.part],
+        "row": pairs.row[owner],
+        "alignment": pieces.alignment,
+        "item_start": lane.item_span[first, 0].astype(np.int64),
+        "item_end": lane.item_span[last, 1].astype(np.int64),
+        "document_start": pieces.start.astype(np.int64),
+        "document_end": pieces.end.astype(np.int64),
+        "n_tokens": pieces.length,
+        "verified": np.ones(len(owner), np.bool_),
+    }
+
+
+def _objects(values: Sequence[str | None]) -> NDArray[np.object_]:
+    """Texts as an array that can be indexed; rows that share a text share the object."""
+    array = np.empty(len(values), np.object_)
+    array[:] = values
+    return array
 
 
 def _item_columns(plan: Plan) -> dict[str, Any]:

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from contam.detect.model import N_PARTS, PARTS, LaneItems
-from contam.kernels.document import LaneSpec
+from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, LaneItems
 from contam.kernels.items import code_point_spans, template_weights, tokenize_parts
+from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts
-from contam.kernels.plan import EMPTY, PlanArrays, count_owners, fill_table, hash_item_grams, short_places_first
+from contam.kernels.plan import (
+    EMPTY,
+    PlanArrays,
+    count_owners,
+    fill_table,
+    hash_item_grams,
+    short_places_first,
+)
 from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
@@ -40,7 +47,8 @@ TEMPLATE_FLOOR = 0.03
 COMMON_OWNERS = 16
 COMMON_PLACES = 512
 _LEAST_FILTER_BITS = 10
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_NUMBERS = tuple(map(str, range(26)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -96,23 +104,23 @@ def _frozen(array: NDArray[np.generic]) -> None:
     array.setflags(write=False)
 
 
-def _letters(
-    items: Sequence[BenchItem], tokenizer: FileTokenizer | None = None
+def _choice_marks(
+    items: Sequence[BenchItem], marks: Sequence[str], tokenizer: FileTokenizer | None
 ) -> NDArray[np.uint64]:
+    """Hash of the mark (a letter, a number) of each item's right choice, 0 where there is none."""
     if tokenizer is None:
-        hashes = [int(tokenize_bytes(letter.encode()).hashes[0]) for letter in _LETTERS]
+        hashes = [int(tokenize_bytes(mark.encode()).hashes[0]) for mark in marks]
     else:
-        found = [tokenizer.single_tokens([letter.upper()]) for letter in _LETTERS]
+        found = [tokenizer.single_tokens([mark.upper()]) for mark in marks]
         hashes = [int(one[0]) if len(one) else 0 for one in found]
-    return np.array(
-        [
-            hashes[item.answer_index]
-            if item.answer_index is not None and 0 <= item.answer_index < min(len(item.choices), 26)
-            else 0
-            for item in items
-        ],
-        np.uint64,
-    )
+    right = [
+        hashes[item.answer_index]
+        if item.answer_index is not None
+        and 0 <= item.answer_index < min(len(item.choices), len(marks))
+        else 0
+        for item in items
+    ]
+    return np.array(right, np.uint64)
 
 
 def _tokens(
@@ -212,12 +220,14 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
             token_hash=hashes,
             token_weight=weight,
             word_start=_word_starts(data, offsets, starts, spans) if code == CHARS else None,
+            stretch=_stretches(data, offsets, starts, spans),
             seed=seed,
             min_run=min_run,
         ),
         plan=plan,
         facts=ItemFacts(
-            letter=_letters(items, tokenizer),
+            letter=_choice_marks(items, _LETTERS, tokenizer),
+            number=_choice_marks(items, _NUMBERS, tokenizer),
             answer_words=announcing_words()
             if tokenizer is None
             else tokenizer.single_tokens(announcing_texts()),
@@ -232,6 +242,35 @@ def _per_part(items: Sequence[BenchItem], measure: object) -> NDArray[np.int32]:
     assert callable(measure)
     flat = [measure(item.part_text(part)) for item in items for part in PARTS]
     return np.array(flat, np.int32).reshape(len(items), N_PARTS)
+
+
+def _stretches(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    spans: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Tokens of each item's longest text that every layout keeps together.
+
+    That is its passage, its question or one of its choices: letters and bullets come between
+    choices.
+    """
+    n_parts = len(starts) - 1
+    part = np.repeat(np.arange(n_parts), np.diff(starts))
+    breaks = np.concatenate([[0], np.cumsum(data == ord("\n"))])
+    start, end = offsets[part] + spans[:, 0], offsets[part] + spans[:, 1]
+    fresh = np.ones(len(part), np.bool_)
+    fresh[1:] = part[1:] != part[:-1]
+    broken = np.zeros(len(part), np.bool_)
+    broken[1:] = breaks[start[1:]] > breaks[end[:-1]]
+    fresh |= broken & (part % N_PARTS == CHOICES)
+    first = np.flatnonzero(fresh)
+    lengths = np.diff(np.append(first, len(part)))
+    longest = np.zeros(n_parts, np.int32)
+    np.maximum.at(longest, part[first], lengths.astype(np.int32))
+    kept = longest.reshape(-1, N_PARTS)
+    result: NDArray[np.int32] = kept[:, :ANSWER].max(axis=1)
+    return result
 
 
 def _word_starts(

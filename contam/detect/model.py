@@ -51,6 +51,8 @@ class LaneItems:
     text_absent    the items are hashes only
     word_start     bool[total], whether a token begins a white-space separated word; None where the
                    lane does not need it (in the word unit every token counts as one)
+    stretch        int32[n], tokens of the item's longest text that every layout keeps together: its
+                   passage, its question or one choice; None where nobody asks
     seed           runs shorter than this many tokens may go unseen
     min_run        the length from which every run is reported, and which `Pairs.covered` counts
     """
@@ -66,6 +68,7 @@ class LaneItems:
     token_weight: Float32s
     text_absent: bool = False
     word_start: Bools | None = None
+    stretch: Int32s | None = None
     seed: int = 5
     min_run: int = 8
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from contam.benchmark.items import Benchmark, BenchItem
+    from contam.benchmark.items import BenchItem, Benchmark
     from contam.detect.policy import Policy
 
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.

@@ -41,7 +41,7 @@ def answer_position(
     doc: NDArray[np.uint64],
     limits: tuple[int, int, bool],
     answer: tuple[NDArray[np.uint64], int, int],
-    letter: np.uint64,
+    marks: tuple[np.uint64, np.uint64],
     answer_words: NDArray[np.uint64],
 ) -> tuple[int, int]:
     """Where the answer stands in doc[lo:hi], and its length in tokens; (-1, 0) where it does not.
@@ -49,7 +49,7 @@ def answer_position(
     limits        (lo, hi, listed): lo is the end of the question (and of its choices, when they are
                   listed there: then the answer must be told apart from the list)
     answer        (token hashes, first token, tokens)
-    letter        hash of the letter of the right choice, 0 when there is none
+    marks         hashes of the letter and the number of the right choice, 0 when there is none
     answer_words  uint64[...], sorted hashes of words that announce an answer
     """
     lo, hi, listed = limits
@@ -69,8 +69,10 @@ def answer_position(
             at = find_tokens(doc, i + 1, min(hi, i + 1 + CLOSE + m), token, first, m)
             if at >= 0:
                 return at, m
-        if letter != np.uint64(0):
+        if marks[0] != np.uint64(0) and i + 1 < hi and doc[i + 1] == marks[1]:
+            return i + 1, 1
+        if marks[0] != np.uint64(0):
             for j in range(i + 1, min(hi, i + 1 + CLOSE)):
-                if doc[j] == letter:
+                if doc[j] == marks[0]:
                     return j, 1
     return -1, 0

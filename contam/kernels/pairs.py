@@ -17,8 +17,6 @@ from contam.kernels.align import (
     AlignScratch,
     align_place,
 )
-from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch
-from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
 from contam.kernels.plan import PlanArrays
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
 
@@ -58,10 +56,12 @@ class ItemFacts(NamedTuple):
     """What the kernels need to know of items beside their tokens.
 
     letter        uint64[items], hash of the letter of the right choice, 0 when there is none
+    number        uint64[items], hash of its number, counted from 0, likewise
     answer_words  uint64[...], sorted hashes of words that announce an answer
     """
 
     letter: NDArray[np.uint64]
+    number: NDArray[np.uint64]
     answer_words: NDArray[np.uint64]
 
 
@@ -213,8 +213,8 @@ def align_part(
     chains = 0
     places = 0
     copies = 0
-    best = 0.0
-    best_lo, best_hi = -1, -1
+    best, second = 0.0, 0.0
+    first_best, first_second = (0, 0), (0, 0)
     y = lo
     while y < hi:
         end = next_place(runs, order, y, hi, min(m, 400) + 32)
@@ -238,24 +238,25 @@ def align_part(
                 whole, doc, runs, order[y:end], scratch, blocks, (n, chains)
             )
             share = gained / total
-        if share >= SPLIT_SHARE or (best == 0.0 and share > 0.0):
-            for b in range(begin, n):
-                i = blocks[b, BLOCK_ITEM]
-                value = block_worth(blocks[b, BLOCK_LENGTH])
-                for t in range(i, i + blocks[b, BLOCK_LENGTH]):
-                    worth[t] = max(worth[t], value)
-            if share >= 0.5:
-                places += 1
-            if share > best:
-                best = share
-                best_lo = blocks[begin, BLOCK_DOC]
-                best_hi = best_lo
-                for b in range(begin, n):
-                    best_lo = min(best_lo, blocks[b, BLOCK_DOC])
-                    best_hi = max(best_hi, blocks[b, BLOCK_DOC] + blocks[b, BLOCK_LENGTH])
-        else:
+        places += np.int64(share >= 0.5)
+        if share > best:
+            second, first_second = best, first_best
+            best, first_best = share, (begin, n)
+        elif share > second:
+            second, first_second = share, (begin, n)
+        if share < SPLIT_SHARE and first_best != (begin, n):
             n = begin
         y = end
+    best_lo, best_hi = -1, -1
+    for b in range(first_best[0], first_best[1]):
+        credit_block(blocks, b, worth)
+        start = np.int64(blocks[b, BLOCK_DOC])
+        best_lo = start if best_lo < 0 else min(best_lo, start)
+        best_hi = max(best_hi, start + np.int64(blocks[b, BLOCK_LENGTH]))
+    # A copy may be split over two places; more of them would add up to anything.
+    if second >= SPLIT_SHARE:
+        for b in range(first_second[0], first_second[1]):
+            credit_block(blocks, b, worth)
     aligned = 0
     weight = 0.0
     for t in range(m):
@@ -276,6 +277,15 @@ def align_part(
             blocks[b, BLOCK_LENGTH],
         )
     return rows, best_lo, best_hi
+
+
+@kernel
+def credit_block(blocks: NDArray[np.int32], b: int, worth: NDArray[np.float32]) -> None:
+    """Note how far each item token of a block is believed."""
+    first = blocks[b, BLOCK_ITEM]
+    value = block_worth(blocks[b, BLOCK_LENGTH])
+    for t in range(first, first + blocks[b, BLOCK_LENGTH]):
+        worth[t] = max(worth[t], value)
 
 
 @kernel

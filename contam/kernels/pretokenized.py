@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from contam.kernels._jit import kernel
 from contam.kernels.align import AlignScratch
-from contam.kernels.document import DocBuffers, LaneSpec, place_pieces, scan_document
+from contam.kernels.document import DocBuffers, place_pieces, scan_document
+from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts, Rows
 from contam.kernels.plan import PlanArrays
 

@@ -17,7 +17,6 @@ from contam.kernels.chars import (
     FIRST_ALIKE,
     JOIN,
     PAGES,
-    SKIP,
     CharTables,
     decode_utf8,
     is_blank,

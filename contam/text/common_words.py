@@ -38,7 +38,7 @@ et les des une est pas pour dans ce il qui ne sur plus par je avec tout faire so
 """
 
 _ANNOUNCE = """
-answer answers ans a correct solution key gold label target response result output respuesta antwort
+answer answers ans correct solution key gold label target response result output respuesta antwort
 réponse risposta ответ 答案 答 案 正确 解
 """
 

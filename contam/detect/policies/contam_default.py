@@ -18,6 +18,7 @@ from contam.detect.model import (
     CLEAN,
     CONTAMINATED,
     NOT_CHECKABLE,
+    PARTS,
     PASSAGE,
     QUESTION,
     SUSPECT,
@@ -50,10 +51,10 @@ CONTAM: Final = PolicySpec(
     thresholds=((0.45, "suspect"), (0.75, "contaminated")),
     count_rule="documents that by themselves make the item suspect or contaminated",
     too_short=(
-        "an item is not_checkable when question and choices together have fewer tokens than a"
-        " seed; a question shorter than a seed is judged with its choices"
+        "an item is not_checkable when neither passage, question nor any one choice has as many"
+        " tokens as a seed; a question shorter than that is looked for beside its choices"
     ),
-    parameters=(("telling", 5.0), ("least_words", 5)),
+    parameters=(("telling", 5.0),),
 )
 SPECS: Final = (CONTAM,)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
@@ -74,9 +75,11 @@ def part_weights(items: LaneItems) -> Float64s:
 #: How much a short, generic item loses for what is not found of it.
 STRICTNESS = 2.5
 #: The same for what is found without any run of n words in it.
-NO_RUN = 0.8
+NO_RUN = 1.0
 #: Passage or choices count as standing in the document from this share on.
 LEAST_SUPPORT = 0.3
+#: A question of which this share stands there is short of a full score for another reason.
+NEARLY_ALL = 0.9
 _WEIGHTS: Final[PerItems["Float64s"]] = PerItems()
 
 
@@ -111,10 +114,15 @@ class WeightedCoverage:
         # Little that is found proves little, however large a share of the item it is.
         score = np.minimum(score, found / (0.5 * telling))
         # A whole question, word for word, is a leak; one that could be asked of anything, a doubt.
-        whole = pairs.exact[:, QUESTION] & (words >= self.spec.n)
+        stem = (items.n_tokens[pairs.item, PASSAGE] > 0) & (own < 0.5 * telling)
+        whole = pairs.exact[:, QUESTION] & (words >= self.spec.n) & ~(stem & (lent == 0.0))
         certain = whole & ((own >= 0.5 * telling) | (words >= 2 * self.spec.n))
         score = np.where(whole, np.maximum(score, self.spec.threshold("suspect")), score)
         score = np.where(certain, 1.0, score)
+        # Few words may stand anywhere: alone, without choices, passage or answer, they stay a doubt.
+        alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
+        below = 0.99 * self.spec.threshold("contaminated")
+        score = np.where(alone, np.minimum(score, below), score)
         result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
         return result
 
@@ -129,24 +137,42 @@ class WeightedCoverage:
         score = totals.best_score
         label[score >= self.spec.threshold("suspect")] = SUSPECT
         label[score >= self.spec.threshold("contaminated")] = CONTAMINATED
-        searchable = items.n_tokens[:, QUESTION] + items.n_tokens[:, CHOICES]
-        label[(label == CLEAN) & (searchable < self.spec.number("least_words"))] = NOT_CHECKABLE
+        if items.stretch is not None:
+            label[(label == CLEAN) & (items.stretch < items.seed)] = NOT_CHECKABLE
         return Judgements(label=label, score=score)
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """One sentence with the figures behind the label of item i."""
+        del self
         pair = totals.best_pair
         if judgement.label[i] == NOT_CHECKABLE:
-            n = int(items.n_tokens[i, QUESTION] + items.n_tokens[i, CHOICES])
-            return f"too short to judge: question and choices have {n} words together"
+            stretch = 0 if items.stretch is None else int(items.stretch[i])
+            return (
+                f"too short to judge: its longest text has {stretch} words, "
+                f"and a search needs {items.seed} together"
+            )
         if pair.item[i] < 0:
             return "no document shares enough of its wording to be looked at"
         share = float(pair.coverage[i, QUESTION])
+        words = int(items.n_tokens[i, QUESTION])
         longest = int(pair.longest[i, QUESTION])
-        text = (
-            f"{share:.0%} of the question's weighted wording stands in one document "
-            f"(longest run {longest} of {int(items.n_tokens[i, QUESTION])} words)"
-        )
+        if share == 0.0:
+            other = int(pair.longest[i].max())
+            return f"its question is in no document; the longest run of another part has {other} words"
+        if pair.exact[i, QUESTION]:
+            text = f"the whole question ({words} words) stands in one document, word for word"
+        else:
+            text = (
+                f"{share:.0%} of what the question says stands in one document "
+                f"(longest run {longest} of {words} words)"
+            )
         if pair.answer_near[i]:
-            text += ", with its answer"
+            text += ", and its answer beside it"
+        support = max(PASSAGE, CHOICES, key=lambda part: float(pair.coverage[i, part]))
+        if pair.coverage[i, support] >= LEAST_SUPPORT:
+            text += f", with {pair.coverage[i, support]:.0%} of its {PARTS[support]}"
+        if judgement.label[i] != CONTAMINATED and (share >= NEARLY_ALL or pair.exact[i, QUESTION]):
+            text += "; but that wording is short or shared by many items"
+        elif judgement.label[i] == CLEAN:
+            text += "; too little, or too common, to tell it from chance"
         return text

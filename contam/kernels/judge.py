@@ -1,0 +1,160 @@
+"""One item against one document: which of its parts are aligned, and what is reported."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contam.kernels._jit import kernel
+from contam.kernels.align import AlignScratch
+from contam.kernels.pairs import (
+    PAIR_LONGEST,
+    PIECE_ALIGNMENT,
+    PIECE_DOC,
+    PIECE_ITEM,
+    PIECE_LENGTH,
+    PIECE_PART,
+    REAL_COVERAGE,
+    WORTH_ALIGNING,
+    ItemFacts,
+    Rows,
+    add_piece,
+    align_part,
+    new_pair,
+    weigh_part,
+)
+from contam.kernels.plan import PlanArrays
+from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
+from contam.kernels.surroundings import add_surroundings
+
+
+class LaneSpec(NamedTuple):
+    """unit of the tokens (WORDS, CHARS), tokens of a seed, and the run that is always reported."""
+
+    unit: int
+    seed: int
+    min_run: int
+
+
+@kernel
+def add_loose_runs(
+    runs: NDArray[np.int32],
+    order: NDArray[np.int64],
+    limits: tuple[int, int],
+    min_run: int,
+    length: int,
+    first_piece: int,
+    rows: Rows,
+) -> Rows:
+    """Report every run of min_run tokens (or the whole part) that no block of the part contains."""
+    pair = rows.used[0] - 1
+    alignment = 0
+    last = rows.used[1]
+    pieces = rows.pieces
+    for p in range(first_piece, last):
+        alignment = max(alignment, pieces[p, PIECE_ALIGNMENT] + 1)
+    for y in range(limits[0], limits[1]):
+        run = order[y]
+        n = np.int64(runs[run, RUN_LENGTH])
+        if n < min_run and n < length:
+            continue
+        part = np.int64(runs[run, RUN_PART]) & 3
+        i, d = np.int64(runs[run, RUN_ITEM]), np.int64(runs[run, RUN_DOC])
+        inside = False
+        for p in range(first_piece, last):
+            if pieces[p, PIECE_PART] != part:
+                continue
+            lead = i - pieces[p, PIECE_ITEM]
+            if lead == d - pieces[p, PIECE_DOC] and lead >= 0:
+                inside = inside or lead + n <= pieces[p, PIECE_LENGTH]
+        if not inside:
+            rows = add_piece(rows, (pair, part), alignment, i, d, n)
+            alignment += 1
+    return rows
+
+
+@kernel
+def is_promising(
+    runs: NDArray[np.int32],
+    order: NDArray[np.int64],
+    limits: tuple[int, int],
+    min_run: int,
+    plan: PlanArrays,
+) -> bool:
+    """Whether any part has a run to report, or runs that weigh enough together to be aligned.
+
+    Runs that overlap count twice here: this lets too much through, never too little.
+    """
+    part_start, weight_sum = plan.part_start, plan.weight_sum
+    weight = 0.0
+    last = -1
+    for y in range(limits[0], limits[1]):
+        run = order[y]
+        part = np.int64(runs[run, RUN_PART])
+        first = part_start[part]
+        length = np.int64(runs[run, RUN_LENGTH])
+        if length >= min_run or length == part_start[part + 1] - first:
+            return True
+        if part != last:
+            weight = 0.0
+            last = part
+        start = first + np.int64(runs[run, RUN_ITEM])
+        weight += weight_sum[start + length] - weight_sum[start]
+        if weight >= WORTH_ALIGNING * plan.part_weight[part]:
+            return True
+    return False
+
+
+@kernel
+def judge_item(
+    runs: NDArray[np.int32],
+    order: NDArray[np.int64],
+    limits: tuple[int, int],
+    document: tuple[NDArray[np.uint64], int, int],
+    spec: LaneSpec,
+    plan: PlanArrays,
+    facts: ItemFacts,
+    scratch: AlignScratch,
+    rows: Rows,
+) -> Rows:
+    """One item whose runs in this document are runs[order[lo:hi]]: a pair row, or nothing.
+
+    document  (token hashes, tokens, its number in the batch)
+    """
+    lo, hi = limits
+    doc = (document[0], document[1])
+    item = np.int64(runs[order[lo], RUN_PART]) >> 2
+    rows = new_pair(rows, item, document[2])
+    pair = rows.used[0] - 1
+    first_piece = rows.used[1]
+    spans = np.full((4, 2), -1, np.int64)
+    wanted = False
+    y = lo
+    while y < hi:
+        part = np.int64(runs[order[y], RUN_PART])
+        kind = part & 3
+        end = y
+        while end < hi and runs[order[end], RUN_PART] == part:
+            end += 1
+        length = plan.part_start[part + 1] - plan.part_start[part]
+        here = (y, end)
+        row, real = rows.pairs[pair], rows.reals[pair]
+        share = weigh_part(runs, order, here, spec.min_run, spec.seed, plan, row, real)
+        reported = row[PAIR_LONGEST + kind] >= min(spec.min_run, length)
+        begin = rows.used[1]
+        if share >= WORTH_ALIGNING:
+            rows, spans[kind, 0], spans[kind, 1] = align_part(
+                runs, order, here, doc, plan, scratch, rows
+            )
+            reported = reported or rows.reals[pair, REAL_COVERAGE + kind] >= 0.3
+        if reported:
+            rows = add_loose_runs(runs, order, here, spec.min_run, length, begin, rows)
+        wanted = wanted or reported
+        y = end
+    if not wanted:
+        rows.used[0] = pair
+        rows.used[1] = first_piece
+        return rows
+    return add_surroundings(item, spans, doc, first_piece, plan, facts, scratch, rows)

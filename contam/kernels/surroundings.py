@@ -1,0 +1,229 @@
+"""What stands around the runs of an item: a stem without runs, the choices, the answer."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contam.kernels._jit import kernel
+from contam.kernels.align import AlignScratch
+from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch
+from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
+from contam.kernels.pairs import (
+    ANSWER,
+    CHOICES,
+    PAIR_ALIGNED,
+    PAIR_ANSWER,
+    PAIR_EXACT,
+    PAIR_LONGEST,
+    PAIR_PLACES,
+    PASSAGE,
+    PIECE_DOC,
+    PIECE_LENGTH,
+    PIECE_PART,
+    QUESTION,
+    REAL_COVERAGE,
+    ItemFacts,
+    Rows,
+    add_piece,
+)
+from contam.kernels.plan import PlanArrays
+
+#: How far around its choices or passage a question without runs is looked for, in tokens, and
+#: how long it may be: a longer one has runs of its own where it stands.
+STEM_REACH = 60
+MOST_STEM = 40
+
+
+@kernel
+def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: Rows) -> int:
+    """Document tokens in lo..hi that stand in evidence of the newest pair, but of part `besides`."""
+    taken = np.int64(0)
+    for p in range(first_piece, rows.used[1]):
+        if rows.pieces[p, PIECE_PART] != besides:
+            start = np.int64(rows.pieces[p, PIECE_DOC])
+            end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+            taken += max(0, min(hi, end) - max(lo, start))
+    return taken
+
+
+@kernel
+def disown_question(first_piece: int, rows: Rows) -> None:
+    """Take from the question what it matched inside the passage: a question repeats its words."""
+    pair = rows.used[0] - 1
+    if rows.pairs[pair, PAIR_ALIGNED + PASSAGE] == 0:
+        return
+    own = np.int64(0)
+    shared = np.int64(0)
+    for p in range(first_piece, rows.used[1]):
+        if rows.pieces[p, PIECE_PART] == QUESTION:
+            start = np.int64(rows.pieces[p, PIECE_DOC])
+            end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+            own += end - start
+            shared += min(end - start, claimed(start, end, first_piece, QUESTION, rows))
+    if own > 0:
+        kept = rows.reals[pair, REAL_COVERAGE + QUESTION] * ((own - shared) / own)
+        rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(kept)
+
+
+@kernel
+def add_filled(
+    part: int,
+    stretch: tuple[int, int],
+    doc: tuple[NDArray[np.uint64], int],
+    least: float,
+    plan: PlanArrays,
+    scratch: AlignScratch,
+    rows: Rows,
+) -> tuple[Rows, int, int]:
+    """Align a part, token by token, with a stretch of the document that starts where it may start.
+
+    stretch  (first document token, tokens)
+    least    share of the part's tokens that must match for the match to count
+    return   (rows, first and last document token of the match), -1 where it does not count
+    """
+    first = plan.part_start[part]
+    m = plan.part_start[part + 1] - first
+    kind = part & 3
+    most = min(m, MOST_ITEM)
+    # Letters of a list and mark-up cost little: equal weights, cheap skips.
+    for t in range(most):
+        scratch.effective[t] = np.float32(1.0)
+    box = (plan.token[first : first + most], scratch.effective, 0, most)
+    there = (doc[0], stretch[0], min(stretch[1], MOST_DOC))
+    n = fill_stretch(box, there, 1, scratch.score, scratch.step, scratch.matched)
+    pair = rows.used[0] - 1
+    share = n / m
+    if share < least or share <= rows.reals[pair, REAL_COVERAGE + kind]:
+        return rows, -1, -1
+    rows.reals[pair, REAL_COVERAGE + kind] = np.float32(share)
+    rows.pairs[pair, PAIR_ALIGNED + kind] = n
+    k = 0
+    while k < n:
+        i, d = np.int64(scratch.matched[k, 0]), np.int64(scratch.matched[k, 1])
+        length = 1
+        while k + length < n:
+            follows = scratch.matched[k + length, 0] == i + length
+            if not follows or scratch.matched[k + length, 1] != d + length:
+                break
+            length += 1
+        rows = add_piece(rows, (pair, kind), 0, i, d, length)
+        k += length
+    return rows, np.int64(scratch.matched[0, 1]), np.int64(scratch.matched[n - 1, 1]) + 1
+
+
+@kernel
+def add_stem(
+    item: int,
+    first_piece: int,
+    doc: tuple[NDArray[np.uint64], int],
+    plan: PlanArrays,
+    scratch: AlignScratch,
+    rows: Rows,
+) -> tuple[Rows, int, int]:
+    """Look for a question without runs of its own around every piece of its item found so far.
+
+    return  (rows, first and last document token of the question), -1 where it is not there
+    """
+    part = 4 * item + QUESTION
+    first = plan.part_start[part]
+    m = plan.part_start[part + 1] - first
+    words, n_doc = doc
+    if m == 0 or m > MOST_STEM:
+        return rows, -1, -1
+    pair = rows.used[0] - 1
+    for p in range(first_piece, rows.used[1]):
+        start = np.int64(rows.pieces[p, PIECE_DOC])
+        end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+        lo, hi = max(0, start - STEM_REACH), min(n_doc, end + STEM_REACH)
+        at = find_tokens(words, lo, hi, plan.token, first, m)
+        if at >= 0:
+            rows.pairs[pair, PAIR_ALIGNED + QUESTION] = m
+            rows.pairs[pair, PAIR_LONGEST + QUESTION] = m
+            rows.pairs[pair, PAIR_EXACT + QUESTION] = 1
+            rows.pairs[pair, PAIR_PLACES] = 1
+            rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(1.0)
+            rows = add_piece(rows, (pair, QUESTION), 0, 0, at, m)
+            return rows, at, at + m
+    for p in range(first_piece, rows.used[1]):
+        end = np.int64(rows.pieces[p, PIECE_DOC]) + np.int64(rows.pieces[p, PIECE_LENGTH])
+        reach = min(n_doc - end, 2 * m + 24)
+        if reach <= 0 or claimed(end, end + m, first_piece, QUESTION, rows) > 0:
+            continue
+        rows, lo, hi = add_filled(part, (end, reach), doc, 0.6, plan, scratch, rows)
+        if lo >= 0:
+            rows.pairs[pair, PAIR_PLACES] = 1
+            return rows, lo, hi
+    return rows, -1, -1
+
+
+@kernel
+def add_answer(
+    item: int,
+    limits: tuple[int, int, bool],
+    doc: NDArray[np.uint64],
+    plan: PlanArrays,
+    facts: ItemFacts,
+    answer_span: tuple[int, int],
+    rows: Rows,
+) -> Rows:
+    """Say whether the answer stands by the question; a short one that does becomes evidence."""
+    part = 4 * item + ANSWER
+    first = plan.part_start[part]
+    m = plan.part_start[part + 1] - first
+    pair = rows.used[0] - 1
+    lo, hi, _ = limits
+    if rows.reals[pair, REAL_COVERAGE + ANSWER] >= 0.6 and answer_span[0] >= 0:
+        if answer_span[0] <= hi + 300 and lo <= answer_span[1] + 300:
+            rows.pairs[pair, PAIR_ANSWER] = 1
+        return rows
+    marks = (facts.letter[item], facts.number[item])
+    at, n = answer_position(doc, limits, (plan.token, first, m), marks, facts.answer_words)
+    if at >= 0:
+        rows.pairs[pair, PAIR_ANSWER] = 1
+        if n == m and rows.reals[pair, REAL_COVERAGE + ANSWER] < 1.0:
+            rows.reals[pair, REAL_COVERAGE + ANSWER] = np.float32(1.0)
+            rows.pairs[pair, PAIR_ALIGNED + ANSWER] = m
+            rows = add_piece(rows, (pair, ANSWER), 0, 0, at, m)
+    return rows
+
+
+@kernel
+def add_surroundings(
+    item: int,
+    spans: NDArray[np.int64],
+    doc: tuple[NDArray[np.uint64], int],
+    first_piece: int,
+    plan: PlanArrays,
+    facts: ItemFacts,
+    scratch: AlignScratch,
+    rows: Rows,
+) -> Rows:
+    """Complete the newest pair: a short stem, the choices behind the question, the answer.
+
+    spans        int64[4, 2], document tokens where each part was aligned, -1 where it was not
+    first_piece  first of the pair's pieces of evidence
+    """
+    question = (spans[QUESTION, 0], spans[QUESTION, 1])
+    if question[0] >= 0:
+        disown_question(first_piece, rows)
+        if rows.reals[rows.used[0] - 1, REAL_COVERAGE + QUESTION] < 0.2:
+            question = (-1, -1)
+    if question[0] < 0:
+        rows, start, end = add_stem(item, first_piece, doc, plan, scratch, rows)
+        question = (start, end)
+    if question[0] < 0:
+        return rows
+    choices_end = -1
+    choices = 4 * item + CHOICES
+    m = plan.part_start[choices + 1] - plan.part_start[choices]
+    behind = (question[1], min(doc[1] - question[1], m + m // 2 + 40))
+    if m > 0 and behind[1] > 0:
+        rows, _, choices_end = add_filled(choices, behind, doc, 0.5, plan, scratch, rows)
+    if choices_end < 0 and spans[CHOICES, 1] >= question[1]:
+        choices_end = spans[CHOICES, 1]
+    listed = choices_end >= 0
+    lo = max(question[1], choices_end)
+    hi = min(doc[1], lo + ANSWER_REACH)
+    answer_span = (spans[ANSWER, 0], spans[ANSWER, 1])
+    return add_answer(item, (lo, hi, listed), doc[0], plan, facts, answer_span, rows)
