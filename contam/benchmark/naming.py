@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from contam.benchmark.compressed import SUFFIXES as PACKED
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Longest first, so that a name ending in auxiliary_train is not read as ending in train.
 SPLITS = (
@@ -38,6 +36,8 @@ class Naming:
 
 def name_of(path: Path) -> Naming:
     """Read `gsm8k_test.jsonl.gz` as benchmark gsm8k, split test; Hub shards by their folder."""
+    # A name that is no UTF-8 could not be written into any table.
+    path = Path(os.fsencode(path).decode(errors="backslashreplace"))
     stem = stem_of(path)
     shard = _SHARD.fullmatch(stem)
     if shard:

@@ -59,10 +59,11 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
             if isinstance(kind, Skipped):
                 skipped[path] = kind
                 continue
-            entry = Found(path, argument, name, kind)
+            # A name that is no UTF-8 could not be written into any table.
+            entry = Found(path, argument, os.fsencode(name).decode(errors="backslashreplace"), kind)
             known = found.get(path)
             # Reached twice: the longer name says more, whatever the order of the arguments.
-            if known is None or (len(name), name) > (len(known.name), known.name):
+            if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
                 found[path] = entry
     for path in found:
         skipped.pop(path, None)

@@ -172,8 +172,10 @@ def add_answer(
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
     pair = rows.used[0] - 1
-    lo, hi, _ = limits
-    if rows.reals[pair, REAL_COVERAGE + ANSWER] >= 0.6 and answer_span[0] >= 0:
+    lo, hi, listed = limits
+    # The right choice among the listed ones tells nobody which one is right.
+    apart = answer_span[0] >= 0 and not (listed and answer_span[0] < lo)
+    if apart and rows.reals[pair, REAL_COVERAGE + ANSWER] >= 0.6:
         if answer_span[0] <= hi + 300 and lo <= answer_span[1] + 300:
             rows.pairs[pair, PAIR_ANSWER] = 1
         return rows
