@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -13,62 +11,14 @@ from contam.kernels.document import count_code_points, place_pieces
 from contam.kernels.pairs import Rows
 from tests.kernels.support import (
     CHARACTERS,
-    brute_longest_at,
-    evidence_runs,
+    check_world,
     frozen,
-    is_reported,
     lane_of,
     make_item,
     match,
-    part_runs,
     worlds,
 )
 from tests.twins.bits import code_points
-
-if TYPE_CHECKING:
-    from contam.detect.collect import Collection
-    from contam.detect.lane import Lane
-
-
-def check_world(lane: Lane, items: list, documents: list[str]) -> Collection:
-    """Compare everything that a collection says of some documents with brute force."""
-    collection = match(lane, documents)
-    told = evidence_runs(lane, collection, documents)
-    pairs, _ = collection.evidence()
-    row_of = {
-        (int(item), int(row)): k
-        for k, (item, row) in enumerate(zip(pairs.item, pairs.row, strict=True))
-    }
-    assert len(row_of) == len(pairs)
-    seed, min_run = lane.spec.seed, lane.spec.min_run
-    for row, document in enumerate(documents):
-        for (item, part), real in part_runs(lane, items, document).items():
-            length = int(lane.items.n_tokens[item, part])
-            long = [run for run in real if run[2] >= min_run or seed <= length == run[2]]
-            for run in long:
-                assert is_reported(run, told.get((item, row, part), []))
-            if long:
-                assert (item, row) in row_of
-            if (item, row) not in row_of:
-                continue
-            k = row_of[item, row]
-            longest = max((run[2] for run in real), default=0)
-            assert pairs.longest[k, part] <= longest
-            assert pairs.longest[k, part] == longest or longest < min(min_run, max(length, seed))
-            assert not pairs.exact[k, part] or 0 < length == longest
-            assert pairs.exact[k, part] or not seed <= length == longest
-            assert bool(long) <= pairs.n_runs[k, part] <= len(long)
-            inside = {t for i, _, n in real if n >= min_run for t in range(i, i + n)}
-            assert pairs.covered[k, part] == len(inside)
-            assert pairs.aligned[k, part] <= length
-            assert 0 <= pairs.coverage[k, part] <= 1 + 1e-6
-            assert 0 <= pairs.gram_share[k, part] <= 1 + 1e-6
-    for found, real in zip(
-        collection.longest_at.tolist(), brute_longest_at(lane, items, documents), strict=True
-    ):
-        assert found <= real
-        assert found == real or real < min_run
-    return collection
 
 
 @given(worlds())

@@ -23,7 +23,7 @@ COVERED_BY = {
 }
 #: Modules in which runs become evidence. Their twin is brute force over whole documents: what
 #: `scan_batch` says must be true, and no run may be missing (test_document.py).
-COVERED_MODULES = ("align", "pairs", "document")
+COVERED_MODULES = ("align", "pairs", "surroundings", "judge", "document")
 #: `Matcher.match`, through which documents are matched in the tests, calls these.
 THROUGH_THE_LIBRARY = {"scan_batch"}
 
