@@ -1,0 +1,177 @@
+"""Shards that cannot be read: named, counted, and never the reason why an item is called clean."""
+
+import gzip
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+
+from contam.detect.report import load_report
+from contam.detect.scan import scan
+from tests.integration.inputs import (
+    ABSENT,
+    FILLER,
+    QUESTION,
+    corpus_of,
+    labels,
+    run_scan,
+    verdict,
+    write_items,
+    write_jsonl,
+)
+
+SECOND = (
+    "How many kites did the children of Vellmar fly above the salt marsh before the storm tore"
+    " every last one of them away?"
+)
+
+
+@pytest.fixture
+def items(tmp_path):
+    return write_items(tmp_path / "items.jsonl", QUESTION, ABSENT, SECOND)
+
+
+def no_footer(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def half_a_file(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def nothing_left(path):
+    path.write_bytes(b"")
+
+
+def other_bytes(path):
+    path.write_bytes(b"<html>503 Service Unavailable</html>")
+
+
+def spoilt_page(path):
+    raw = bytearray(path.read_bytes())
+    at = raw.find(b"council")
+    raw[at - 40 : at + 400] = b"\xff" * 440
+    path.write_bytes(bytes(raw))
+
+
+def half_a_gzip_member(path):
+    path.unlink()
+    lines = [json.dumps({"text": f"{FILLER} {SECOND} {n}"}) for n in range(4000)]
+    raw = gzip.compress("\n".join(lines).encode())
+    (path.parent / "part-1.jsonl.gz").write_bytes(raw[: len(raw) // 2])
+
+
+def half_a_line(path):
+    path.unlink()
+    (path.parent / "part-1.jsonl").write_text(json.dumps({"text": SECOND}) + '\n{"text": "and th')
+
+
+def no_text_column(path):
+    path.unlink()
+    write_jsonl(path.parent / "part-1.jsonl", [{"title": SECOND, "size": 3}])
+
+
+def gone(path):
+    path.unlink()
+    path.symlink_to("nowhere.parquet")
+
+
+DAMAGES = [
+    no_footer, half_a_file, nothing_left, other_bytes, spoilt_page, half_a_gzip_member,
+    half_a_line, no_text_column, gone,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_unread_shard_beside_good_ones(tmp_path, items, damage):
+    shards = [FILLER], [FILLER * 3, FILLER + SECOND], [FILLER + QUESTION]
+    corpus = corpus_of(tmp_path / "corpus", *shards, compression="none", use_dictionary=False)
+    damage(corpus / "part-1.parquet")
+    out = tmp_path / "out"
+    process = run_scan(corpus, items, out)
+    assert process.returncode == 4, process.stderr
+    assert "Traceback" not in process.stderr
+    assert "NOT READ part-1." in process.stdout
+    assert "--allow-missing" in process.stderr
+    report = load_report(out)
+    coverage = report.run["coverage"]
+    assert (coverage["shards_expected"], coverage["shards_read"]) == (3, 2)
+    assert not coverage["complete"]
+    assert [one["shard"].split(".")[0] for one in coverage["shards_failed"]] == ["part-1"]
+    found = labels(report)
+    assert found["q0"] == "contaminated"
+    assert "clean" not in found.values()
+    absent = verdict(report, "q1")
+    assert (absent.label, absent.score) == ("not_checkable", None)
+    assert absent.reason == "1 of 3 shards unread"
+
+
+def test_every_policy_says_not_checkable(tmp_path, items):
+    corpus = corpus_of(tmp_path / "corpus", [FILLER], [FILLER])
+    half_a_file(corpus / "part-0.parquet")
+    result = scan(corpus, items, policies=["contam", "gpt3-test", "gpt4-50char", "decon-default"])
+    assert {one.label for one in result} == {"not_checkable"}
+    assert result.exit_code() == 4
+
+
+def test_a_row_group_that_fails_late_keeps_what_the_others_gave(tmp_path, items):
+    texts = [QUESTION, *[f"{FILLER} {n}" for n in range(20_000)], SECOND]
+    corpus = corpus_of(tmp_path / "corpus", texts, row_group_size=5_000, compression="none")
+    path = corpus / "part-0.parquet"
+    last = pq.ParquetFile(path).metadata.row_group(3).column(1)
+    raw = bytearray(path.read_bytes())
+    start = last.dictionary_page_offset or last.data_page_offset
+    raw[start : start + 200] = b"\xff" * 200
+    path.write_bytes(bytes(raw))
+    result = scan(corpus, items)
+    assert labels(result)["q0"] in {"contaminated", "not_checkable"}
+    assert "clean" not in labels(result).values()
+    assert result.exit_code() == 4
+
+
+def test_allow_missing_is_a_recorded_choice(tmp_path, items):
+    corpus = corpus_of(tmp_path / "corpus", [FILLER + QUESTION], [FILLER])
+    half_a_file(corpus / "part-1.parquet")
+    process = run_scan(corpus, items, tmp_path / "out", "--allow-missing")
+    assert process.returncode == 0
+    assert "NOT READ part-1.parquet" in process.stdout
+    assert "clean means not found in what was read" in process.stderr
+    report = load_report(tmp_path / "out")
+    assert labels(report) == {"q0": "contaminated", "q1": "clean", "q2": "clean"}
+    assert report.run["parameters"]["allow_missing"] is True
+    assert report.run["coverage"]["complete"] is False
+
+
+def test_flags_and_gaps_have_their_exit_codes(tmp_path, items):
+    good = corpus_of(tmp_path / "good", [FILLER + QUESTION], [FILLER])
+    bad = tmp_path / "bad"
+    shutil.copytree(good, bad)
+    half_a_file(bad / "part-1.parquet")
+    plain = corpus_of(tmp_path / "plain", [FILLER])
+    cases = {(good, ()): 3, (bad, ()): 4, (bad, ("--allow-missing",)): 3, (plain, ()): 0}
+    for number, ((corpus, options), code) in enumerate(cases.items()):
+        out = tmp_path / f"out-{number}"
+        assert run_scan(corpus, items, out, "--fail-on-flagged", *options).returncode == code
+        assert load_report(out)
+
+
+def test_files_beside_the_shards_are_noted_not_fatal(tmp_path, items):
+    corpus = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
+    (corpus / "README.md").write_text("about")
+    (corpus / "_SUCCESS").write_text("")
+    (corpus / "manifest.json").write_text('{\n "shards": 1\n}')
+    process = run_scan(corpus, items, tmp_path / "out")
+    assert process.returncode == 0, process.stderr
+    assert "README.md: not a corpus format" in process.stderr
+    assert len(load_report(tmp_path / "out").run["notes"]) == 3
+
+
+def test_many_notes_do_not_drown_the_answer(tmp_path, items):
+    corpus = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
+    for number in range(50):
+        (corpus / f"{number}.log").write_text("x")
+    process = run_scan(corpus, items, tmp_path / "out")
+    assert len(process.stderr.splitlines()) == 21
+    assert "30 more notes in run.json" in process.stderr
+    assert len(load_report(tmp_path / "out").run["notes"]) == 50

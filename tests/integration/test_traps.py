@@ -1,0 +1,202 @@
+"""Defects seen in other tools (T1 to T18), held against the whole scan."""
+
+import unicodedata
+
+import pytest
+
+from contam.detect.policy import list_policies
+from contam.detect.scan import scan
+from tests.integration.inputs import (
+    ABSENT,
+    FILLER,
+    QUESTION,
+    corpus_of,
+    labels,
+    quoted,
+    search,
+    verdict,
+    write_items,
+    write_jsonl,
+    write_parquet,
+)
+
+ALL = [spec.id for spec in list_policies()]
+LONG = (
+    "Explain , in your own words : why does the superintendent's thermometer -- an"
+    " electroencephalographically calibrated one ! -- read 17.5 degrees at dawn , although the"
+    " orchard behind the observatory freezes ? State every assumption you make , and name the"
+    " instrument that would settle the matter for good ."
+)
+VARIANTS = {
+    "as it is": lambda text: text,
+    "no trailing dot": lambda text: text.rstrip(" ."),
+    "crlf": lambda text: text.replace(" ", "\r\n"),
+    "tabs": lambda text: text.replace(" ", "\t"),
+    "nbsp": lambda text: text.replace(" ", "\u00a0"),
+    "wrapped": lambda text: text.replace(" , ", " ,\n    "),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_t1_an_item_matches_itself_under_every_policy(tmp_path, name):
+    result = search(tmp_path, [VARIANTS[name](LONG)], LONG, policies=ALL)
+    assert {one.label for one in result} == {"contaminated"}
+
+
+WORDS = (
+    "amber bishops carve dancing elephants from granite holding ivory jugs kept lately moist new"
+)
+
+
+def test_t2_thirteen_words_make_one_gram_and_twelve_are_never_clean(tmp_path):
+    thirteen = " ".join(WORDS.split()[:13])
+    twelve = " ".join(WORDS.split()[1:13])
+    result = search(tmp_path, [f"{FILLER} {thirteen} {FILLER}"], thirteen, twelve, policies=ALL)
+    assert labels(result, "lmeval-13")["q0"] == "contaminated"
+    assert "clean" not in {one.label for one in result if one.item_id == "q1"} - {"not_checkable"}
+    absent = search(tmp_path / "absent", [FILLER], thirteen, twelve, policies=["lmeval-13"])
+    assert labels(absent, "lmeval-13") == {"q0": "clean", "q1": "not_checkable"}
+
+
+def test_t3_an_item_of_fifty_characters_is_one_window(tmp_path):
+    fifty = "abcde fghij klmno pqrst uvwxy zabcd efghi jklmn opqrs tuvwx"
+    assert sum(map(str.isalnum, fifty)) == 50
+    for name, text, label in (("in", fifty, "contaminated"), ("cut", fifty[1:], "clean")):
+        result = search(
+            tmp_path / name, [f"{FILLER} {text} {FILLER}"], fifty, policies=["gpt4-50char"]
+        )
+        assert verdict(result, policy="gpt4-50char").label == label
+
+
+def test_t4_a_closing_dot_does_not_hide_a_match_in_mid_sentence(tmp_path):
+    item = ABSENT.replace("?", ".")
+    result = search(tmp_path, [f"{FILLER} {item[:-1]} and so on {FILLER}"], item, policies=ALL[:5])
+    assert verdict(result).label == "contaminated"
+
+
+FORMS = [
+    str,
+    str.upper,
+    lambda text: unicodedata.normalize("NFD", text),
+    lambda text: text.replace(" ", " 😀 "),
+    lambda text: text.replace("e", "e\u200d"),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_t6_spans_are_positions_in_the_original_texts(tmp_path, form):
+    item = (
+        "Wie groß war die Straße, İstanbul'a giden ﬁne Café naïve übermäßig 数学 ½ ﬀ Maße am Ende"
+    )
+    documents = ["😀ß﷽ " + form(item) + " 😀 " + FILLER]
+    result = search(tmp_path, documents, item)
+    ((_, said, text),) = quoted(result, documents)
+    assert said == item
+    # A joiner behind the last letter belongs to no letter.
+    assert text == form(item).rstrip("\u200d")
+
+
+def test_t7_a_gram_shared_by_two_benchmarks_counts_for_both(tmp_path):
+    one = write_jsonl(tmp_path / "one.jsonl", [{"id": "a", "question": QUESTION}])
+    two = write_jsonl(tmp_path / "two.jsonl", [{"id": "b", "question": QUESTION + " Say why."}])
+    corpus = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
+    found = labels(scan(corpus, [one, two]))
+    assert found == {"a": "contaminated", "b": "contaminated"}
+
+
+def test_t8_a_gram_repeated_inside_an_item_covers_all_its_places(tmp_path):
+    refrain = "row the green boat over the silver lake again my dear"
+    item = f"{refrain} said Ann and {refrain} said Bob and {refrain}"
+    result = search(tmp_path, [f"{FILLER} {refrain} {FILLER}"], item, policies=["llama3-8gram"])
+    assert verdict(result, policy="llama3-8gram").score == pytest.approx(33 / 39)
+
+
+def test_t12_a_killed_shard_is_never_clean_and_t13_filler_changes_nothing(tmp_path):
+    bare = search(tmp_path / "bare", [QUESTION], QUESTION, policies=ALL)
+    padded = f"{FILLER * 10}\n{QUESTION.replace(' ', chr(10), 7)}\n{FILLER * 10}"
+    wide = search(tmp_path / "wide", [padded], QUESTION, policies=ALL)
+    assert [one.label for one in bare] == [one.label for one in wide]
+    assert [one.score for one in bare] == pytest.approx([one.score for one in wide])
+
+
+def test_t14_a_shared_instruction_alone_flags_nothing(tmp_path):
+    template = (
+        "The following are multiple choice questions. Choose the best answer among the options"
+        " given below and reply with its letter only."
+    )
+    things = [f"thing{n} blob{n * 3} wisp{n * 5} corn{n * 7} dusk{n * 11}" for n in range(60)]
+    items = [f"{template} {text} and what became of it later?" for text in things]
+    result = search(tmp_path, [f"{FILLER} {template} {FILLER}"], *items)
+    assert set(labels(result).values()) == {"clean"}
+
+
+@pytest.mark.parametrize(
+    "n_copies",
+    [
+        1,
+        pytest.param(
+            2, marks=pytest.mark.xfail(reason="a template said twice flags its items", strict=True)
+        ),
+    ],
+)
+def test_t14_a_template_flags_nothing_however_often_a_document_says_it(tmp_path, n_copies):
+    template = "The following is a question about the history of the town "
+    items = [f"{template}zeta{n} eta{n * 3}" for n in range(60)]
+    result = search(tmp_path, [FILLER + template * n_copies + FILLER], *items)
+    assert set(labels(result).values()) == {"clean"}
+
+
+def test_t15_counts_beyond_the_evidence_kept_are_exact(tmp_path):
+    documents = [f"{n} {QUESTION}" for n in range(70)]
+    result = search(tmp_path, documents, QUESTION, max_evidence=3)
+    found = verdict(result)
+    assert (found.n_documents, found.n_occurrences) == (70, 70)
+    assert len({row["row"] for row in result.evidence.to_pylist()}) == 3
+
+
+def test_t17_the_same_substrings_are_drawn_every_time(tmp_path):
+    item = " ".join(f"{FILLER} {n}" for n in range(4))
+    document = item[: len(item) // 2]
+    runs = [search(tmp_path / str(n), [document], item, policies=["gpt4-50char"]) for n in range(3)]
+    assert len({one.score for result in runs for one in result}) == 1
+
+
+def test_t18_other_numbers_are_near_and_never_exact(tmp_path):
+    item = (
+        "A school buys 12 boxes of chalk with 48 sticks each and loses 37 sticks on the way; how"
+        " many sticks are left for the 9 teachers?"
+    )
+    other = item.replace("12", "15").replace("48", "60").replace("37", "41").replace("9", "8")
+    found = verdict(search(tmp_path, [f"{FILLER} {other} {FILLER}"], item))
+    assert found.kind == "near"
+    assert found.label in {"contaminated", "suspect"}
+
+
+def test_t16_workers_rows_and_item_order_leave_every_byte_alone(tmp_path):
+    from contam.detect.report import write_report
+
+    texts = [f"{FILLER} {n} {QUESTION if n % 7 == 0 else ''} {n * n}" for n in range(300)]
+    corpus = tmp_path / "corpus"
+    for number in range(6):
+        write_parquet(corpus / f"part-{number}.parquet", texts[number::6], row_group_size=5)
+    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT, FILLER)
+    written = []
+    for workers in (1, 2, 5):
+        result = scan([corpus], items, policies=["contam", "gpt4-50char"], workers=workers)
+        out = write_report(result, tmp_path / f"out-{workers}")
+        written.append(
+            [
+                (out / name).read_bytes()
+                for name in sorted(("verdicts.parquet", "evidence.parquet", "items.parquet"))
+            ]
+        )
+    shards = sorted(corpus.iterdir(), reverse=True)
+    result = scan(shards, items, policies=["contam", "gpt4-50char"], workers=2)
+    out = write_report(result, tmp_path / "out-reversed")
+    written.append(
+        [
+            (out / name).read_bytes()
+            for name in sorted(("verdicts.parquet", "evidence.parquet", "items.parquet"))
+        ]
+    )
+    assert all(one == written[0] for one in written)
