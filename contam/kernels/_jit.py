@@ -7,8 +7,10 @@ sources, the Numba version and the bounds flag cures both.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -33,17 +35,26 @@ def _sources_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _cache_root() -> Path:
+def _cache_root() -> Path | None:
+    """Where compiled kernels are kept between runs; None where this user has no home."""
     named = os.environ.get("CONTAM_CACHE_DIR")
     if named:
         return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "contam"
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "contam"
+    try:
+        return Path.home() / ".cache" / "contam"
+    except RuntimeError:
+        return None
 
 
 def _usable(folder: Path) -> bool:
+    """Whether the folder can be written, and nobody else can: what lies there is executed."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.lstat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o022 or folder.is_symlink():
+            return False
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError:
@@ -52,11 +63,13 @@ def _usable(folder: Path) -> bool:
 
 def _choose_cache_folder() -> Path:
     name = f"kernels-{_sources_digest()}"
-    wanted = _cache_root() / name
-    if _usable(wanted):
-        return wanted
-    # A read-only home must not stop a scan: compile into a folder of this user's in the temp area.
-    return Path(tempfile.gettempdir()) / f"contam-{os.getuid()}" / name
+    root = _cache_root()
+    if root is not None and _usable(root / name):
+        return root / name
+    # A home that cannot be written must not stop a scan: compile into a folder of our own.
+    folder = Path(tempfile.mkdtemp(prefix="contam-kernels-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 CACHE_FOLDER: Path = _choose_cache_folder()

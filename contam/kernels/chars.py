@@ -17,6 +17,8 @@ from contam.kernels.bits import SEED, finish_hash, mix_chunk
 SKIP = -1
 JOIN = -2
 _REACH = 1024
+#: So many words in a row without an equals sign inside a tag are text: a tag must not hide any.
+_MOST_WORDS = 3
 
 #: Layout of CharTables.table.
 PAGES = 0x1100
@@ -189,13 +191,8 @@ def read_backslash(text: NDArray[np.uint8], p: int, stop: int, tables: CharTable
 
 @kernel
 def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
-    """Rule 2: a comment or a tag with a real HTML name is one separator; a lone < is one too."""
+    """Rule 2: a tag with a real HTML name is one separator, unless it holds running text."""
     reach = min(stop, p + _REACH)
-    if p + 4 <= reach and text[p + 1] == 33 and text[p + 2] == 45 and text[p + 3] == 45:
-        for q in range(p + 4, reach - 2):
-            if text[q] == 45 and text[q + 1] == 45 and text[q + 2] == 62:
-                return SKIP, q + 3
-        return SKIP, p + 1
     q = p + 1
     if q < reach and text[q] == 47:
         q += 1
@@ -217,9 +214,19 @@ def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> 
     if not spaced:
         return SKIP, p + 1
     equals = False
+    words = 0
     while q < reach and text[q] != 62 and text[q] != 60:
-        equals = equals or text[q] == 61
-        q += 1
+        if is_blank(int(text[q])):
+            q += 1
+            continue
+        named = False
+        while q < reach and text[q] != 62 and text[q] != 60 and not is_blank(int(text[q])):
+            named = named or text[q] == 61
+            q += 1
+        equals = equals or named
+        words = 0 if named else words + 1
+        if words > _MOST_WORDS:
+            return SKIP, p + 1
     if q < reach and text[q] == 62 and equals:
         return code, q + 1
     return SKIP, p + 1

@@ -98,8 +98,8 @@ def fold(code: int) -> tuple[tuple[str, int], ...]:
 
 LINE_BREAK = re.compile(rb"[ \t]*(?:\r\n|\n|\r)[ \t]*")
 SHORT_TAG = re.compile(rb"</?([A-Za-z0-9]+)[\t-\r ]*/?>")
-LONG_TAG = re.compile(rb"</?([A-Za-z0-9]+)[\t-\r ][^<>]*=[^<>]*>")
-COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+LONG_TAG = re.compile(rb"</?([A-Za-z0-9]+)([\t-\r ][^<>]*=[^<>]*)>")
+MOST_WORDS = 3
 AMPERSANDS = re.compile(rb"&(?:amp;)*", re.IGNORECASE)
 DECIMAL = re.compile(rb"#([0-9]{1,7});")
 HEXADECIMAL = re.compile(rb"#[xX]([0-9A-Fa-f]{1,6});")
@@ -140,12 +140,22 @@ def backslash(data: bytes, at: int, names: Names) -> Step:
     return Step(None, after)
 
 
+def holds_text(attributes: bytes) -> bool:
+    """More than MOST_WORDS words in a row without an equals sign are text, not attributes."""
+    in_a_row = 0
+    for word in re.findall(rb"[^\t-\r ]+", attributes):
+        in_a_row = 0 if b"=" in word else in_a_row + 1
+        if in_a_row > MOST_WORDS:
+            return True
+    return False
+
+
 def less_than(data: bytes, at: int, names: Names) -> Step:
     window = data[at : at + 1024]
-    if comment := COMMENT.match(window):
-        return Step(None, at + comment.end())
     for form in (SHORT_TAG, LONG_TAG):
         tag = form.match(window)
+        if tag and form is LONG_TAG and holds_text(tag[2]):
+            continue
         if tag and tag[1].decode().lower() in names.html_tags:
             transparent = names.html_tags[tag[1].decode().lower()] == 2
             return Step(None, at + tag.end(), transparent)

@@ -119,10 +119,15 @@ class WeightedCoverage:
         certain = whole & ((own >= 0.5 * telling) | (words >= 2 * self.spec.n))
         score = np.where(whole, np.maximum(score, self.spec.threshold("suspect")), score)
         score = np.where(certain, 1.0, score)
+        # Half of a telling question, word for word, is at least a doubt.
+        half = (2 * pairs.covered[:, QUESTION] >= words) & (found >= 0.4 * telling)
+        score = np.where(half, np.maximum(score, self.spec.threshold("suspect")), score)
+        # Another question on the same passage shares its wording: only nearly all of it counts.
+        borrowed = (lent > 0.0) & passage_first & (question < NEARLY_ALL)
         # Few words may stand anywhere: alone, without choices, passage or answer, they stay a doubt.
         alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
         below = 0.99 * self.spec.threshold("contaminated")
-        score = np.where(alone, np.minimum(score, below), score)
+        score = np.where(alone | borrowed, np.minimum(score, below), score)
         result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
         return result
 
@@ -158,7 +163,10 @@ class WeightedCoverage:
         longest = int(pair.longest[i, QUESTION])
         if share == 0.0:
             other = int(pair.longest[i].max())
-            return f"its question is in no document; the longest run of another part has {other} words"
+            return (
+                "its question was not found where other parts of it stand; "
+                f"the longest run of those has {other} words"
+            )
         if pair.exact[i, QUESTION]:
             text = f"the whole question ({words} words) stands in one document, word for word"
         else:
