@@ -1,0 +1,33 @@
+"""Compile the kernels before anybody waits for them: `python -m contam.detect.warm`."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from contam.benchmark.items import BenchItem
+from contam.corpus.batches import DocBatch
+from contam.detect.collect import Collection
+from contam.detect.lane import build_lane
+from contam.detect.matching import Matcher
+from contam.detect.policy import get_policy
+from contam.kernels.warm_up import is_warm
+
+_TEXT = "seven small kites flew over the old harbour wall before the rain came in from the west"
+
+
+def warm_kernels() -> None:
+    """Match one small text against itself, which compiles whatever a scan needs."""
+    item = BenchItem(benchmark="warm", split="", item_id="1", question=_TEXT)
+    lane = build_lane([item], unit="word", seed=5, min_run=8)
+    data = np.frombuffer(_TEXT.encode(), np.uint8)
+    batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64), 0, 0, 0, 0)
+    policy = get_policy("contam")
+    Matcher(lane).match(batch, Collection.start(lane, [policy], policy, 1))
+
+
+if __name__ == "__main__":
+    if not is_warm():
+        print("compiling kernels, once (about a minute)", file=sys.stderr)
+    warm_kernels()
