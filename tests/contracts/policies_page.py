@@ -1,0 +1,78 @@
+"""What docs/policies.md says of each policy, made from the policies themselves.
+
+`python -m tests.contracts.policies_page` writes the generated part of the page afresh.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from contam.detect.policy import list_policies
+from contam.detect.policy_spec import PolicySpec
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "policies.md"
+_MARKS = ("<!-- from the code: begin -->\n", "<!-- from the code: end -->\n")
+_KNOWN = {
+    "source": "from its source code",
+    "paper": "from its paper",
+    "secondary": "second-hand, from quotations",
+}
+
+
+def generated() -> str:
+    """The part of the page that is made from the code: an overview, then a section a policy."""
+    specs = list_policies()
+    rows = "".join(
+        f"| [`{spec.id}`](#{spec.id}) | {_unit(spec)} | {spec.scope} | {', '.join(spec.parts)} "
+        f"| {_flags(spec)} |\n"
+        for spec in specs
+    )
+    head = "| policy | looks for | in | judged parts | says |\n| --- | --- | --- | --- | --- |\n"
+    return head + rows + "".join(f"\n{_section(spec)}" for spec in specs)
+
+
+def committed() -> str:
+    """The same part as the page has it."""
+    found = re.search(f"{_MARKS[0]}(.*){_MARKS[1]}", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found, "docs/policies.md has lost its marks"
+    return found[1]
+
+
+def _section(spec: PolicySpec) -> str:
+    known = "ours" if spec.base == "contam" else _KNOWN[spec.confidence]
+    approximate = "; approximate" if spec.approximate else ""
+    facts = {
+        "known": f"{known}{approximate} ({spec.source})",
+        "unit, n": f"{spec.unit}, {spec.n}; {spec.aggregation}, {spec.scope}",
+        "judged parts": ", ".join(spec.parts),
+        "flags": _flags(spec),
+        "`n_documents` counts": spec.count_rule,
+        "too short": spec.too_short,
+        "parameters": ", ".join(f"`{name}` = {value}" for name, value in spec.parameters),
+        "presets": ", ".join(f"`{spec.base}:{preset}`" for preset in spec.presets),
+        "version, fingerprint": f"{spec.version}, `{spec.fingerprint()}`",
+    }
+    rows = "".join(f"| {name} | {value} |\n" for name, value in facts.items() if value)
+    return f"### {spec.id}\n\n**{spec.title}.** {spec.description}\n\n| | |\n| --- | --- |\n{rows}"
+
+
+def _unit(spec: PolicySpec) -> str:
+    return f"{spec.n} {'letters and digits' if spec.unit == 'char' else 'words'}: {spec.aggregation}"
+
+
+def _flags(spec: PolicySpec) -> str:
+    word = "from" if spec.comparison == "at least" else "above"
+    return ", ".join(f"{label} {word} {score:g}" for score, label in reversed(spec.thresholds))
+
+
+def write() -> None:
+    """Put the generated part into the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(_MARKS[0])
+    after = rest.partition(_MARKS[1])[2]
+    PAGE.write_text(before + _MARKS[0] + generated() + _MARKS[1] + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
