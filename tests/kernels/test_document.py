@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels.document import count_code_points, place_pieces
@@ -12,6 +12,7 @@ from contam.kernels.pairs import Rows
 from tests.kernels.support import (
     CHARACTERS,
     check_world,
+    few,
     frozen,
     lane_of,
     make_item,
@@ -30,14 +31,14 @@ def test_evidence_is_true_and_whole(world):
 
 
 @given(worlds(words=("red", "fox", "runs"), most=18))
-@settings(max_examples=25)
+@few
 def test_periodic_and_template_sharing_texts_too(world):
     items, documents = world
     check_world(lane_of(items, seed=3, min_run=5), items, documents)
 
 
 @given(worlds(words=("red", "中文", "の", "café"), most=9, documents=2))
-@settings(max_examples=20)
+@few
 def test_the_unit_of_characters_too(world):
     items, documents = world
     check_world(lane_of(items, unit="char", seed=4, min_run=9), items, documents)
@@ -63,7 +64,7 @@ def test_more_items_and_pieces_than_the_first_buffers_hold():
 
 
 @given(worlds(documents=4))
-@settings(max_examples=15)
+@few
 def test_a_batch_says_what_its_documents_say_alone(world):
     items, documents = world
     lane = lane_of(items)

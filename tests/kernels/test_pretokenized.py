@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from contam.detect.collect import Pieces, pairs_from_rows
 from contam.kernels.align import new_scratch
@@ -11,11 +11,11 @@ from contam.kernels.document import new_buffers
 from contam.kernels.items import tokenize_parts
 from contam.kernels.pretokenized import PRETOKENIZED, scan_tokens
 from contam.text.tokenizer import char_tables
-from tests.kernels.support import batch, lane_of, match, worlds
+from tests.kernels.support import batch, few, lane_of, match, worlds
 
 
 @given(worlds(documents=4))
-@settings(max_examples=25)
+@few
 def test_given_tokens_are_matched_as_made_ones_are(world):
     items, documents = world
     lane = lane_of(items)

@@ -6,13 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import tokens
 from contam.kernels.fold import PADDING
 from contam.text.tokenizer import char_tables, tokenize_bytes
-from tests.kernels.support import CHARACTERS, LOOKALIKES, NAMES, NOISE, UNITS, frozen
+from tests.kernels.support import CHARACTERS, LOOKALIKES, NAMES, NOISE, UNITS, few, frozen
 from tests.twins import tokens as twin
 
 GUARD = 7
@@ -78,7 +78,7 @@ def test_every_character_of_unicode_reads_as_the_twin_reads_it(unit, text):
 
 
 @given(st.lists(st.text("aZ9", min_size=1, max_size=40), max_size=6), st.sampled_from(" -.\n%"))
-@settings(max_examples=30)
+@few
 def test_ascii_words_of_any_length_read_as_the_twin_reads_them(parts, glue):
     data = glue.join(parts).encode()
     assert read(data, "word") == said(data, "word")
@@ -93,7 +93,7 @@ def test_a_word_may_end_at_any_distance_from_an_eight_byte_border(length):
 
 @both_units
 @given(text=NOISE, before=st.binary(max_size=3), after=st.binary(max_size=9))
-@settings(max_examples=20)
+@few
 def test_what_stands_around_the_text_plays_no_part(unit, text, before, after):
     data = text.encode()
     assert read(data, unit, before, after) == read(data, unit, b"", b"")
@@ -101,7 +101,7 @@ def test_what_stands_around_the_text_plays_no_part(unit, text, before, after):
 
 @both_units
 @given(text=NOISE)
-@settings(max_examples=20)
+@few
 def test_the_library_hands_the_kernel_what_it_asks_for(unit, text):
     found = tokenize_bytes(text.encode(), unit=UNITS[unit])
     read_back = [

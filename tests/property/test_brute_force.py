@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect import lane as lanes
@@ -13,21 +13,18 @@ from tests.kernels.support import make_item as item
 
 
 @given(worlds(most=40, documents=4))
-@settings(max_examples=60)
 def test_every_run_of_eight_words_is_evidence_with_its_offsets(world):
     items, documents = world
     check_world(lane_of(items), items, documents)
 
 
 @given(worlds(words=("red", "fox", "runs"), most=30, documents=2))
-@settings(max_examples=60)
 def test_texts_of_three_words_repeat_everywhere(world):
     items, documents = world
     check_world(lane_of(items), items, documents)
 
 
 @given(worlds(words=("red", "fox", "runs", "12", "中"), most=24), st.integers(0, 2))
-@settings(max_examples=60)
 def test_grams_that_every_item_shares_cost_no_run_of_eight(world, owners):
     items, documents = world
     with pytest.MonkeyPatch.context() as patch:
@@ -37,14 +34,12 @@ def test_grams_that_every_item_shares_cost_no_run_of_eight(world, owners):
 
 
 @given(worlds(most=24, documents=2))
-@settings(max_examples=30)
 def test_every_run_of_many_letters_is_evidence_in_the_unit_of_characters(world):
     items, documents = world
     check_world(lane_of(items, unit="char", seed=24, min_run=50), items, documents)
 
 
 @given(worlds(documents=4), st.integers(0, 4))
-@settings(max_examples=30)
 def test_longest_at_is_the_maximum_over_all_documents_in_any_grouping(world, cut):
     items, documents = world
     lane = lane_of(items)

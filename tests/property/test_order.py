@@ -7,9 +7,10 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import contam
+from tests.kernels.support import few
 from tests.property.test_verdicts import worlds
 from tests.property.worlds import ALL_POLICIES, folder, full_text, write_items, write_shard
 
@@ -114,7 +115,7 @@ def facts(result: contam.ScanResult) -> list[tuple]:
 
 
 @given(worlds)
-@settings(max_examples=12)
+@few
 def test_the_order_of_rows_and_their_shards_changes_no_verdict(world):
     rows, texts = world
     with folder() as home:

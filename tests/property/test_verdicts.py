@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.kernels.support import few
 from tests.property.worlds import ALL_POLICIES, full_text, labels, padding, records, scan
 
 SEVERITY = {"clean": 0, "not_checkable": 0, "suspect": 1, "contaminated": 2}
-few = settings(max_examples=15)
 
 
 @given(records())
