@@ -11,8 +11,9 @@ from tests.kernels.support import FEW, U64, U64_EDGES, u64s
 from tests.twins import nearby as twin
 
 LETTER = 2**63 + 77
+NUMBER = 2**63 + 78
 ANNOUNCING = sorted((2**62, 2**63 + 99))
-words = st.lists(FEW | st.sampled_from((LETTER, *ANNOUNCING)), max_size=16)
+words = st.lists(FEW | st.sampled_from((LETTER, NUMBER, *ANNOUNCING)), max_size=16)
 
 
 @given(words, words.map(lambda w: w[:4]), st.data())
@@ -35,15 +36,15 @@ def test_a_key_is_known_when_it_is_in_the_list(keys, key):
 def test_an_answer_is_found_when_one_stands_near_enough(doc, answer, has_letter, listed, more):
     lo = more.draw(st.integers(0, len(doc)))
     hi = more.draw(st.integers(lo, len(doc)))
-    letter = LETTER if has_letter else 0
+    marks = (LETTER, NUMBER) if has_letter else (0, 0)
     at, n = nearby.answer_position(
         np.array(doc, np.uint64),
         (lo, hi, listed),
         (u64s([5, *answer, 5]), 1, len(answer)),
-        np.uint64(letter),
+        (np.uint64(marks[0]), np.uint64(marks[1])),
         u64s(ANNOUNCING),
     )
     sure = len(answer) + 1 if listed else nearby.SURE_ANSWER
     announcing = set(ANNOUNCING)
-    near = twin.answer_places(doc, answer, letter, announcing, (lo, hi, sure), nearby.CLOSE)
+    near = twin.answer_places(doc, answer, marks, announcing, (lo, hi, sure), nearby.CLOSE)
     assert (at, n) in near if near else (at, n) == (-1, 0)
