@@ -1,4 +1,4 @@
-"""The items of a run as one unit sees them: tokens, weights and the table that finds their grams."""
+"""The items of a run as one unit sees them: tokens, weights and the table of their grams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, LaneItems
 from contam.kernels.items import code_point_spans, template_weights, tokenize_parts
@@ -35,7 +34,9 @@ from contam.text.common_words import (
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
 
@@ -47,6 +48,8 @@ TEMPLATE_FLOOR = 0.03
 COMMON_OWNERS = 16
 COMMON_PLACES = 512
 _LEAST_FILTER_BITS = 10
+#: Bytes of a token of two ASCII characters; a character of a script without spaces has more.
+_PAIR_BYTES = 2
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = tuple(map(str, range(26)))
 
@@ -87,7 +90,7 @@ def _base_weights(
 ) -> NDArray[np.float32]:
     weight = np.ones(len(hashes), np.float32)
     length = spans[:, 1] - spans[:, 0]
-    weight[length == 2] = PAIR_WEIGHT
+    weight[length == _PAIR_BYTES] = PAIR_WEIGHT
     weight[length == 1] = SHORT_WEIGHT
     weight[single] = SINGLE_WEIGHT
     common = common_words()
@@ -173,7 +176,7 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
         common_owners = (most_owners > COMMON_OWNERS) | (np.diff(gram_start) > COMMON_PLACES)
     common_at = np.zeros(len(hashes), np.bool_)
     common_at[where] = np.repeat(common_owners, np.diff(gram_start))
-    single = (points[:, 1] - points[:, 0] == 1) & (spans[:, 1] - spans[:, 0] > 2)
+    single = (points[:, 1] - points[:, 0] == 1) & (spans[:, 1] - spans[:, 0] > _PAIR_BYTES)
     base = _base_weights(hashes, spans, single)
     weight = template_weights(base, where, owners, seed, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     gram_idf = np.zeros(len(hashes), np.float32)
@@ -238,8 +241,7 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
     )
 
 
-def _per_part(items: Sequence[BenchItem], measure: object) -> NDArray[np.int32]:
-    assert callable(measure)
+def _per_part(items: Sequence[BenchItem], measure: Callable[[str], int]) -> NDArray[np.int32]:
     flat = [measure(item.part_text(part)) for item in items for part in PARTS]
     return np.array(flat, np.int32).reshape(len(items), N_PARTS)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
 CHAR_SEED = 24
 CHAR_MIN_RUN = 50
+_LEAST_SEED = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class ScanParameters:
             raise UsageError("no policy was asked for", hint="`contam policies` lists them")
         if len(set(self.policies)) != len(self.policies):
             raise UsageError("a policy is named twice", hint="name each policy once")
-        if not 2 <= self.seed <= self.min_run:
+        if not _LEAST_SEED <= self.seed <= self.min_run:
             raise ConfigError(
                 f"seed {self.seed} and min_run {self.min_run} do not fit: a seed has 2 tokens or"
                 " more and is no longer than min_run",

@@ -20,7 +20,7 @@ from contam.detect.guards import benchmark_shards, refuse_without_text
 from contam.detect.matching import Matcher
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policy import get_policy
-from contam.errors import ShardError, UsageError
+from contam.errors import InternalError, ShardError, UsageError
 from contam.kernels import warm_up
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Progress(Protocol):
 
 @dataclass(eq=False)
 class Partial:
-    """What some of the units gave: one collection a lane, and what was read. Merges in any order."""
+    """What some of the units gave: a collection a lane, and what was read. Merges in any order."""
 
     collections: list[Collection]
     coverage: Coverage
@@ -99,7 +99,7 @@ class Corpus:
         return replace(self, notes=(*self.notes, *notes))
 
 
-def scan(
+def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     corpus: PathLike | Sequence[PathLike],
     benchmark: PathLike | Sequence[PathLike],
     *,
@@ -245,7 +245,8 @@ def _scan_units(plan: Plan, corpus: Corpus, workers: int, progress: Progress | N
         # Also on Ctrl-C: no thread may go on reading when the caller is gone.
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
-    assert answer is not None
+    if answer is None:
+        raise InternalError("a scan ended without the answer of any worker")
     return answer
 
 

@@ -29,5 +29,5 @@ def warm_kernels() -> None:
 
 if __name__ == "__main__":
     if not is_warm():
-        print("compiling kernels, once (about a minute)", file=sys.stderr)
+        sys.stderr.write("compiling kernels, once (about a minute)\n")
     warm_kernels()

@@ -17,9 +17,16 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba import config as _numba_config
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: Numba sets its options while it is imported, out of a type checker's sight.
+_numba_config: Any = numba.config
+
+#: A machine number as int64. Kernels annotate every signed number as int, and this is one to the
+#: type checker; to Numba it is np.int64, where int() would keep a narrow or unsigned type.
+int64 = cast("type[int]", np.int64)
 
 #: True when Python runs the kernels itself (NUMBA_DISABLE_JIT=1).
 INTERPRETED: bool = bool(_numba_config.DISABLE_JIT)

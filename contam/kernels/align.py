@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import int64, kernel
 from contam.kernels.fill import CELLS, MOST_DOC, MOST_ITEM, fill_stretch
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Columns of a block: first item token (in the part), first document token, length, chain number.
 BLOCK_ITEM = 0
@@ -66,7 +68,7 @@ def best_chain(
 ) -> int:
     """Last run of the heaviest collinear chain of unused runs; scratch.chain_before links it.
 
-    runs, order    the runs of this place are runs[order[0]], runs[order[1]] ..., by document position
+    runs, order    the runs of this place: runs[order[0]], runs[order[1]] ..., by document position
     weight_before  float64[tokens + 1], sums of the effective weights of the part's tokens
     return         index into order, or -1 when every run is used or weighs nothing
     """
@@ -182,7 +184,7 @@ def extend_chain(
     while y != _NO_RUN:
         scratch.used[y] = True
         scratch.member[y] = True
-        y = np.int64(scratch.chain_before[y])
+        y = int64(scratch.chain_before[y])
     item_end = -1
     doc_end = -1
     whole = (tokens, effective, first)
@@ -190,9 +192,9 @@ def extend_chain(
         if not scratch.member[y]:
             continue
         run = order[y]
-        i = np.int64(runs[run, RUN_ITEM])
-        d = np.int64(runs[run, RUN_DOC])
-        n = np.int64(runs[run, RUN_LENGTH])
+        i = int64(runs[run, RUN_ITEM])
+        d = int64(runs[run, RUN_DOC])
+        n = int64(runs[run, RUN_LENGTH])
         if item_end < 0:
             reach = min(d, i + i // 2 + 12, MOST_DOC)
             box = (max(0, i - MOST_ITEM), min(i, MOST_ITEM), d - reach, reach, -1)
@@ -211,7 +213,6 @@ def extend_chain(
     reach = min(n_doc - doc_end, rest + rest // 2 + 12)
     box = (item_end, rest, doc_end, reach, 1)
     return add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
-
 
 
 @kernel
@@ -236,7 +237,10 @@ def retire_runs(
     chain: tuple[int, int],
     used: NDArray[np.bool_],
 ) -> None:
-    """Mark runs as used of whose document tokens more than half went into blocks[chain[0]:chain[1]]."""
+    """Mark runs as used that have more than half of their document tokens in a chain.
+
+    chain  (lo, hi): its blocks are blocks[lo:hi]
+    """
     for y in range(order.shape[0]):
         if used[y]:
             continue

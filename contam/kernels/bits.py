@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from contam.kernels._jit import INTERPRETED, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SEED = np.uint64(0x9E3779B97F4A7C15)
 MUL_CHUNK = np.uint64(0xD6E8FEB86659FD93)

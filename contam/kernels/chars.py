@@ -1,4 +1,4 @@
-"""UTF-8 decoding and the escapes that hide characters: backslash, entity, percent, tag, line-break hyphen.
+"""UTF-8 decoding and what hides characters: backslash, entity, percent, tag, line-break hyphen.
 
 Every reader looks at `text[p:stop]` and answers (code, next): code >= 0 is a code point, SKIP a
 separator, JOIN nothing at all.  The rules are docs/normaliser.md.
@@ -6,13 +6,15 @@ separator, JOIN nothing at all.  The rules are docs/normaliser.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contam.kernels._jit import kernel
 from contam.kernels.bits import SEED, finish_hash, mix_chunk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SKIP = -1
 JOIN = -2
@@ -37,10 +39,10 @@ class CharTables(NamedTuple):
 
     table       int32[...]: PAGES page starts (code point >> 8 -> index of its 256 entries in this
                 same array), ALIKES look-alike letters from U+0370 on, then entries and expansions;
-                an entry is kind + 8 * payload, the payload of an expansion is the index of its count
+                an entry is kind + 8 * payload, an expansion's payload is the index of its count
     name_key    uint64[n], sorted hashes of lower-cased names
-    name_value  int32[n]: bit 0 LaTeX spacing, bit 1 LaTeX word, bits 2-3 tag (1 separates, 2 joins),
-                the rest the code point of the entity of that name
+    name_value  int32[n]: bit 0 LaTeX spacing, bit 1 LaTeX word, bits 2-3 tag (1 separates,
+                2 joins), the rest the code point of the entity of that name
     All read-only, C order.
     """
 
@@ -151,8 +153,10 @@ def name_value(text: NDArray[np.uint8], lo: int, hi: int, tables: CharTables) ->
 
 
 @kernel
-def read_backslash(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
-    """Rule 1: \\uXXXX, \\UXXXXXXXX, \\xXX, LaTeX spacing, a literal \\n \\t \\r, or only a separator."""
+def read_backslash(
+    text: NDArray[np.uint8], p: int, stop: int, tables: CharTables
+) -> tuple[int, int]:
+    r"""Rule 1: \uXXXX, \UXXXXXXXX, \xXX, LaTeX spacing, \n \t \r as letters, else a separator."""
     q = p
     while q < stop and text[q] == 92:
         q += 1
@@ -302,7 +306,7 @@ def lookup(cp: int, table: NDArray[np.int32]) -> int:
 
 @kernel
 def read_break(text: NDArray[np.uint8], p: int, stop: int, table: NDArray[np.int32]) -> int:
-    """Rule 5: behind a hyphen that ended at p, where the next line's letter starts; -1 if none does."""
+    """Rule 5: where the next line's letter starts behind a hyphen that ended at p, or -1."""
     q = p
     while q < stop and (text[q] == 32 or text[q] == 9):
         q += 1

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from contam.kernels._jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: What skipping one item token or one document token costs, in token weights.
 SKIP_ITEM = np.float32(0.16)
@@ -38,8 +42,8 @@ def fill_stretch(
 
     item     (token hashes, weights, first, number of tokens) of the item's stretch
     doc      (token hashes, first, number of tokens) of the document's stretch
-    mode     0 both ends are anchored; 1 only the left end, so the best prefix pair is taken; -1 only
-             the right end, so the best suffix pair is taken
+    mode     0 both ends are anchored; 1 only the left end, so the best prefix pair is taken;
+             -1 only the right end, so the best suffix pair is taken
     score, step   scratch of CELLS
     matched  int32[>= number of item tokens, 2], written: index in the item's and document's arrays
     return   number of matched pairs, in rising order

@@ -6,11 +6,15 @@ bytes are folded in a 64-bit word, which the compiler widens to the vectors the 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from contam.kernels._jit import kernel
 from contam.kernels.bits import load8, store8
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Marker of an ordinary separator.
 PLAIN = 0

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
-from contam.kernels._jit import kernel
-from contam.kernels.chars import CharTables
+import numpy as np
+
+from contam.kernels._jit import int64, kernel
 from contam.kernels.fold import PADDING
 from contam.kernels.tokens import CHARS, tokenize
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contam.kernels.chars import CharTables
 
 
 @kernel
@@ -67,13 +72,13 @@ def code_point_spans(
         point = 0
         for t in range(starts[i], starts[i + 1]):
             for side in range(2):
-                target = np.int64(spans[t, side])
+                target = int64(spans[t, side])
                 while byte < target:
-                    point += np.int64((data[lo + byte] & np.uint8(0xC0)) != np.uint8(0x80))
+                    point += int64((data[lo + byte] & np.uint8(0xC0)) != np.uint8(0x80))
                     byte += 1
                 while byte > target:
                     byte -= 1
-                    point -= np.int64((data[lo + byte] & np.uint8(0xC0)) != np.uint8(0x80))
+                    point -= int64((data[lo + byte] & np.uint8(0xC0)) != np.uint8(0x80))
                 points[t, side] = point
     return points
 

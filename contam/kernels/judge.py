@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contam.kernels._jit import kernel
-from contam.kernels.align import AlignScratch
+from contam.kernels._jit import int64, kernel
 from contam.kernels.pairs import (
     PAIR_LONGEST,
     PIECE_ALIGNMENT,
@@ -25,9 +23,14 @@ from contam.kernels.pairs import (
     new_pair,
     weigh_part,
 )
-from contam.kernels.plan import PlanArrays
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
 from contam.kernels.surroundings import add_surroundings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contam.kernels.align import AlignScratch
+    from contam.kernels.plan import PlanArrays
 
 
 class LaneSpec(NamedTuple):
@@ -57,11 +60,11 @@ def add_loose_runs(
         alignment = max(alignment, pieces[p, PIECE_ALIGNMENT] + 1)
     for y in range(limits[0], limits[1]):
         run = order[y]
-        n = np.int64(runs[run, RUN_LENGTH])
+        n = int64(runs[run, RUN_LENGTH])
         if n < min_run and n < length:
             continue
-        part = np.int64(runs[run, RUN_PART]) & 3
-        i, d = np.int64(runs[run, RUN_ITEM]), np.int64(runs[run, RUN_DOC])
+        part = int64(runs[run, RUN_PART]) & 3
+        i, d = int64(runs[run, RUN_ITEM]), int64(runs[run, RUN_DOC])
         inside = False
         for p in range(first_piece, last):
             if pieces[p, PIECE_PART] != part:
@@ -92,15 +95,15 @@ def is_promising(
     last = -1
     for y in range(limits[0], limits[1]):
         run = order[y]
-        part = np.int64(runs[run, RUN_PART])
+        part = int64(runs[run, RUN_PART])
         first = part_start[part]
-        length = np.int64(runs[run, RUN_LENGTH])
+        length = int64(runs[run, RUN_LENGTH])
         if length >= min_run or length == part_start[part + 1] - first:
             return True
         if part != last:
             weight = 0.0
             last = part
-        start = first + np.int64(runs[run, RUN_ITEM])
+        start = first + int64(runs[run, RUN_ITEM])
         weight += weight_sum[start + length] - weight_sum[start]
         if weight >= WORTH_ALIGNING * plan.part_weight[part]:
             return True
@@ -125,7 +128,7 @@ def judge_item(
     """
     lo, hi = limits
     doc = (document[0], document[1])
-    item = np.int64(runs[order[lo], RUN_PART]) >> 2
+    item = int64(runs[order[lo], RUN_PART]) >> 2
     rows = new_pair(rows, item, document[2])
     pair = rows.used[0] - 1
     first_piece = rows.used[1]
@@ -133,7 +136,7 @@ def judge_item(
     wanted = False
     y = lo
     while y < hi:
-        part = np.int64(runs[order[y], RUN_PART])
+        part = int64(runs[order[y], RUN_PART])
         kind = part & 3
         end = y
         while end < hi and runs[order[end], RUN_PART] == part:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from contam.kernels._jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: How far behind a question its answer is looked for, in tokens.
 ANSWER_REACH = 60

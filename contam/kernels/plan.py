@@ -6,12 +6,14 @@ p >> 2 and is its passage, question, choices or answer (p & 3).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import int64, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 GRAM_BASE = np.uint64(0x9FB21C651E98DF25)
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)
@@ -61,7 +63,7 @@ class PlanArrays(NamedTuple):
 
 @kernel
 def power(base: np.uint64, exponent: int) -> np.uint64:
-    """base ** exponent modulo 2**64."""
+    """`base` to the power of `exponent`, modulo 2**64."""
     value = _ONE
     for _ in range(exponent):
         value = value * base
@@ -156,7 +158,7 @@ def find_hits(
         high = key >> np.uint64(52)
         both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
         hit_at[maybe] = i
-        maybe += np.int64(both)
+        maybe += int64(both)
     found = 0
     for j in range(maybe):
         i = hit_at[j]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
-from contam.kernels._jit import kernel
-from contam.kernels.plan import PlanArrays
+import numpy as np
+
+from contam.kernels._jit import int64, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contam.kernels.plan import PlanArrays
 
 #: Columns of a run: part number, first token in the part, first token in the document, length.
 RUN_PART = 0
@@ -68,8 +73,8 @@ def find_runs(
                 hi = long_only
         for j in range(lo, hi):
             where = places[j]
-            at = np.int64(hit_at[h])
-            part = np.int64(place_part[j])
+            at = int64(hit_at[h])
+            part = int64(place_part[j])
             first = part_start[part]
             least = min_run if j >= long_only else seed
             back = 0
@@ -131,8 +136,7 @@ def note_longest(
         if longest_at[first] >= length:
             continue
         for t in range(length):
-            if longest_at[first + t] < length - t:
-                longest_at[first + t] = length - t
+            longest_at[first + t] = max(longest_at[first + t], length - t)
 
 
 @kernel
@@ -140,5 +144,5 @@ def order_runs(runs: NDArray[np.int32], n: int) -> NDArray[np.int64]:
     """Order of the runs by part, then document position, then item position."""
     key = np.empty(n, np.int64)
     for r in range(n):
-        key[r] = (np.int64(runs[r, RUN_PART]) << 32) | np.int64(runs[r, RUN_DOC])
+        key[r] = (int64(runs[r, RUN_PART]) << 32) | int64(runs[r, RUN_DOC])
     return np.argsort(key, kind="mergesort")

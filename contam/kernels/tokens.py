@@ -7,10 +7,11 @@ follows docs/normaliser.md rule by rule and comes back at the first plain separa
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
-from contam.kernels._jit import kernel
+import numpy as np
+
+from contam.kernels._jit import int64, kernel
 from contam.kernels.bits import SEED, finish_hash, load8, mix_chunk, trailing_zeros
 from contam.kernels.chars import (
     ALIKES,
@@ -28,6 +29,9 @@ from contam.kernels.chars import (
     read_tag,
 )
 from contam.kernels.fold import HYPHEN, PLAIN, fold_ascii
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: The units a kernel knows.
 WORDS = 0
@@ -95,9 +99,7 @@ def finish(value: np.uint64, chunk: np.uint64, filled: np.uint64) -> np.uint64:
 
 
 @kernel
-def read_marked(
-    text: NDArray[np.uint8], p: int, stop: int, tables: CharTables
-) -> tuple[int, int]:
+def read_marked(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """Rules 1 to 4 at a backslash, < & or %; any other ASCII byte is itself."""
     c = text[p]
     if c == 92:
@@ -108,7 +110,7 @@ def read_marked(
         return read_entity(text, p, stop, tables)
     if c == 37:
         return read_percent(text, p, stop)
-    return np.int64(c), p + 1
+    return int64(c), p + 1
 
 
 @kernel
@@ -122,7 +124,7 @@ def letter_flags(flags: int, cp: int, folded: int, table: NDArray[np.int32]) -> 
         key = folded - FIRST_ALIKE
     if key < 0 or key >= ALIKES:
         return flags | _HAS_FOREIGN, folded
-    twin = np.int64(table[PAGES + key])
+    twin = int64(table[PAGES + key])
     if twin == 0:
         return flags | _HAS_FOREIGN, folded
     if twin & 0x80:
@@ -164,7 +166,7 @@ def read_slowly(
     h, chunk, filled = SEED, _ZERO, _ZERO
     h2, chunk2, filled2 = SEED, _ZERO, _ZERO
     while p < stop:
-        c = np.int64(text[p])
+        c = int64(text[p])
         if c >= 0x80:
             code, after = decode_utf8(text, p)
         else:
@@ -181,12 +183,12 @@ def read_slowly(
         left = 1
         if entry & 7 == _EXPANSION:
             at = entry >> 3
-            left = np.int64(table[at])
+            left = int64(table[at])
         while left > 0:
             left -= 1
             if at > 0:
                 at += 1
-                entry = np.int64(table[at])
+                entry = int64(table[at])
             kind = entry & 7
             if kind == _TRANSPARENT:
                 continue
@@ -290,7 +292,7 @@ def tokenize(
         end = p + length
         mark = folded[end]
         if mark != PLAIN and end < n:
-            wrapped = mark == HYPHEN and end + 1 < n and is_blank(np.int64(text[lo + end + 1]))
+            wrapped = mark == HYPHEN and end + 1 < n and is_blank(int64(text[lo + end + 1]))
             if mark != HYPHEN or wrapped:
                 p, count = read_slowly(text, (lo, lo + p, hi), unit, hashes, spans, count, tables)
                 p -= lo

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _COMMON = """
 a about above after again against all almost along already also although always am among an and
@@ -29,11 +32,14 @@ und der die das ist nicht ein eine mit von zu den auf für im dem des als auch e
 hat dass sie nach wird bei einer um am sind noch wie einem über einen so zum war haben nur oder aber
 vor zur bis mehr durch man sein wurde
 de la que el en y los se del las un por con no una su para es al lo como más o pero sus le ya este
-et les des une est pas pour dans ce il qui ne sur plus par je avec tout faire son au aux mais ou leur
+et les des une est pas pour dans ce il qui ne sur plus par je avec tout faire son au aux mais ou
+leur
 и в не на я быть он с что а по это она этот к но они мы весь который из у свой то за от так о же
 все бы для мочь до или если как при был была было были
-的 一 是 在 不 了 有 和 人 这 中 大 为 上 个 国 我 以 要 他 时 来 用 们 生 到 作 地 于 出 就 分 对 成 会 可 主 发 年 动 同
-下 列 关 说 法 正 确 错 误 项 哪 能 最 以 下 述 如 果 则 得 出 结 论 所 与 其 及 或 者 者 等 之 由 应 当 此 该 被 将 使 并
+的 一 是 在 不 了 有 和 人 这 中 大 为 上 个 国 我 以 要 他 时 来 用 们 生 到 作 地 于 出 就 分 对
+成 会 可 主 发 年 动 同
+下 列 关 说 法 正 确 错 误 项 哪 能 最 以 下 述 如 果 则 得 出 结 论 所 与 其 及 或 者 者 等 之 由
+应 当 此 该 被 将 使 并
 の に は を た が で て と し れ さ る い も な す か
 """
 

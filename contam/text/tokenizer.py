@@ -1,9 +1,10 @@
-"""Text to tokens for the `word` and `char` units: the kernels with their frozen tables and buffers."""
+"""Text to tokens for the units `word` and `char`: the kernels, their frozen tables and buffers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +21,10 @@ from contam.kernels.fold import PADDING
 from contam.kernels.tokens import CHARS, WORDS, tokenize
 from contam.text.tables import load_tables
 
-_EXPANSION = 5
-from typing import TYPE_CHECKING
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_EXPANSION = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contam.detect.policy import list_policies
-from contam.detect.policy_spec import PolicySpec
+
+if TYPE_CHECKING:
+    from contam.detect.policy_spec import PolicySpec
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "policies.md"
 _MARKS = ("<!-- from the code: begin -->\n", "<!-- from the code: end -->\n")
@@ -58,7 +61,9 @@ def _section(spec: PolicySpec) -> str:
 
 
 def _unit(spec: PolicySpec) -> str:
-    return f"{spec.n} {'letters and digits' if spec.unit == 'char' else 'words'}: {spec.aggregation}"
+    return (
+        f"{spec.n} {'letters and digits' if spec.unit == 'char' else 'words'}: {spec.aggregation}"
+    )
 
 
 def _flags(spec: PolicySpec) -> str:
