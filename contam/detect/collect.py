@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contam.detect.model import N_PARTS, Pairs, Totals
 from contam.kernels import pairs as columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from contam.detect.lane import Lane
     from contam.detect.model import Float64s, Int64s

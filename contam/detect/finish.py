@@ -27,7 +27,7 @@ from contam.detect.model import (
     Pairs,
 )
 from contam.detect.result import ScanResult
-from contam.errors import ShardError
+from contam.errors import InternalError, ShardError
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
 #: A part counts as standing in a document from this weight share on.
 STANDS = 0.5
+#: So does one with a run of this many tokens, as long as it may be.
+LONG_RUN = 13
 NEAR = 0.75
 
 
@@ -99,7 +101,8 @@ def _metadata(corpus: Corpus, partial: Partial, notes: list[str]) -> Metadata:
         selection = corpus.selections[shard]
         name = corpus.shards[shard].name
         try:
-            assert selection is not None
+            if selection is None:
+                raise InternalError(f"{name}: rows were read without a text column")
             metas = read_metadata(corpus.shards[shard], selection, ordered)
         except ShardError as error:
             notes.append(f"{name}: evidence without url and date: {error.message}")
@@ -119,7 +122,7 @@ def exposure_of(pairs: Pairs, i: int) -> str:
         return "none"
     coverage = pairs.coverage[i]
     stands = [
-        bool(coverage[part] >= STANDS or pairs.exact[i, part] or pairs.longest[i, part] >= 13)
+        bool(coverage[part] >= STANDS or pairs.exact[i, part] or pairs.longest[i, part] >= LONG_RUN)
         for part in range(len(PARTS))
     ]
     if stands[QUESTION]:
@@ -149,10 +152,24 @@ def kind_of(pairs: Pairs, i: int, exposure: str) -> str | None:
 def _verdicts(
     plan: Plan, corpus: Corpus, partial: Partial, metadata: Metadata
 ) -> dict[str, list[Any]]:
-    names = (
-        "benchmark split item_id policy label score exposure kind n_documents n_occurrences "
-        "best_document_id best_shard best_row best_url best_date reason"
-    ).split()
+    names = [
+        "benchmark",
+        "split",
+        "item_id",
+        "policy",
+        "label",
+        "score",
+        "exposure",
+        "kind",
+        "n_documents",
+        "n_occurrences",
+        "best_document_id",
+        "best_shard",
+        "best_row",
+        "best_url",
+        "best_date",
+        "reason",
+    ]
     columns: dict[str, list[Any]] = {name: [] for name in names}
     coverage = partial.coverage
     unread = len(coverage.names) - len(coverage.shards_read)
@@ -203,9 +220,7 @@ def _verdicts(
     return columns
 
 
-def _evidence(
-    plan: Plan, corpus: Corpus, partial: Partial, metadata: Metadata
-) -> dict[str, Any]:
+def _evidence(plan: Plan, corpus: Corpus, partial: Partial, metadata: Metadata) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     for lane, collection in zip(plan.lanes, partial.collections, strict=True):
         parts.append(_lane_evidence(plan, corpus, lane, collection, metadata))
@@ -319,9 +334,7 @@ def _inputs(plan: Plan, corpus: Corpus) -> dict[str, Any]:
                 "name": one.name,
                 "n_items": len(one.items),
                 "n_skipped": len(one.skipped),
-                "duplicates": [
-                    [one.items[i].item_id for i in group] for group in one.duplicates
-                ],
+                "duplicates": [[one.items[i].item_id for i in group] for group in one.duplicates],
                 "sources": [asdict(source) for source in one.sources],
             }
             for one in plan.benchmarks

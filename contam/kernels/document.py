@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contam.kernels._jit import kernel
-from contam.kernels.align import AlignScratch
-from contam.kernels.chars import CharTables
+from contam.kernels._jit import int64, kernel
 from contam.kernels.fold import PADDING
 from contam.kernels.judge import LaneSpec, is_promising, judge_item
 from contam.kernels.pairs import PIECE_DOC, PIECE_LENGTH, ItemFacts, Rows
 from contam.kernels.plan import PlanArrays, find_hits, hash_grams
 from contam.kernels.runs import RUN_PART, find_runs, note_longest, order_runs
 from contam.kernels.tokens import CHARS, tokenize
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contam.kernels.align import AlignScratch
+    from contam.kernels.chars import CharTables
 
 
 class DocBuffers(NamedTuple):
@@ -89,7 +92,7 @@ def count_code_points(text: NDArray[np.uint8], lo: int, hi: int) -> int:
     """Code points of text[lo:hi], valid UTF-8 cut at character boundaries."""
     count = 0
     for i in range(lo, hi):
-        count += np.int64((text[i] & np.uint8(0xC0)) != np.uint8(0x80))
+        count += int64((text[i] & np.uint8(0xC0)) != np.uint8(0x80))
     return count
 
 
@@ -112,10 +115,10 @@ def place_pieces(
     for k in order:
         p = first + k
         d = rows.pieces[p, PIECE_DOC]
-        start = np.int64(spans[d, 0])
+        start = int64(spans[d, 0])
         point += count_code_points(text, lo + byte, lo + start)
         byte = start
-        end = np.int64(spans[d + rows.pieces[p, PIECE_LENGTH] - 1, 1])
+        end = int64(spans[d + rows.pieces[p, PIECE_LENGTH] - 1, 1])
         where[p, 0] = point
         where[p, 1] = point + count_code_points(text, lo + start, lo + end)
 
@@ -154,9 +157,7 @@ def scan_batch(
         n = tokenize(text, limits, spec.unit, buffers.folded, buffers.hashes, buffers.spans, tables)
         total += n
         first = rows.used[1]
-        runs, rows = scan_document(
-            n, i, spec, plan, facts, buffers, scratch, memory, runs, rows
-        )
+        runs, rows = scan_document(n, i, spec, plan, facts, buffers, scratch, memory, runs, rows)
         if rows.used[1] > first:
             if where.shape[0] < rows.pieces.shape[0]:
                 larger = np.empty((rows.pieces.shape[0], 2), np.int32)

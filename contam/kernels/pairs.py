@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import int64, kernel
 from contam.kernels.align import (
     BLOCK_CHAIN,
     BLOCK_COLUMNS,
@@ -17,8 +16,12 @@ from contam.kernels.align import (
     AlignScratch,
     align_place,
 )
-from contam.kernels.plan import PlanArrays
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contam.kernels.plan import PlanArrays
 
 #: Columns of a pair row (int32): item, document in the batch, then four columns a part each.
 PAIR_ITEM = 0
@@ -76,7 +79,7 @@ class Rows(NamedTuple):
 
 @kernel
 def add_piece(rows: Rows, place: tuple[int, int], alignment: int, i: int, d: int, n: int) -> Rows:
-    """Append one piece of evidence for place = (pair, part); may move the pieces to a larger array."""
+    """Append one piece of evidence for place = (pair, part); may move them to a larger array."""
     pieces = rows.pieces
     at = rows.used[1]
     if at == pieces.shape[0]:
@@ -129,7 +132,7 @@ def weigh_part(
     runs[order[lo:hi]] with limits = (lo, hi) are the part's runs in this document.
     """
     lo, hi = limits
-    part = np.int64(runs[order[lo], RUN_PART])
+    part = int64(runs[order[lo], RUN_PART])
     kind = part & 3
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
@@ -137,8 +140,8 @@ def weigh_part(
     state = np.zeros(m, np.uint8)
     for y in range(lo, hi):
         run = order[y]
-        length = np.int64(runs[run, RUN_LENGTH])
-        start = np.int64(runs[run, RUN_ITEM])
+        length = int64(runs[run, RUN_LENGTH])
+        start = int64(runs[run, RUN_ITEM])
         row[PAIR_LONGEST + kind] = max(row[PAIR_LONGEST + kind], length)
         long = length >= min_run
         if long or length == m:
@@ -199,7 +202,7 @@ def align_part(
     return  (rows, first and last document token of the best place); (rows, -1, -1) for none
     """
     lo, hi = limits
-    part = np.int64(runs[order[lo], RUN_PART])
+    part = int64(runs[order[lo], RUN_PART])
     kind = part & 3
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
@@ -238,7 +241,7 @@ def align_part(
                 whole, doc, runs, order[y:end], scratch, blocks, (n, chains)
             )
             share = gained / total
-        places += np.int64(share >= 0.5)
+        places += int64(share >= 0.5)
         if share > best:
             second, first_second = best, first_best
             best, first_best = share, (begin, n)
@@ -250,9 +253,9 @@ def align_part(
     best_lo, best_hi = -1, -1
     for b in range(first_best[0], first_best[1]):
         credit_block(blocks, b, worth)
-        start = np.int64(blocks[b, BLOCK_DOC])
+        start = int64(blocks[b, BLOCK_DOC])
         best_lo = start if best_lo < 0 else min(best_lo, start)
-        best_hi = max(best_hi, start + np.int64(blocks[b, BLOCK_LENGTH]))
+        best_hi = max(best_hi, start + int64(blocks[b, BLOCK_LENGTH]))
     # A copy may be split over two places; more of them would add up to anything.
     if second >= SPLIT_SHARE:
         for b in range(first_second[0], first_second[1]):
@@ -289,7 +292,7 @@ def credit_block(blocks: NDArray[np.int32], b: int, worth: NDArray[np.float32]) 
 
 
 @kernel
-def block_worth(length: int) -> float:
+def block_worth(length: int) -> np.float32:
     """How far a matched stretch is believed: lone tokens match by chance."""
     if length >= 3:
         return np.float32(1.0)

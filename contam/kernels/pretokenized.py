@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from contam.kernels._jit import kernel
-from contam.kernels.align import AlignScratch
 from contam.kernels.document import DocBuffers, place_pieces, scan_document
-from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts, Rows
-from contam.kernels.plan import PlanArrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contam.kernels.align import AlignScratch
+    from contam.kernels.judge import LaneSpec
+    from contam.kernels.plan import PlanArrays
 
 #: LaneSpec.unit of a lane whose tokens are made outside the kernels.
 PRETOKENIZED = 2

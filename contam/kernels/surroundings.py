@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
-from contam.kernels._jit import kernel
-from contam.kernels.align import AlignScratch
+import numpy as np
+
+from contam.kernels._jit import int64, kernel
 from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch
 from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
 from contam.kernels.pairs import (
@@ -27,7 +27,12 @@ from contam.kernels.pairs import (
     Rows,
     add_piece,
 )
-from contam.kernels.plan import PlanArrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contam.kernels.align import AlignScratch
+    from contam.kernels.plan import PlanArrays
 
 #: How far around its choices or passage a question without runs is looked for, in tokens, and
 #: how long it may be: a longer one has runs of its own where it stands.
@@ -37,12 +42,12 @@ MOST_STEM = 40
 
 @kernel
 def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: Rows) -> int:
-    """Document tokens in lo..hi that stand in evidence of the newest pair, but of part `besides`."""
-    taken = np.int64(0)
+    """Document tokens in lo..hi that stand in the newest pair's evidence, but of part `besides`."""
+    taken = int64(0)
     for p in range(first_piece, rows.used[1]):
         if rows.pieces[p, PIECE_PART] != besides:
-            start = np.int64(rows.pieces[p, PIECE_DOC])
-            end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+            start = int64(rows.pieces[p, PIECE_DOC])
+            end = start + int64(rows.pieces[p, PIECE_LENGTH])
             taken += max(0, min(hi, end) - max(lo, start))
     return taken
 
@@ -53,12 +58,12 @@ def disown_question(first_piece: int, rows: Rows) -> None:
     pair = rows.used[0] - 1
     if rows.pairs[pair, PAIR_ALIGNED + PASSAGE] == 0:
         return
-    own = np.int64(0)
-    shared = np.int64(0)
+    own = int64(0)
+    shared = int64(0)
     for p in range(first_piece, rows.used[1]):
         if rows.pieces[p, PIECE_PART] == QUESTION:
-            start = np.int64(rows.pieces[p, PIECE_DOC])
-            end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+            start = int64(rows.pieces[p, PIECE_DOC])
+            end = start + int64(rows.pieces[p, PIECE_LENGTH])
             own += end - start
             shared += min(end - start, claimed(start, end, first_piece, QUESTION, rows))
     if own > 0:
@@ -100,7 +105,7 @@ def add_filled(
     rows.pairs[pair, PAIR_ALIGNED + kind] = n
     k = 0
     while k < n:
-        i, d = np.int64(scratch.matched[k, 0]), np.int64(scratch.matched[k, 1])
+        i, d = int64(scratch.matched[k, 0]), int64(scratch.matched[k, 1])
         length = 1
         while k + length < n:
             follows = scratch.matched[k + length, 0] == i + length
@@ -109,7 +114,7 @@ def add_filled(
             length += 1
         rows = add_piece(rows, (pair, kind), 0, i, d, length)
         k += length
-    return rows, np.int64(scratch.matched[0, 1]), np.int64(scratch.matched[n - 1, 1]) + 1
+    return rows, int64(scratch.matched[0, 1]), int64(scratch.matched[n - 1, 1]) + 1
 
 
 @kernel
@@ -133,8 +138,8 @@ def add_stem(
         return rows, -1, -1
     pair = rows.used[0] - 1
     for p in range(first_piece, rows.used[1]):
-        start = np.int64(rows.pieces[p, PIECE_DOC])
-        end = start + np.int64(rows.pieces[p, PIECE_LENGTH])
+        start = int64(rows.pieces[p, PIECE_DOC])
+        end = start + int64(rows.pieces[p, PIECE_LENGTH])
         lo, hi = max(0, start - STEM_REACH), min(n_doc, end + STEM_REACH)
         at = find_tokens(words, lo, hi, plan.token, first, m)
         if at >= 0:
@@ -146,7 +151,7 @@ def add_stem(
             rows = add_piece(rows, (pair, QUESTION), 0, 0, at, m)
             return rows, at, at + m
     for p in range(first_piece, rows.used[1]):
-        end = np.int64(rows.pieces[p, PIECE_DOC]) + np.int64(rows.pieces[p, PIECE_LENGTH])
+        end = int64(rows.pieces[p, PIECE_DOC]) + int64(rows.pieces[p, PIECE_LENGTH])
         reach = min(n_doc - end, 2 * m + 24)
         if reach <= 0 or claimed(end, end + m, first_piece, QUESTION, rows) > 0:
             continue

@@ -80,7 +80,7 @@ NO_RUN = 1.0
 LEAST_SUPPORT = 0.3
 #: A question of which this share stands there is short of a full score for another reason.
 NEARLY_ALL = 0.9
-_WEIGHTS: Final[PerItems["Float64s"]] = PerItems()
+_WEIGHTS: Final[PerItems[Float64s]] = PerItems()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class WeightedCoverage:
         score = np.where(half, np.maximum(score, self.spec.threshold("suspect")), score)
         # Another question on the same passage shares its wording: only nearly all of it counts.
         borrowed = (lent > 0.0) & passage_first & (question < NEARLY_ALL)
-        # Few words may stand anywhere: alone, without choices, passage or answer, they stay a doubt.
+        # Few words may stand anywhere: without choices, passage or answer, they stay a doubt.
         alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
         below = 0.99 * self.spec.threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
