@@ -132,6 +132,11 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
+def without_blocks(page: str) -> str:
+    """The page without its fenced blocks."""
+    return _FENCE.sub("", page)
+
+
 def is_install(command: str) -> bool:
     """Whether a command sets the reader's machine up; it is not run."""
     return bool(_INSTALLS.match(command))

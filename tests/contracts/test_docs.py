@@ -1,0 +1,284 @@
+"""The documentation says what the code does: snippets run, links lead somewhere, lists are whole."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+
+import pytest
+
+import contam
+from contam import errors
+from tests.contracts import pages, policies_page
+
+REFERENCE = "docs/reference.md"
+_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
+_ENVIRONMENT = re.compile(r"environ(?:\.get|\.setdefault)?[(\[]\s*\"([A-Z_]+)\"")
+#: Read by Numba itself, for us.
+_READ_ELSEWHERE = {"NUMBA_DISABLE_JIT"}
+
+
+def markdown(repository):
+    """Every page that is ours."""
+    names = ("*.md", "docs/**/*.md", "bench_fixtures/*.md", "indexes/*.md", "service/*.md")
+    return sorted({path for name in names for path in repository.glob(name)})
+
+
+def section(repository, *headings):
+    """The text of the reference under a path of headings."""
+    text = (repository / REFERENCE).read_text(encoding="utf-8")
+    for level, heading in enumerate(headings, 2):
+        mark = "#" * level
+        found = re.search(
+            rf"^{mark} {re.escape(heading)}\n(.*?)(?=^#{{2,{level}}} |\Z)", text, re.M | re.S
+        )
+        assert found, f"{REFERENCE} has no section {heading!r}"
+        text = found[1]
+    return text
+
+
+def rows(text):
+    """The tables of a text as rows of cells, without heads."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    heads = {at - 1 for at, row in enumerate(cells) if set("".join(row)) <= set("- ")}
+    return [
+        row
+        for at, row in enumerate(cells)
+        if at not in heads and set("".join(row)) - set("- ") and row[0]
+    ]
+
+
+def names(text):
+    """What stands in code marks in the first column."""
+    return [name for row in rows(text) for name in re.findall(r"`([^`]+)`", row[0])]
+
+
+# ------------------------------------------------------------------------------- snippets
+
+
+@pytest.mark.parametrize("name", pages.RUN)
+def test_what_a_page_shows_is_what_a_reader_gets(repository, name):
+    page = (repository / name).read_text(encoding="utf-8")
+    shown = pages.things_run(page)
+    assert shown, f"{name} shows nothing that runs"
+    with pages.reader() as session:
+        for one in shown:
+            if one.kind == "console" and pages.is_install(one.source):
+                continue
+            output = session.run(one)
+            if one.output.strip():
+                assert pages.same(output, one.output, one.kind), (
+                    f"{name}: {one.source.strip()}\n--- shown\n{one.output}\n--- printed\n{output}\n"
+                    "`python -m tests.contracts.pages` writes the outputs of all pages afresh"
+                )
+
+
+def test_every_page_with_something_to_run_is_run(repository):
+    for path in markdown(repository):
+        name = path.relative_to(repository).as_posix()
+        if name not in pages.RUN:
+            languages = {one.language for one in pages.blocks(path.read_text(encoding="utf-8"))}
+            assert not languages & {"console", "python", "sql"}, f"{name} is not run"
+
+
+def test_every_make_target_that_is_named_exists(repository):
+    makefile = (repository / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    for path in markdown(repository):
+        text = path.read_text(encoding="utf-8")
+        for target in re.findall(r"(?:`|^\$ |^    )make ([a-z]+)", text, re.M):
+            assert target in targets, f"{path.name}: make {target}"
+
+
+def test_an_output_that_is_wrong_is_noticed():
+    page = "```console\n$ contam --version\ncontam 0.0.0-never\n```\n"
+    (shown,) = pages.things_run(page)
+    with pages.reader() as session:
+        assert not pages.same(session.run(shown), shown.output, shown.kind)
+
+
+# ---------------------------------------------------------------------------------- links
+
+
+def slug(heading):
+    """The anchor that readers of Markdown make of a heading."""
+    kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+    return kept.replace(" ", "-")
+
+
+def test_every_link_leads_somewhere(repository):
+    for path in markdown(repository):
+        for target in _LINK.findall(pages.without_blocks(path.read_text(encoding="utf-8"))):
+            if "://" in target:
+                continue
+            file, _, anchor = target.partition("#")
+            there = (path.parent / file).resolve() if file else path
+            assert there.exists(), f"{path.relative_to(repository)} links to {target}"
+            if anchor:
+                headings = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.M)
+                assert anchor in map(slug, headings), f"{path.name} links to {target}"
+
+
+def test_every_page_can_be_reached_from_the_readme(repository):
+    reached = set()
+    waiting = [repository / "README.md"]
+    while waiting:
+        path = waiting.pop()
+        if path in reached or path.suffix != ".md":
+            continue
+        reached.add(path)
+        for target in _LINK.findall(path.read_text(encoding="utf-8")):
+            file = target.partition("#")[0]
+            if file and "://" not in file:
+                waiting.append((path.parent / file).resolve())
+    lost = [path for path in repository.glob("docs/**/*.md") if path not in reached]
+    assert lost == []
+
+
+def test_the_architecture_has_a_question_for_every_package(repository):
+    page = (repository / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for path in (repository / "contam").iterdir():
+        if (path / "__init__.py").is_file():
+            assert f"| [contam/{path.name}](" in page, path.name
+
+
+def test_every_decision_is_listed(repository):
+    listed = (repository / "docs/adr/README.md").read_text(encoding="utf-8")
+    for path in (repository / "docs/adr").glob("0*.md"):
+        title = path.read_text(encoding="utf-8").splitlines()[0].partition(". ")[2]
+        assert f"| [{path.name[:4]}]({path.name}) | {title} |" in listed
+
+
+# ------------------------------------------------------------------------------ reference
+
+
+@pytest.mark.parametrize("command", ["scan", "show", "policies"])
+def test_the_reference_names_every_flag(repository, command):
+    import typer
+
+    from contam.cli.main import app
+
+    parameters = typer.main.get_command(app).commands[command].params
+    known = {name for one in parameters for name in one.opts if name.startswith("-")}
+    written = {
+        name.split(" ")[0] for name in names(section(repository, "Commands", f"contam {command}"))
+    }
+    assert written == known - {"--help", "-h"}
+
+
+@pytest.mark.parametrize("command", ["scan", "show", "policies"])
+def test_the_reference_names_every_default(repository, command):
+    import typer
+
+    from contam.cli.main import app
+
+    parameters = typer.main.get_command(app).commands[command].params
+    defaults = {one.opts[0]: one.default for one in parameters if one.opts[0].startswith("--")}
+    for row in rows(section(repository, "Commands", f"contam {command}")):
+        flag = re.findall(r"`(--[a-z-]+)", row[0])[0]
+        default = defaults[flag]
+        if isinstance(default, int | str) and not isinstance(default, bool):
+            assert row[1].strip("`") == str(default), flag
+
+
+def test_the_reference_names_every_exit_code(repository):
+    from contam.cli import main, scan
+
+    known = {"0", str(scan.EXIT_FLAGGED), str(main.EXIT_INTERRUPTED)}
+    known |= {str(one.exit_code) for one in every_error()}
+    assert {row[0] for row in rows(section(repository, "Commands", "Exit codes"))} == known
+
+
+@pytest.mark.parametrize("table", ["verdicts", "evidence", "items"])
+def test_the_reference_names_every_column_in_order(repository, table):
+    from contam.tables import schemas
+
+    schema = getattr(schemas, table.upper())
+    written = rows(section(repository, "Files", f"{table}.parquet"))
+    known = []
+    for field in schema:
+        kind = str(field.type).replace("list<element: string>", "list<string>")
+        kind = kind.replace("list<item: string>", "list<string>").replace("<", "&lt;")
+        known.append([f"`{field.name}`", kind.replace(">", "&gt;")])
+    assert [row[:2] for row in written] == known
+
+
+def keys_of(value, path=""):
+    """The keys of run.json as the reference writes them."""
+    named = {
+        "parameters.policy_definitions": "POLICY",
+        "versions": "PACKAGE",
+        "counts": "BENCHMARK",
+        "counts.BENCHMARK": "POLICY",
+        "counts.BENCHMARK.POLICY": "LABEL",
+        "outputs": "FILE",
+    }
+    whole = {"parameters.policy_definitions.POLICY"}
+    if isinstance(value, dict) and path not in whole:
+        for key, inner in value.items():
+            name = named.get(path, key)
+            yield from keys_of(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for inner in value:
+            yield from keys_of(inner, f"{path}[]")
+    else:
+        yield path
+
+
+def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_path):
+    result = contam.scan(bench_fixtures / "corpus", bench_fixtures / "items")
+    run = json.loads((contam.write_report(result, tmp_path / "out") / "run.json").read_bytes())
+    assert set(names(section(repository, "Files", "run.json"))) == set(keys_of(run)) | {
+        "coverage.shards_failed"
+    }
+
+
+def every_error():
+    """All classes of errors, the base included."""
+    return [
+        one
+        for one in vars(errors).values()
+        if inspect.isclass(one) and issubclass(one, errors.ContamError)
+    ]
+
+
+def test_the_reference_names_every_error(repository):
+    written = [tuple(row[:3]) for row in rows(section(repository, "Errors"))]
+    known = {(f"`{one.code}`", f"`{one.__name__}`", str(one.exit_code)) for one in every_error()}
+    assert len(written) == len(known)
+    assert set(written) == known
+
+
+def test_the_reference_names_every_environment_variable(repository):
+    read = set()
+    for path in (repository / "contam").rglob("*.py"):
+        read |= set(_ENVIRONMENT.findall(path.read_text(encoding="utf-8")))
+    assert set(names(section(repository, "Environment variables"))) == read | _READ_ELSEWHERE
+
+
+def test_the_reference_names_every_public_name_and_argument(repository):
+    written = set(names(section(repository, "Python")))
+    public = {f"contam.{name}" for name in contam.__all__ if name != "__version__"}
+    assert written == public | set(inspect.signature(contam.scan).parameters)
+
+
+# ------------------------------------------------------------------------------- policies
+
+
+def test_the_page_of_policies_is_what_the_policies_say():
+    assert policies_page.committed() == policies_page.generated(), (
+        "`python -m tests.contracts.policies_page` writes it afresh"
+    )
+
+
+def test_the_readme_names_every_policy_label_exposure_and_kind(repository):
+    from contam.detect.model import LABELS
+    from contam.detect.policy import list_policies
+
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    exposures = ("question", "question+answer", "passage_only", "answer_only", "none")
+    kinds = ("exact", "near", "partial")
+    for name in (*(spec.id for spec in list_policies()), *LABELS, *exposures, *kinds):
+        assert f"`{name}`" in readme, name
