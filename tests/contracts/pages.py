@@ -196,7 +196,10 @@ def reader():
     os.environ["COLUMNS"] = COLUMNS
     with tempfile.TemporaryDirectory() as folder:
         for name in ("corpus", "items", "truth.jsonl"):
-            source, copy = REPOSITORY / "bench_fixtures" / name, Path(folder, "bench_fixtures", name)
+            source, copy = (
+                REPOSITORY / "bench_fixtures" / name,
+                Path(folder, "bench_fixtures", name),
+            )
             if source.is_dir():
                 shutil.copytree(source, copy)
             else:
