@@ -52,7 +52,7 @@ def _recall_of(row: Record) -> tuple[str, float | None]:
 
 
 def groups_table(policies: Record) -> str:
-    """Share found per group of transformations, and share called contaminated per group of others."""
+    """Share found per group of transformations; share called contaminated per group of others."""
     rows = []
     for group, words in GROUPS.items():
         cells = []
@@ -118,9 +118,7 @@ def false_table(policies: Record) -> str:
         for one in policies.values()
     ]
     n_absent = next(iter(policies.values()))["absent"]["n"]
-    rows.append(
-        ["absent items", "core", f"{n_absent:,}", f"(< {100 * ABSENT_AIM:g} %)", *absent]
-    )
+    rows.append(["absent items", "core", f"{n_absent:,}", f"(< {100 * ABSENT_AIM:g} %)", *absent])
     return _table(["class", "tier", "pairs", "aim", *(f"`{p}`" for p in policies)], rows)
 
 
@@ -138,21 +136,20 @@ def unlisted_lines(policies: Record) -> str:
 
 def speed_table(bench: Record) -> str:
     """CPU, speed and memory of every measured line."""
-    rows = []
-    for row in bench["rows"]:
-        rows.append(
-            [
-                row["what"],
-                f"{row['items']:,}" if "items" in row else "",
-                str(row["shards"]),
-                str(row.get("workers", "")),
-                f"{row['bytes'] / 1e6:,.0f}",
-                f"{row['cpu']:.2f}",
-                f"{row['mb_per_cpu']:,.0f}",
-                f"{row['times_read']:.1f}",
-                f"{row['peak_mb']:,.0f}",
-            ]
-        )
+    rows = [
+        [
+            row["what"],
+            f"{row['items']:,}" if "items" in row else "",
+            str(row["shards"]),
+            str(row.get("workers", "")),
+            f"{row['bytes'] / 1e6:,.0f}",
+            f"{row['cpu']:.2f}",
+            f"{row['mb_per_cpu']:,.0f}",
+            f"{row['times_read']:.1f}",
+            f"{row['peak_mb']:,.0f}",
+        ]
+        for row in bench["rows"]
+    ]
     head = ["what", "items", "shards", "workers", "MB of text", "CPU s", "MB per CPU s"]
     return _table([*head, "times the read", "peak MB"], rows)
 

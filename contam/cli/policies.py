@@ -9,6 +9,8 @@ import typer
 if TYPE_CHECKING:
     from contam.detect.policy_spec import PolicySpec
 
+#: The policy that nobody else has published.
+OURS = "contam"
 _CONFIDENCE = {
     "source": "from its source code",
     "paper": "from its paper",
@@ -96,5 +98,5 @@ def _flags(spec: PolicySpec) -> str:
 
 
 def _known(spec: PolicySpec) -> str:
-    known = _CONFIDENCE[spec.confidence]
+    known = "ours" if spec.base == OURS else _CONFIDENCE[spec.confidence]
     return f"{known}, approximate" if spec.approximate else known

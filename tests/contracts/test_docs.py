@@ -31,7 +31,9 @@ def section(repository, *headings):
     for level, heading in enumerate(headings, 2):
         mark = "#" * level
         found = re.search(
-            rf"^{mark} {re.escape(heading)}\n(.*?)(?=^#{{2,{level}}} |\Z)", text, re.M | re.S
+            rf"^{mark} {re.escape(heading)}\n(.*?)(?=^#{{2,{level}}} |\Z)",
+            text,
+            re.MULTILINE | re.DOTALL,
         )
         assert found, f"{REFERENCE} has no section {heading!r}"
         text = found[1]
@@ -85,10 +87,10 @@ def test_every_page_with_something_to_run_is_run(repository):
 
 def test_every_make_target_that_is_named_exists(repository):
     makefile = (repository / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     for path in markdown(repository):
         text = path.read_text(encoding="utf-8")
-        for target in re.findall(r"(?:`|^\$ |^    )make ([a-z]+)", text, re.M):
+        for target in re.findall(r"(?:`|^\$ |^    )make ([a-z]+)", text, re.MULTILINE):
             assert target in targets, f"{path.name}: make {target}"
 
 
@@ -117,7 +119,7 @@ def test_every_link_leads_somewhere(repository):
             there = (path.parent / file).resolve() if file else path
             assert there.exists(), f"{path.relative_to(repository)} links to {target}"
             if anchor:
-                headings = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.M)
+                headings = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.MULTILINE)
                 assert anchor in map(slug, headings), f"{path.name} links to {target}"
 
 
