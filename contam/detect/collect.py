@@ -6,7 +6,7 @@ maximum, the best document and the documents kept as evidence follow one total o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -113,6 +113,7 @@ def pairs_from_rows(rows: Rows, shard: int, first_row: int) -> Pairs:
         n_places=raw[:, columns.PAIR_PLACES].copy(),
         answer_near=raw[:, columns.PAIR_ANSWER] != 0,
         exact=ints(columns.PAIR_EXACT) != 0,
+        split=raw[:, columns.PAIR_SPLIT] != 0,
     )
 
 
@@ -158,10 +159,8 @@ class PolicyCount:
         )
         better = ~known | (score > old) | ((score == old) & earlier)
         winners = pairs.take(better)
-        for name in ("item", "shard", "row", "longest", "covered", "n_runs", "gram_share"):
-            getattr(self.best, name)[at[better]] = getattr(winners, name)
-        for name in ("coverage", "aligned", "n_places", "answer_near", "exact"):
-            getattr(self.best, name)[at[better]] = getattr(winners, name)
+        for column in fields(Pairs):
+            getattr(self.best, column.name)[at[better]] = getattr(winners, column.name)
         self.best_score[at[better]] = score[better]
 
     def merge(self, other: PolicyCount) -> None:

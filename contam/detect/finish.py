@@ -48,6 +48,8 @@ STANDS = 0.5
 #: So does one with a run of this many tokens, as long as it may be.
 LONG_RUN = 13
 NEAR = 0.75
+#: A copy has this share of the tokens themselves.
+MOST = 0.7
 
 
 def finish(
@@ -134,8 +136,11 @@ def exposure_of(pairs: Pairs, i: int) -> str:
     return "question" if pairs.longest[i, QUESTION] > 0 or coverage[QUESTION] > 0 else "none"
 
 
-def kind_of(pairs: Pairs, i: int, exposure: str) -> str | None:
-    """How what stands there compares with the item: exact, near or partial."""
+def kind_of(pairs: Pairs, i: int, exposure: str, n_tokens: NDArray[np.int32]) -> str | None:
+    """How what stands there compares with the item: exact, near or partial.
+
+    n_tokens  int32[4], tokens of the item's parts
+    """
     if exposure == "none":
         return None
     if exposure.startswith("question"):
@@ -146,7 +151,8 @@ def kind_of(pairs: Pairs, i: int, exposure: str) -> str | None:
         part = ANSWER if pairs.coverage[i, ANSWER] >= pairs.coverage[i, CHOICES] else CHOICES
     if pairs.exact[i, part]:
         return "exact"
-    return "near" if pairs.coverage[i, part] >= NEAR else "partial"
+    whole = pairs.coverage[i, part] >= NEAR and pairs.aligned[i, part] >= MOST * n_tokens[part]
+    return "near" if whole and not (part == QUESTION and pairs.split[i]) else "partial"
 
 
 def _verdicts(
@@ -205,7 +211,7 @@ def _verdicts(
                 LABELS[label],
                 None if label == NOT_CHECKABLE else float(judged.score[i]),
                 exposure,
-                kind_of(best, i, exposure),
+                kind_of(best, i, exposure, items.n_tokens[i]),
                 int(totals.n_documents[i]),
                 int(totals.n_occurrences[i]),
                 _document_id(corpus, metadata, shard, row) if meta else None,

@@ -87,6 +87,8 @@ class Pairs:
     n_places       int32[m]       separate places of the document where the question stands
     answer_near    bool[m]        the answer stands next to the aligned question
     exact          bool[m, 4]     the whole part stands there as one run
+    split          bool[m]        no single place of the document holds most of what it has of the
+                                  question
     """
 
     item: Int32s
@@ -101,6 +103,7 @@ class Pairs:
     n_places: Int32s
     answer_near: Bools
     exact: Bools
+    split: Bools
 
     def __len__(self) -> int:
         return int(self.item.shape[0])
@@ -127,6 +130,7 @@ class Pairs:
             n_places=np.zeros(n_rows, np.int32),
             answer_near=np.zeros(n_rows, np.bool_),
             exact=np.zeros(parts, np.bool_),
+            split=np.zeros(n_rows, np.bool_),
         )
 
     def take(self, index: Int64s | Bools | slice) -> Pairs:

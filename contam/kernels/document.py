@@ -9,9 +9,17 @@ import numpy as np
 from contam.kernels._jit import int64, kernel
 from contam.kernels.fold import PADDING
 from contam.kernels.judge import LaneSpec, is_promising, judge_item
-from contam.kernels.pairs import PIECE_DOC, PIECE_LENGTH, ItemFacts, Rows
+from contam.kernels.pairs import (
+    PAIR_COLUMNS,
+    PIECE_COLUMNS,
+    PIECE_DOC,
+    PIECE_LENGTH,
+    REAL_COLUMNS,
+    ItemFacts,
+    Rows,
+)
 from contam.kernels.plan import PlanArrays, find_hits, hash_grams
-from contam.kernels.runs import RUN_PART, find_runs, note_longest, order_runs
+from contam.kernels.runs import RUN_COLUMNS, RUN_PART, find_runs, note_longest, order_runs
 from contam.kernels.tokens import CHARS, tokenize
 
 if TYPE_CHECKING:
@@ -141,13 +149,13 @@ def scan_batch(
     return   (rows, int32[pieces, 2] code-point spans of the pieces, tokens read)
     """
     rows = Rows(
-        np.empty((64, 24), np.int32),
-        np.empty((64, 8), np.float32),
-        np.empty((256, 6), np.int32),
+        np.empty((64, PAIR_COLUMNS), np.int32),
+        np.empty((64, REAL_COLUMNS), np.float32),
+        np.empty((256, PIECE_COLUMNS), np.int32),
         np.zeros(2, np.int64),
     )
     where = np.empty((256, 2), np.int32)
-    runs = np.empty((1024, 4), np.int32)
+    runs = np.empty((1024, RUN_COLUMNS), np.int32)
     total = 0
     for i in range(offsets.shape[0] - 1):
         lo, hi = offsets[i], offsets[i + 1]

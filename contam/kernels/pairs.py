@@ -33,7 +33,8 @@ PAIR_ALIGNED = 14
 PAIR_EXACT = 18
 PAIR_PLACES = 22
 PAIR_ANSWER = 23
-PAIR_COLUMNS = 24
+PAIR_SPLIT = 24
+PAIR_COLUMNS = 25
 #: Columns of a pair's float32 row.
 REAL_GRAMS = 0
 REAL_COVERAGE = 4
@@ -258,6 +259,7 @@ def align_part(
         best_hi = max(best_hi, start + int64(blocks[b, BLOCK_LENGTH]))
     # A copy may be split over two places; more of them would add up to anything.
     if second >= SPLIT_SHARE:
+        rows.pairs[pair, PAIR_SPLIT] |= np.int32(kind == QUESTION and best < 0.75)
         for b in range(first_second[0], first_second[1]):
             credit_block(blocks, b, worth)
     aligned = 0

@@ -8,7 +8,8 @@ import numpy as np
 
 from contam.kernels._jit import kernel
 from contam.kernels.document import DocBuffers, place_pieces, scan_document
-from contam.kernels.pairs import ItemFacts, Rows
+from contam.kernels.pairs import PAIR_COLUMNS, PIECE_COLUMNS, REAL_COLUMNS, ItemFacts, Rows
+from contam.kernels.runs import RUN_COLUMNS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,13 +43,13 @@ def scan_tokens(
     """
     hashes, spans, starts = tokens
     rows = Rows(
-        np.empty((64, 24), np.int32),
-        np.empty((64, 8), np.float32),
-        np.empty((256, 6), np.int32),
+        np.empty((64, PAIR_COLUMNS), np.int32),
+        np.empty((64, REAL_COLUMNS), np.float32),
+        np.empty((256, PIECE_COLUMNS), np.int32),
         np.zeros(2, np.int64),
     )
     where = np.empty((256, 2), np.int32)
-    runs = np.empty((1024, 4), np.int32)
+    runs = np.empty((1024, RUN_COLUMNS), np.int32)
     for i in range(offsets.shape[0] - 1):
         n = starts[i + 1] - starts[i]
         if n == 0:

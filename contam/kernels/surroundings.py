@@ -126,7 +126,7 @@ def add_stem(
     scratch: AlignScratch,
     rows: Rows,
 ) -> tuple[Rows, int, int]:
-    """Look for a question without runs of its own around every piece of its item found so far.
+    """Look for a question without runs of its own around what was found of its other parts.
 
     return  (rows, first and last document token of the question), -1 where it is not there
     """
@@ -137,7 +137,10 @@ def add_stem(
     if m == 0 or m > MOST_STEM:
         return rows, -1, -1
     pair = rows.used[0] - 1
-    for p in range(first_piece, rows.used[1]):
+    last = rows.used[1]
+    for p in range(first_piece, last):
+        if rows.pieces[p, PIECE_PART] == QUESTION:
+            continue
         start = int64(rows.pieces[p, PIECE_DOC])
         end = start + int64(rows.pieces[p, PIECE_LENGTH])
         lo, hi = max(0, start - STEM_REACH), min(n_doc, end + STEM_REACH)
@@ -150,7 +153,9 @@ def add_stem(
             rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(1.0)
             rows = add_piece(rows, (pair, QUESTION), 0, 0, at, m)
             return rows, at, at + m
-    for p in range(first_piece, rows.used[1]):
+    for p in range(first_piece, last):
+        if rows.pieces[p, PIECE_PART] == QUESTION:
+            continue
         end = int64(rows.pieces[p, PIECE_DOC]) + int64(rows.pieces[p, PIECE_LENGTH])
         reach = min(n_doc - end, 2 * m + 24)
         if reach <= 0 or claimed(end, end + m, first_piece, QUESTION, rows) > 0:
@@ -229,8 +234,12 @@ def add_surroundings(
         rows, _, choices_end = add_filled(choices, behind, doc, 0.5, plan, scratch, rows)
     if choices_end < 0 and spans[CHOICES, 1] >= question[1]:
         choices_end = spans[CHOICES, 1]
-    listed = choices_end >= 0
-    lo = max(question[1], choices_end)
+    # The right choice alone behind the question is an answer; with the others it is a list.
+    answer = 4 * item + ANSWER
+    of_answer = plan.part_start[answer + 1] - plan.part_start[answer]
+    others = rows.pairs[rows.used[0] - 1, PAIR_ALIGNED + CHOICES] - of_answer
+    listed = choices_end >= 0 and 5 * others >= 2 * (m - of_answer)
+    lo = max(question[1], choices_end) if listed else question[1]
     hi = min(doc[1], lo + ANSWER_REACH)
     answer_span = (spans[ANSWER, 0], spans[ANSWER, 1])
     return add_answer(item, (lo, hi, listed), doc[0], plan, facts, answer_span, rows)

@@ -117,6 +117,7 @@ def _pairs(found: list[brute.Pair], lane: LaneItems) -> Pairs:
         n_places=np.array([pair.n_places for pair in found], np.int32),
         answer_near=np.array([pair.answer_near for pair in found], np.bool_),
         exact=column("exact", np.bool_),
+        split=np.zeros(len(found), np.bool_),
     )
 
 

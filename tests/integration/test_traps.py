@@ -134,9 +134,7 @@ def test_t14_a_shared_instruction_alone_flags_nothing(tmp_path):
     "n_copies",
     [
         1,
-        pytest.param(
-            2, marks=pytest.mark.xfail(reason="a template said twice flags its items", strict=True)
-        ),
+        2,
     ],
 )
 def test_t14_a_template_flags_nothing_however_often_a_document_says_it(tmp_path, n_copies):

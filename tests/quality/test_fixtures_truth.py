@@ -96,7 +96,10 @@ def test_the_evidence_of_a_plant_lies_in_its_document_on_its_span(evidence, row)
 def test_exposure_and_kind_of_a_plant_are_told(verdicts, row):
     verdict = verdicts[row["item_id"]]
     assert verdict.best_document_id == row["document_id"]
-    assert (verdict.exposure, verdict.kind) == (row["exposure"], row["kind"])
+    # Two halves close together read as one copy with something put in between.
+    kinds = {row["kind"], "near"} if row["transformation"] == "split" else {row["kind"]}
+    assert verdict.exposure == row["exposure"]
+    assert verdict.kind in kinds
 
 
 @pytest.mark.parametrize(

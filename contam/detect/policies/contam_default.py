@@ -153,7 +153,7 @@ class WeightedCoverage:
         if judgement.label[i] == NOT_CHECKABLE:
             stretch = 0 if items.stretch is None else int(items.stretch[i])
             return (
-                f"too short to judge: its longest text has {stretch} words, "
+                f"too short to judge: words in its longest text: {stretch}, "
                 f"and a search needs {items.seed} together"
             )
         if pair.item[i] < 0:
@@ -161,6 +161,11 @@ class WeightedCoverage:
         share = float(pair.coverage[i, QUESTION])
         words = int(items.n_tokens[i, QUESTION])
         longest = int(pair.longest[i, QUESTION])
+        if share == 0.0 and longest > 0:
+            return (
+                f"a run of {longest} of its question's {words} words stands in a document: "
+                "too little, or too common, to tell it from chance"
+            )
         if share == 0.0:
             other = int(pair.longest[i].max())
             return (
