@@ -127,7 +127,16 @@ def _pair_table(
                     "label": pa.array([LABELS[one] for one in label.tolist()], pa.string()),
                     "exposure": pa.array(exposures, pa.string()),
                     "kind": pa.array(
-                        [kind_of(pairs, i, exposures[i]) for i in range(len(pairs))], pa.string()
+                        [
+                            kind_of(
+                                pairs,
+                                i,
+                                exposures[i],
+                                plan.lanes[at].items.n_tokens[int(pairs.item[i])],
+                            )
+                            for i in range(len(pairs))
+                        ],
+                        pa.string(),
                     ),
                     "longest_question": pairs.longest[:, QUESTION].copy(),
                     "coverage_question": pairs.coverage[:, QUESTION].copy(),

@@ -66,9 +66,10 @@ def find_runs(
             streak = streak_end - h
         gram = hit_gram[h]
         lo, hi = plan.gram_start[gram], plan.gram_start[gram + 1]
+        short_end = lo + plan.gram_short[gram]
         long_only = hi
         if plan.gram_common[gram]:
-            long_only = lo + plan.gram_short[gram]
+            long_only = short_end
             if streak + seed - 1 < min_run:
                 hi = long_only
         for j in range(lo, hi):
@@ -82,8 +83,10 @@ def find_runs(
             while where - back > first and at > back:
                 if token[where - back - 1] != words[at - back - 1]:
                     break
-                # It started earlier, and was added there unless only common grams lie between.
-                if j >= long_only or back >= min_run or not common_at[where - back - 1]:
+                # It started earlier, and was added there unless only common grams lie between;
+                # of short parts even those are followed.
+                known = j < short_end or j >= long_only
+                if known or back >= min_run or not common_at[where - back - 1]:
                     earlier = True
                     break
                 back += 1
