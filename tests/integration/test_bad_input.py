@@ -71,7 +71,7 @@ def test_a_corpus_without_a_document_makes_nothing_clean(tmp_path, items, name):
     if name.endswith(".parquet"):
         write_parquet(path, [])
     else:
-        path.write_bytes(gzip.compress(b"") if name.endswith(".gz") else b"")
+        path.write_bytes(gzip.compress(b"", mtime=0) if name.endswith(".gz") else b"")
     process = run_scan(path, items, tmp_path / "out")
     assert_refused(process, tmp_path / "out", "no text", "0 documents")
 
@@ -108,7 +108,7 @@ def test_an_empty_path_is_not_the_current_folder(tmp_path, corpus, items, option
         ("blank.jsonl", b'{"id": 1, "question": " "}\n', ["no items", "empty question"]),
         ("bad.jsonl", b'{"id": 1, "question": "x"\n', ["bad.jsonl:1", "not valid JSON"]),
         ("bad.jsonl", b'{"question": "x \xff"}\n', ["bad.jsonl:1", "UTF-8"]),
-        ("cut.jsonl.gz", gzip.compress(b'{"question": "x"}\n' * 99)[:30], ["cut.jsonl.gz", "gzip"]),
+        ("cut.jsonl.gz", gzip.compress(b'{"question": "x"}\n' * 99, mtime=0)[:30], ["cut.jsonl.gz", "gzip"]),
         ("other.jsonl", b'{"x": 1}\n', ["other.jsonl:1", "no field for the question", "--map"]),
         ("cut.parquet", b"PAR1....", ["cut.parquet", "Parquet"]),
         ("twice.jsonl", b'{"id":1,"question":"a b"}\n{"id":1,"question":"c d"}\n', ["twice.jsonl:2"]),
