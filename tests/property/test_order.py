@@ -12,7 +12,7 @@ from hypothesis import given
 import contam
 from tests.kernels.support import few
 from tests.property.test_verdicts import worlds
-from tests.property.worlds import ALL_POLICIES, folder, full_text, write_items, write_shard
+from tests.property.worlds import ALL_POLICIES, folder, full_text, scan, write_items, write_shard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +109,10 @@ def test_a_second_run_gives_the_same_bytes(world, tmp_path):
 def facts(result: contam.ScanResult) -> list[tuple]:
     """All that is said of the items, but where the documents stand."""
     return [
-        (v.item_id, v.policy, v.label, v.score, v.n_documents, v.n_occurrences, v.reason)
+        (
+            *(v.item_id, v.policy, v.label, v.score, v.exposure, v.kind),
+            *(v.n_documents, v.n_occurrences, v.reason),
+        )
         for v in result
     ]
 
@@ -126,6 +129,15 @@ def test_the_order_of_rows_and_their_shards_changes_no_verdict(world):
             write_shard(home / "c" / f"part-{number}.parquet", [text])
         said = [facts(contam.scan(home / name, items, policies=ALL_POLICIES)) for name in "abc"]
     assert said[0] == said[1] == said[2]
+
+
+def test_of_documents_that_score_the_same_the_one_with_the_answer_is_the_best():
+    row = {"id": "q", "question": " ".join(WORDS[:14]) + "?", "answer": "saffron trellis falcon"}
+    bare, solved = row["question"], full_text(row)
+    for texts in ([bare, solved], [solved, bare]):
+        (verdict,) = scan([row], texts)
+        assert verdict.exposure == "question+answer"
+        assert verdict.best_row == texts.index(solved)
 
 
 def test_adding_a_shard_keeps_every_hit(world):
