@@ -95,7 +95,7 @@ def scan(
     ] = 20,
     seed: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
+        typer.Option(min=2, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
     ] = 5,
     min_run: Annotated[
         int,

@@ -84,6 +84,7 @@ def finish(
         item_columns=_item_columns(plan),
         run=run,
         items_in_order=plan.items,
+        sorted_by_item=len(plan.lanes) == 1,
     )
 
 
@@ -201,6 +202,8 @@ def _verdicts(
             else:
                 reason = policy.reason(items, totals, judged, i)
             exposure = exposure_of(best, i)
+            if label == CLEAN and exposure.startswith("question"):
+                exposure = "none"
             shard, row = int(best.shard[i]), int(best.row[i])
             meta = metadata.get((shard, row))
             values = (
@@ -334,6 +337,7 @@ def _inputs(plan: Plan, corpus: Corpus) -> dict[str, Any]:
             digest = None  # named among the failures of the coverage
         shards.append({**asdict(shard), "digest": digest})
     return {
+        "corpus": list(corpus.paths),
         "shards": shards,
         "benchmarks": [
             {

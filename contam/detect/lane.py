@@ -54,7 +54,7 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = tuple(map(str, range(26)))
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Lane:
     """One unit's view of all items, ready to be matched.
 
@@ -76,6 +76,23 @@ class Lane:
     item_span: NDArray[np.int32]
     longest: int
     tokenizer: FileTokenizer | None = None
+
+    def release_table(self) -> None:
+        """Give back the memory that only matching needs; the lane cannot match any more."""
+        none = np.empty(0, np.int64)
+        self.plan = self.plan._replace(
+            weight_sum=none.astype(np.float64),
+            gram_idf=none.astype(np.float32),
+            common_at=none.astype(np.bool_),
+            slot_key=none.astype(np.uint64),
+            slot_gram=none.astype(np.int32),
+            gram_start=none,
+            gram_short=none.astype(np.int32),
+            gram_common=none.astype(np.bool_),
+            place=none,
+            place_part=none.astype(np.int32),
+            filter_words=none.astype(np.uint64),
+        )
 
 
 def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.lane import Lane, build_lane
 from contam.detect.policy import get_policy
+from contam.detect.result import item_order
 from contam.errors import ConfigError, PolicyError, UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class ScanParameters:
     allow_missing: bool = False
     keep_text: bool = True
     text: str | None = None
+    mapping: Mapping[str, str] | None = None
+    name: str | None = None
+    split: str | None = None
 
     def __post_init__(self) -> None:
         if not self.policies:
@@ -73,10 +77,6 @@ class Plan:
 def make_plan(
     benchmark: Sequence[str | Path],
     parameters: ScanParameters,
-    *,
-    mapping: Mapping[str, str] | None = None,
-    name: str | None = None,
-    split: str | None = None,
 ) -> Plan:
     """Read the benchmarks and policies and build the lanes.
 
@@ -87,13 +87,17 @@ def make_plan(
     if len(set(ids)) != len(ids):
         raise PolicyError(f"two policies share one id: {', '.join(ids)}")
     benchmarks = read_benchmarks(
-        benchmark, mapping=mapping, name=name, split=split, secret=not parameters.keep_text
+        benchmark,
+        mapping=parameters.mapping,
+        name=parameters.name,
+        split=parameters.split,
+        secret=not parameters.keep_text,
     )
     # By name: the answer must not depend on the order in which files were given.
     items = tuple(
         sorted(
             (item for one in benchmarks for item in one.items),
-            key=lambda item: (item.benchmark, item.split, item.item_id),
+            key=lambda item: item_order((item.benchmark, item.split, item.item_id)),
         )
     )
     units: list[str] = []

@@ -70,6 +70,7 @@ class ScanResult:
                       `parameters["policies"]` names the policies in the order asked,
                       `inputs["shards"]` is a list of `{name, uri, format, size_bytes, digest}`.
     items_in_order    the items themselves, for callers who want more than the table
+    sorted_by_item    evidence and items are in canonical order of their items already
 
     The tables are in canonical order (benchmark, split, item id in natural order, then policy as
     asked), so that equal questions give equal bytes whatever order the items came in.
@@ -80,6 +81,7 @@ class ScanResult:
     item_columns: Columns
     run: dict[str, Any]
     items_in_order: Sequence[BenchItem] = field(default=(), repr=False)
+    sorted_by_item: bool = False
 
     @cached_property
     def verdicts(self) -> Table:
@@ -89,12 +91,14 @@ class ScanResult:
     @cached_property
     def evidence(self) -> Table:
         """Arrow table, one row per run of an item part in a document."""
-        return _in_order(schemas.evidence_table(self.evidence_columns), {})
+        table = schemas.evidence_table(self.evidence_columns)
+        return table if self.sorted_by_item else _in_order(table, {})
 
     @cached_property
     def items(self) -> Table:
         """Arrow table, one row per item."""
-        return _in_order(schemas.item_table(self.item_columns), {})
+        table = schemas.item_table(self.item_columns)
+        return table if self.sorted_by_item else _in_order(table, {})
 
     @property
     def coverage(self) -> dict[str, Any]:
@@ -172,7 +176,7 @@ def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
     """Rows by benchmark, split and item, then by policy; rows of one item else keep their order."""
     names = [schemas.column(table, name) for name in ("benchmark", "split", "item_id")]
     rows = list(zip(*names, strict=True))
-    rank = {row: at for at, row in enumerate(sorted(set(rows), key=_item_key))}
+    rank = {row: at for at, row in enumerate(sorted(set(rows), key=item_order))}
     ranks: NDArray[np.int64] = np.fromiter((rank[row] for row in rows), np.int64, len(rows))
     if policy_rank:
         policies = schemas.column(table, "policy")
@@ -185,5 +189,6 @@ def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
     return schemas.take(table, order)
 
 
-def _item_key(row: tuple[str, ...]) -> tuple[Any, ...]:
+def item_order(row: tuple[str, ...]) -> tuple[Any, ...]:
+    """Sort key of an item's (benchmark, split, item id): the canonical order of results."""
     return tuple(natural_key(name) for name in row)

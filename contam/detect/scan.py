@@ -22,6 +22,7 @@ from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policy import get_policy
 from contam.errors import InternalError, ShardError, UsageError
 from contam.kernels import warm_up
+from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,8 +73,12 @@ class Partial:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Corpus:
-    """The shards of a run, the columns to read of each, and the units they are cut into."""
+    """The shards of a run, the columns to read of each, and the units they are cut into.
 
+    paths  what the user named, sorted: shards take their names from it
+    """
+
+    paths: tuple[str, ...]
     shards: tuple[Shard, ...]
     selections: list[Selection | None]
     units: list[WorkUnit]
@@ -87,6 +92,7 @@ class Corpus:
         selections, no_columns = select_all(shards, text)
         units, no_units = plan_units(shards, selections)
         return cls(
+            paths=tuple(sorted(str(path) for path in paths)),
             shards=shards,
             selections=selections,
             units=units,
@@ -141,19 +147,25 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         allow_missing=allow_missing,
         keep_text=keep_text,
         text=text,
+        mapping=dict(mapping) if mapping else None,
+        name=name,
+        split=split,
     )
     n_workers = _worker_count(workers)
     opened = Corpus.open(_as_list(corpus), text)
     if progress is not None and not warm_up.is_warm():
         progress.note("compiling kernels: only the first run after an installation does this")
     paths = _as_list(benchmark)
-    plan = make_plan(paths, parameters, mapping=mapping, name=name, split=split)
+    plan = make_plan(paths, parameters)
     own = benchmark_shards(_as_list(corpus), opened.shards, plan.benchmarks)
     opened = opened.with_notes(f"{one} is a benchmark file: it matches itself" for one in own)
     if progress is not None:
         progress.start(sum(one.n_bytes for one in opened.units))
     partial = _scan_units(plan, opened, n_workers, progress)
     refuse_without_text(partial.coverage, allow_missing=allow_missing)
+    for lane in plan.lanes:
+        lane.release_table()
+    release_unused()
     result = finish(plan, opened, partial, started=started, workers=n_workers)
     if progress is not None:
         progress.finish()
