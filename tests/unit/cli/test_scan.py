@@ -195,7 +195,11 @@ def test_a_signal_in_the_middle_leaves_nothing_and_keeps_the_old_result(tmp_path
     before = files(tmp_path)
     for out in ("deep/old", "new/deeper"):
         with subprocess.Popen(
-            command(*CALL, tmp_path / out, "--overwrite", "--quiet", canned=True),
+            # Under nohup, as some runners are, the process would inherit that SIGHUP is ignored.
+            [
+                *("env", "--default-signal"),
+                *command(*CALL, tmp_path / out, "--overwrite", "--quiet", canned=True),
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
