@@ -192,6 +192,7 @@ def _exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
 def _print(result: ScanResult, out: Path, code: int, *, as_json: bool, quiet: bool) -> None:
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
+    from contam.detect.result import LEFT_OUT
 
     if not quiet:
         notes = result.run.get("notes", [])
@@ -208,7 +209,13 @@ def _print(result: ScanResult, out: Path, code: int, *, as_json: bool, quiet: bo
         render.emit_json(_summary(result, out, code))
         return
     render.emit_renderable(render.verdict_table(result.counts()))
-    lines = [*render.coverage_lines(result.coverage), "", f"results   {out}"]
+    lines = [*render.coverage_lines(result.coverage)]
+    left_out = sum(note.startswith(LEFT_OUT) for note in result.run.get("notes", []))
+    if left_out:
+        lines.append(
+            f"left out {render.counted(left_out, 'file')} in an unknown form: see run.json"
+        )
+    lines += ["", f"results   {out}"]
     if result.flagged():
         lines.append(f"evidence  {out / 'evidence.parquet'}; side by side: contam show {out}")
     emit("\n".join(visible(line) for line in lines) + "\n")

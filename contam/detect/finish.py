@@ -201,6 +201,8 @@ def _verdicts(
                 reason = "no document shares enough of its wording to be looked at"
             else:
                 reason = policy.reason(items, totals, judged, i)
+            if unread and label == CLEAN:
+                reason += f"; {gap}, which was allowed"
             exposure = exposure_of(best, i)
             if label == CLEAN and exposure.startswith("question"):
                 exposure = "none"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from contam.tables.schemas import Columns, Table
 
 FLAGGED: Final = ("contaminated", "suspect")
+LEFT_OUT: Final = "left out of the corpus: "
+"""How a note begins that names a file beside the shards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from contam.benchmark.mapping import parse_mapping
 from contam.corpus.batches import BATCH_BYTES, read_unit
 from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
@@ -20,6 +21,7 @@ from contam.detect.guards import benchmark_shards, refuse_without_text
 from contam.detect.matching import Matcher
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policy import get_policy
+from contam.detect.result import LEFT_OUT
 from contam.errors import InternalError, ShardError, UsageError
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
@@ -97,7 +99,7 @@ class Corpus:
             selections=selections,
             units=units,
             coverage=Coverage.expect(shards, units, [*no_columns, *no_units]),
-            notes=tuple(f"left out of the corpus: {one.path}: {one.reason}" for one in skipped),
+            notes=tuple(f"{LEFT_OUT}{one.path}: {one.reason}" for one in skipped),
         )
 
     def with_notes(self, notes: Iterable[str]) -> Corpus:
@@ -109,13 +111,13 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     corpus: PathLike | Sequence[PathLike],
     benchmark: PathLike | Sequence[PathLike],
     *,
-    policies: Sequence[str] = ("contam",),
+    policies: str | Sequence[str] = ("contam",),
     unit: str = "word",
     workers: int | None = None,
     seed: int = 5,
     min_run: int = 8,
     text: str | None = None,
-    mapping: Mapping[str, str] | None = None,
+    mapping: str | Mapping[str, str] | None = None,
     name: str | None = None,
     split: str | None = None,
     allow_missing: bool = False,
@@ -138,6 +140,10 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     `result.coverage`, and no item is then called clean.
     """
     started = time.time()
+    if isinstance(policies, str):
+        policies = policies.split(",")
+    if isinstance(mapping, str):
+        mapping = parse_mapping([mapping])
     parameters = ScanParameters(
         policies=tuple(policies),
         unit=unit,

@@ -21,6 +21,9 @@ JOIN = -2
 _REACH = 1024
 #: So many words in a row without an equals sign inside a tag are text: a tag must not hide any.
 _MOST_WORDS = 3
+#: Bytes of one such word, and of all attributes, that are passed over; longer ones may hold text.
+_LONGEST_WORD = 40
+_MOST_BYTES = 64
 
 #: Layout of CharTables.table.
 PAGES = 0x1100
@@ -219,17 +222,21 @@ def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> 
         return SKIP, p + 1
     equals = False
     words = 0
+    first = q
     while q < reach and text[q] != 62 and text[q] != 60:
         if is_blank(int(text[q])):
             q += 1
             continue
         named = False
+        begin = q
         while q < reach and text[q] != 62 and text[q] != 60 and not is_blank(int(text[q])):
+            if text[q] >= 0x80:
+                return SKIP, p + 1
             named = named or text[q] == 61
             q += 1
         equals = equals or named
         words = 0 if named else words + 1
-        if words > _MOST_WORDS:
+        if words > _MOST_WORDS or q - begin > _LONGEST_WORD or q - first > _MOST_BYTES:
             return SKIP, p + 1
     if q < reach and text[q] == 62 and equals:
         return code, q + 1

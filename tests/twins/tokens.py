@@ -100,6 +100,8 @@ LINE_BREAK = re.compile(rb"[ \t]*(?:\r\n|\n|\r)[ \t]*")
 SHORT_TAG = re.compile(rb"</?([A-Za-z0-9]+)[\t-\r ]*/?>")
 LONG_TAG = re.compile(rb"</?([A-Za-z0-9]+)([\t-\r ][^<>]*=[^<>]*)>")
 MOST_WORDS = 3
+LONGEST_WORD = 40
+MOST_BYTES = 64
 AMPERSANDS = re.compile(rb"&(?:amp;)*", re.IGNORECASE)
 DECIMAL = re.compile(rb"#([0-9]{1,7});")
 HEXADECIMAL = re.compile(rb"#[xX]([0-9A-Fa-f]{1,6});")
@@ -141,11 +143,14 @@ def backslash(data: bytes, at: int, names: Names) -> Step:
 
 
 def holds_text(attributes: bytes) -> bool:
-    """More than MOST_WORDS words in a row without an equals sign are text, not attributes."""
+    """Attributes that are long, not ASCII or several words in a row may be text."""
+    if not attributes.strip(b"\t\n\v\f\r ").isascii():
+        return True
     in_a_row = 0
-    for word in re.findall(rb"[^\t-\r ]+", attributes):
-        in_a_row = 0 if b"=" in word else in_a_row + 1
-        if in_a_row > MOST_WORDS:
+    text = attributes.lstrip(b"\t\n\v\f\r ")
+    for word in re.finditer(rb"[^\t-\r ]+", text):
+        in_a_row = 0 if b"=" in word[0] else in_a_row + 1
+        if in_a_row > MOST_WORDS or len(word[0]) > LONGEST_WORD or word.end() > MOST_BYTES:
             return True
     return False
 

@@ -185,7 +185,12 @@ class WeightedCoverage:
         if pair.coverage[i, support] >= LEAST_SUPPORT:
             text += f", with {pair.coverage[i, support]:.0%} of its {PARTS[support]}"
         if judgement.label[i] != CONTAMINATED and (share >= NEARLY_ALL or pair.exact[i, QUESTION]):
-            text += "; but that wording is short or shared by many items"
+            few = words < CONTAM.n
+            text += (
+                "; but so few words may stand anywhere"
+                if few
+                else ("; but that wording says little, or many items share it")
+            )
         elif judgement.label[i] == CLEAN:
             text += "; too little, or too common, to tell it from chance"
         return text
