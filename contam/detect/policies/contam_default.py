@@ -54,7 +54,16 @@ CONTAM: Final = PolicySpec(
         "an item is not_checkable when neither passage, question nor any one choice has as many"
         " tokens as a seed; a question shorter than that is looked for beside its choices"
     ),
-    parameters=(("telling", 5.0),),
+    # telling: what a question's words must weigh to speak for themselves.
+    # strictness, no_run: what is lost for each share not found, of a question that weighs nothing
+    # and of one found without a run of n words.
+    # least_support: passage or choices stand in the document from this share on.
+    parameters=(
+        ("telling", 5.0),
+        ("strictness", 2.5),
+        ("no_run", 1.0),
+        ("least_support", 0.3),
+    ),
 )
 SPECS: Final = (CONTAM,)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
@@ -72,12 +81,6 @@ def part_weights(items: LaneItems) -> Float64s:
     return result
 
 
-#: How much a short, generic item loses for what is not found of it.
-STRICTNESS = 2.5
-#: The same for what is found without any run of n words in it.
-NO_RUN = 1.0
-#: Passage or choices count as standing in the document from this share on.
-LEAST_SUPPORT = 0.3
 #: A question of which this share stands there is short of a full score for another reason.
 NEARLY_ALL = 0.9
 _WEIGHTS: Final[PerItems[Float64s]] = PerItems()
@@ -103,13 +106,16 @@ class WeightedCoverage:
         one = np.where(passage_first, PASSAGE, CHOICES)
         rows = np.arange(len(pairs))
         support = coverage[rows, one]
-        lent = np.where(support >= LEAST_SUPPORT, np.minimum(lack, weights[rows, one]), 0.0)
+        lent = np.where(
+            support >= self.spec.number("least_support"), np.minimum(lack, weights[rows, one]), 0.0
+        )
         found = own * question + lent * support
         score = found / np.maximum(own + lent, 1e-9)
         # What still lacks must be made good by standing there whole; so must the want of a run.
         words = items.n_tokens[pairs.item, QUESTION]
         no_run = pairs.longest[:, QUESTION] < np.minimum(self.spec.n, words)
-        strictness = STRICTNESS * (lack - lent) / telling + NO_RUN * no_run
+        strictness = self.spec.number("strictness") * (lack - lent) / telling
+        strictness = strictness + self.spec.number("no_run") * no_run
         score = np.maximum(score - strictness * (1.0 - score), 0.0)
         # Little that is found proves little, however large a share of the item it is.
         score = np.minimum(score, found / (0.5 * telling))
@@ -148,7 +154,6 @@ class WeightedCoverage:
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """One sentence with the figures behind the label of item i."""
-        del self
         pair = totals.best_pair
         if judgement.label[i] == NOT_CHECKABLE:
             stretch = 0 if items.stretch is None else int(items.stretch[i])
@@ -182,7 +187,7 @@ class WeightedCoverage:
         if pair.answer_near[i]:
             text += ", and its answer beside it"
         support = max(PASSAGE, CHOICES, key=lambda part: float(pair.coverage[i, part]))
-        if pair.coverage[i, support] >= LEAST_SUPPORT:
+        if pair.coverage[i, support] >= self.spec.number("least_support"):
             text += f", with {pair.coverage[i, support]:.0%} of its {PARTS[support]}"
         if judgement.label[i] != CONTAMINATED and (share >= NEARLY_ALL or pair.exact[i, QUESTION]):
             few = words < CONTAM.n
