@@ -122,7 +122,8 @@ def scan(
     partial = _scan_units(plan, opened, workers, None)
     scanned = clock.lap()
     scan_peak = peak_mb()
-    result = finish(plan, opened, partial, started=started, workers=workers)
+    sources = opened.sources(partial.coverage)
+    result = finish(plan, sources, partial.collections, started=started, workers=workers)
     n_verdicts = result.verdicts.num_rows
     n_evidence = result.evidence.num_rows
     finished = clock.lap()

@@ -65,7 +65,8 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     pairs = _pair_table(plan, corpus, partial, _document_ids(data / "corpus"))
     for collection in partial.collections:
         collection.most_documents = usual
-    result = finish(plan, corpus, partial, started=started, workers=workers)
+    sources = corpus.sources(partial.coverage)
+    result = finish(plan, sources, partial.collections, started=started, workers=workers)
     verdicts, evidence = result.verdicts, result.evidence
     return LabelledScan(
         verdicts=verdicts,

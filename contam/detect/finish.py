@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
-from contam.corpus.documents import DocumentMeta, read_metadata
-from contam.corpus.shards import shard_digest
+from contam.corpus.documents import DocumentMeta
 from contam.detect.model import (
     ANSWER,
     CHOICES,
@@ -27,7 +26,7 @@ from contam.detect.model import (
     Pairs,
 )
 from contam.detect.result import ScanResult
-from contam.errors import InternalError, ShardError
+from contam.errors import ShardError
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from contam.detect.collect import Collection
     from contam.detect.lane import Lane
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus, Partial
+    from contam.detect.sources import Sources
 
     Metadata = dict[tuple[int, int], DocumentMeta]
 
@@ -53,13 +52,22 @@ MOST = 0.7
 
 
 def finish(
-    plan: Plan, corpus: Corpus, partial: Partial, *, started: float, workers: int
+    plan: Plan,
+    sources: Sources,
+    collections: Sequence[Collection],
+    *,
+    started: float,
+    workers: int,
 ) -> ScanResult:
-    """Judge every item under every policy and describe the documents kept as evidence."""
-    notes = list(corpus.notes)
-    metadata = _metadata(corpus, partial, notes)
-    verdicts = _verdicts(plan, corpus, partial, metadata)
-    evidence = _evidence(plan, corpus, partial, metadata)
+    """Judge every item under every policy and describe the documents kept as evidence.
+
+    sources      the documents that were searched; collections  what was found, one a lane
+    started      when the run began, seconds since 1970; workers  threads it had
+    """
+    notes = list(sources.notes)
+    metadata = _metadata(sources, collections, notes)
+    verdicts = _verdicts(plan, sources, collections, metadata)
+    evidence = _evidence(plan, sources, collections, metadata)
     for benchmark in plan.benchmarks:
         notes += [
             f"{benchmark.name}: skipped {row.source}:{row.line}: {row.reason}"
@@ -67,9 +75,9 @@ def finish(
         ]
     run = {
         "parameters": _parameters(plan),
-        "inputs": _inputs(plan, corpus),
+        "inputs": {**sources.inputs(), "benchmarks": _benchmarks(plan)},
         "versions": _versions(),
-        "coverage": partial.coverage.to_dict(),
+        "coverage": sources.coverage.to_dict(),
         "notes": notes,
         "timings": {
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
@@ -88,10 +96,10 @@ def finish(
     )
 
 
-def _metadata(corpus: Corpus, partial: Partial, notes: list[str]) -> Metadata:
+def _metadata(sources: Sources, collections: Sequence[Collection], notes: list[str]) -> Metadata:
     """Who the documents in the answer are; a shard gone meanwhile leaves its place only."""
     rows: dict[int, set[int]] = {}
-    for collection in partial.collections:
+    for collection in collections:
         pairs, _ = collection.evidence()
         tables = [pairs, *(count.best for count in collection.counts)]
         for table in tables:
@@ -101,13 +109,10 @@ def _metadata(corpus: Corpus, partial: Partial, notes: list[str]) -> Metadata:
     found: Metadata = {}
     for shard, wanted in sorted(rows.items()):
         ordered = sorted(wanted)
-        selection = corpus.selections[shard]
-        name = corpus.shards[shard].name
         try:
-            if selection is None:
-                raise InternalError(f"{name}: rows were read without a text column")
-            metas = read_metadata(corpus.shards[shard], selection, ordered)
+            metas = sources.metadata(shard, ordered)
         except ShardError as error:
+            name = sources.names[shard]
             notes.append(f"{name}: evidence without url and date: {error.message}")
             metas = [DocumentMeta("", None, None, None, None) for _ in ordered]
         for row, meta in zip(ordered, metas, strict=True):
@@ -115,8 +120,8 @@ def _metadata(corpus: Corpus, partial: Partial, notes: list[str]) -> Metadata:
     return found
 
 
-def _document_id(corpus: Corpus, metadata: Metadata, shard: int, row: int) -> str:
-    return metadata[shard, row].document_id or f"{corpus.shards[shard].name}:{row}"
+def _document_id(sources: Sources, metadata: Metadata, shard: int, row: int) -> str:
+    return metadata[shard, row].document_id or f"{sources.names[shard]}:{row}"
 
 
 def exposure_of(pairs: Pairs, i: int) -> str:
@@ -157,7 +162,7 @@ def kind_of(pairs: Pairs, i: int, exposure: str, n_tokens: NDArray[np.int32]) ->
 
 
 def _verdicts(
-    plan: Plan, corpus: Corpus, partial: Partial, metadata: Metadata
+    plan: Plan, sources: Sources, collections: Sequence[Collection], metadata: Metadata
 ) -> dict[str, list[Any]]:
     names = [
         "benchmark",
@@ -178,14 +183,14 @@ def _verdicts(
         "reason",
     ]
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    coverage = partial.coverage
+    coverage = sources.coverage
     unread = len(coverage.names) - len(coverage.shards_read)
     gap = f"{unread} of {len(coverage.names)} shards unread"
     hide = unread > 0 and not plan.parameters.allow_missing
     seen = [0] * len(plan.lanes)
     for number, policy in enumerate(plan.policies):
         at = plan.lane_of[number]
-        collection = partial.collections[at]
+        collection = collections[at]
         totals = collection.totals(seen[at])
         seen[at] += 1
         items = plan.lanes[at].items
@@ -219,8 +224,8 @@ def _verdicts(
                 kind_of(best, i, exposure, items.n_tokens[i]),
                 int(totals.n_documents[i]),
                 int(totals.n_occurrences[i]),
-                _document_id(corpus, metadata, shard, row) if meta else None,
-                corpus.shards[shard].name if meta else None,
+                _document_id(sources, metadata, shard, row) if meta else None,
+                sources.names[shard] if meta else None,
                 row,
                 meta.url if meta else None,
                 meta.date if meta else None,
@@ -231,15 +236,17 @@ def _verdicts(
     return columns
 
 
-def _evidence(plan: Plan, corpus: Corpus, partial: Partial, metadata: Metadata) -> dict[str, Any]:
+def _evidence(
+    plan: Plan, sources: Sources, collections: Sequence[Collection], metadata: Metadata
+) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
-    for lane, collection in zip(plan.lanes, partial.collections, strict=True):
-        parts.append(_lane_evidence(plan, corpus, lane, collection, metadata))
+    for lane, collection in zip(plan.lanes, collections, strict=True):
+        parts.append(_lane_evidence(plan, sources, lane, collection, metadata))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _lane_evidence(
-    plan: Plan, corpus: Corpus, lane: Lane, collection: Collection, metadata: Metadata
+    plan: Plan, sources: Sources, lane: Lane, collection: Collection, metadata: Metadata
 ) -> dict[str, Any]:
     pairs, pieces = collection.evidence()
     owner = pieces.pair
@@ -249,8 +256,8 @@ def _lane_evidence(
     keys = list(zip(pairs.shard.tolist(), pairs.row.tolist(), strict=True))
     metas = [metadata[key] for key in keys]
     per_pair = {
-        "document_id": [_document_id(corpus, metadata, *key) for key in keys],
-        "shard": [corpus.shards[shard].name for shard, _ in keys],
+        "document_id": [_document_id(sources, metadata, *key) for key in keys],
+        "shard": [sources.names[shard] for shard, _ in keys],
         "url": [meta.url for meta in metas],
         "date": [meta.date for meta in metas],
         "source": [meta.source for meta in metas],
@@ -271,7 +278,7 @@ def _lane_evidence(
         "document_start": pieces.start.astype(np.int64),
         "document_end": pieces.end.astype(np.int64),
         "n_tokens": pieces.length,
-        "verified": np.ones(len(owner), np.bool_),
+        "verified": sources.verified(pairs)[owner],
     }
 
 
@@ -330,28 +337,17 @@ def _parameters(plan: Plan) -> dict[str, Any]:
     return parameters
 
 
-def _inputs(plan: Plan, corpus: Corpus) -> dict[str, Any]:
-    shards = []
-    for shard in corpus.shards:
-        try:
-            digest: str | None = shard_digest(shard)
-        except ShardError:
-            digest = None  # named among the failures of the coverage
-        shards.append({**asdict(shard), "digest": digest})
-    return {
-        "corpus": list(corpus.paths),
-        "shards": shards,
-        "benchmarks": [
-            {
-                "name": one.name,
-                "n_items": len(one.items),
-                "n_skipped": len(one.skipped),
-                "duplicates": [[one.items[i].item_id for i in group] for group in one.duplicates],
-                "sources": [asdict(source) for source in one.sources],
-            }
-            for one in plan.benchmarks
-        ],
-    }
+def _benchmarks(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.name,
+            "n_items": len(one.items),
+            "n_skipped": len(one.skipped),
+            "duplicates": [[one.items[i].item_id for i in group] for group in one.duplicates],
+            "sources": [asdict(source) for source in one.sources],
+        }
+        for one in plan.benchmarks
+    ]
 
 
 def _versions() -> dict[str, str]:

@@ -22,6 +22,7 @@ from contam.detect.matching import Matcher
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policy import get_policy
 from contam.detect.result import LEFT_OUT
+from contam.detect.sources import CorpusSources
 from contam.errors import InternalError, ShardError, UsageError
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
@@ -106,6 +107,16 @@ class Corpus:
         """The same corpus with more to say about it."""
         return replace(self, notes=(*self.notes, *notes))
 
+    def sources(self, coverage: Coverage) -> CorpusSources:
+        """The documents as an answer speaks of them, when this much of them was read."""
+        return CorpusSources(
+            shards=self.shards,
+            selections=self.selections,
+            paths=self.paths,
+            coverage=coverage,
+            notes=self.notes,
+        )
+
 
 def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     corpus: PathLike | Sequence[PathLike],
@@ -172,7 +183,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     for lane in plan.lanes:
         lane.release_table()
     release_unused()
-    result = finish(plan, opened, partial, started=started, workers=n_workers)
+    sources = opened.sources(partial.coverage)
+    result = finish(plan, sources, partial.collections, started=started, workers=n_workers)
     if progress is not None:
         progress.finish()
     return result

@@ -1,0 +1,98 @@
+"""Where the documents of an answer come from, as far as finishing it needs to know.
+
+A scan answers from the shards it has just read; an index answers from what it kept of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from contam.corpus.documents import read_metadata
+from contam.corpus.shards import shard_digest
+from contam.errors import InternalError, ShardError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.corpus.columns import Selection
+    from contam.corpus.coverage import Coverage
+    from contam.corpus.documents import DocumentMeta
+    from contam.corpus.shards import Shard
+    from contam.detect.model import Bools, Pairs
+
+
+class Sources(Protocol):
+    """The documents behind an answer. Shards go by their number, an index into `names`."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The shards' names, as evidence and verdicts say them."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was looked at of the shards; its names are `names`."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What else there is to say, for the notes of run.json."""
+
+    def metadata(self, shard: int, rows: Sequence[int]) -> Sequence[DocumentMeta]:
+        """Who the documents in these rows are, in the order asked (rows ascend).
+
+        Raises ShardError when that cannot be told any more: the evidence then goes without.
+        """
+
+    def verified(self, pairs: Pairs) -> Bools:
+        """Whether each pair was compared with the document's text, bool[m]; else with hashes."""
+
+    def inputs(self) -> dict[str, Any]:
+        """What run.json records of the corpus: JSON-able, equal for equal corpora."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSources:
+    """Shards that a run has read: all evidence is compared with their text.
+
+    selections  columns of each shard, None where none was found
+    paths       what the user named
+    """
+
+    shards: tuple[Shard, ...]
+    selections: Sequence[Selection | None]
+    paths: tuple[str, ...]
+    coverage: Coverage
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The shards' names."""
+        return tuple(shard.name for shard in self.shards)
+
+    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
+        """Read the rows' metadata columns. Raises ShardError."""
+        selection = self.selections[shard]
+        if selection is None:
+            name = self.shards[shard].name
+            raise InternalError(f"{name}: rows were read without a text column")
+        return read_metadata(self.shards[shard], selection, rows)
+
+    def verified(self, pairs: Pairs) -> Bools:
+        """Every pair is."""
+        return np.ones(len(pairs), np.bool_)
+
+    def inputs(self) -> dict[str, Any]:
+        """The paths as named, and every shard with its digest."""
+        return {
+            "corpus": list(self.paths),
+            "shards": [{**asdict(shard), "digest": _digest(shard)} for shard in self.shards],
+        }
+
+
+def _digest(shard: Shard) -> str | None:
+    try:
+        return shard_digest(shard)
+    except ShardError:
+        return None  # named among the failures of the coverage
