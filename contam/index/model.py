@@ -1,0 +1,152 @@
+"""What an index says of itself: recipe, shards, segments and their files. Plain data only.
+
+indexes/FORMAT.md specifies how each of these is written down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+FORMAT: Final = 1
+"""Version of everything on disk; a reader refuses any other."""
+
+KEY_BITS: Final = 40
+"""Bits of a gram's hash that the index keeps: the highest ones."""
+
+BUCKET_BITS: Final = 16
+"""Of those, the highest choose the bucket and are not stored."""
+
+NEIGHBOURS: Final = 3
+"""Tokens on each side of a gram of which an entry keeps four bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinHashRecipe:
+    """How documents are sketched.
+
+    n_perm     permutations of a whole document's signature
+    scheme     "affine32" or "mersenne61": datasketch's name of the permutations
+    shingle    words of a shingle
+    window     words of a window; step  words from one window to the next
+    bands, rows  band geometry of the windows
+    threshold  similarity that the geometry is made for
+    """
+
+    n_perm: int
+    scheme: str
+    shingle: int
+    window: int
+    step: int
+    bands: int
+    rows: int
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What decides the content of an index, apart from the corpus.
+
+    unit    "word", "char", or "tokenizer" (then `tokenizer` holds the file and its digest)
+    gram    tokens of an indexed gram, k
+    stride  tokens from one indexed gram to the next, w
+    cap     postings kept of one gram in one segment; the true count is kept as well
+    """
+
+    name: str
+    unit: str
+    gram: int
+    stride: int
+    cap: int
+    normaliser: str
+    tokenizer: dict[str, str] | None = None
+    minhash: MinHashRecipe | None = None
+
+    @property
+    def guarantee(self) -> int:
+        """Tokens of the shortest run that is always found: L = w + k - 1."""
+        return self.gram + self.stride - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardRecord:
+    """A shard as it was when it was indexed.
+
+    name     what reports call it; uri  where it lay
+    digest   contam.corpus.shards.shard_digest: checked before any answer that reads the shard
+    sha256   of the whole file: checked by `verify`
+    column   how its text column was chosen (None: by convention)
+    counts   ShardCoverage.to_dict() of its rows
+    failure  why it could not be indexed, None when it was; a failed shard has no segment
+    retired  no answer counts it any more
+    """
+
+    name: str
+    uri: str
+    format: str
+    size_bytes: int
+    digest: str
+    sha256: str
+    column: str | None
+    counts: dict[str, int]
+    failure: str | None = None
+    retired: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Consecutive rows of one shard; `shard` is its place in the manifest's list."""
+
+    shard: int
+    first_row: int
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRecord:
+    """One file of a segment.
+
+    checks  SHA-256 of its table of block checksums; None where the file has none
+    """
+
+    name: str
+    n_bytes: int
+    sha256: str
+    checks: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRecord:
+    """An immutable piece of an index: the documents of `spans`, numbered through in order.
+
+    n_entries  sampled grams before capping: the ordinals run from 0 to n_entries - 1
+    n_bytes    raw text, as UTF-8
+    canaries   gram keys (40 bits) that must be found, and some that must not
+    """
+
+    id: str
+    spans: tuple[Span, ...]
+    n_documents: int
+    n_tokens: int
+    n_entries: int
+    n_bytes: int
+    files: tuple[FileRecord, ...]
+    canaries_in: tuple[int, ...]
+    canaries_out: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The whole index at one moment.
+
+    paths        what the user named as corpus, sorted
+    pending      names of shards that a build still has to read; () when it is whole
+    retired      file of retired documents, None when there is none
+    """
+
+    recipe: Recipe
+    paths: tuple[str, ...]
+    shards: tuple[ShardRecord, ...]
+    segments: tuple[SegmentRecord, ...]
+    pending: tuple[str, ...]
+    retired: FileRecord | None
