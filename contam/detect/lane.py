@@ -31,6 +31,7 @@ from contam.text.common_words import (
     announcing_words,
     common_words,
 )
+from contam.text.single_characters import character_tokens, is_among
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ TEMPLATE_FLOOR = 0.03
 COMMON_OWNERS = 16
 COMMON_PLACES = 512
 _LEAST_FILTER_BITS = 10
-#: Bytes of a token of two ASCII characters; a character of a script without spaces has more.
+#: Bytes of two ASCII characters; a character of a script without spaces has more.
 _PAIR_BYTES = 2
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = tuple(map(str, range(26)))
@@ -103,17 +104,25 @@ def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[
 
 
 def _base_weights(
-    hashes: NDArray[np.uint64], spans: NDArray[np.int32], single: NDArray[np.bool_]
-) -> NDArray[np.float32]:
+    hashes: NDArray[np.uint64], spans: NDArray[np.int32], points: NDArray[np.int32], unit: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """What each token says by itself, and which are characters of a script without spaces."""
     weight = np.ones(len(hashes), np.float32)
-    length = spans[:, 1] - spans[:, 0]
-    weight[length == _PAIR_BYTES] = PAIR_WEIGHT
-    weight[length == 1] = SHORT_WEIGHT
+    n_bytes = spans[:, 1] - spans[:, 0]
+    if unit == PRETOKENIZED:
+        weight[n_bytes == _PAIR_BYTES] = PAIR_WEIGHT
+        weight[n_bytes == 1] = SHORT_WEIGHT
+        single = (points[:, 1] - points[:, 0] == 1) & (n_bytes > _PAIR_BYTES)
+    else:
+        known = character_tokens()
+        weight[is_among(hashes, known.pair)] = PAIR_WEIGHT
+        weight[is_among(hashes, known.short)] = SHORT_WEIGHT
+        # Only what takes more than two bytes, in whatever spelling, can be such a character.
+        single = n_bytes > _PAIR_BYTES
+        single[single] = is_among(hashes[single], known.single)
     weight[single] = SINGLE_WEIGHT
-    common = common_words()
-    at = np.minimum(np.searchsorted(common, hashes), len(common) - 1)
-    weight[common[at] == hashes] = COMMON_WEIGHT
-    return weight
+    weight[is_among(hashes, common_words())] = COMMON_WEIGHT
+    return weight, single
 
 
 def _power_of_two(least: int) -> int:
@@ -193,8 +202,9 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
         common_owners = (most_owners > COMMON_OWNERS) | (np.diff(gram_start) > COMMON_PLACES)
     common_at = np.zeros(len(hashes), np.bool_)
     common_at[where] = np.repeat(common_owners, np.diff(gram_start))
-    single = (points[:, 1] - points[:, 0] == 1) & (spans[:, 1] - spans[:, 0] > _PAIR_BYTES)
-    base = _base_weights(hashes, spans, single)
+    base, single = _base_weights(hashes, spans, points, code)
+    single_before = np.concatenate([[0], np.cumsum(single)])
+    n_single = single_before[starts[1:]] - single_before[starts[:-1]]
     weight = template_weights(base, where, owners, seed, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     gram_idf = np.zeros(len(hashes), np.float32)
     per_place = np.repeat(np.log(max(n_items, 2) / holders), np.diff(gram_start))
@@ -239,6 +249,7 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
             token_start=starts[:-1].reshape(n_items, N_PARTS),
             token_hash=hashes,
             token_weight=weight,
+            n_single=n_single.reshape(n_items, N_PARTS).astype(np.int32),
             word_start=_word_starts(data, offsets, starts, spans) if code == CHARS else None,
             stretch=_stretches(data, offsets, starts, spans),
             seed=seed,

@@ -48,6 +48,8 @@ class LaneItems:
     token_start    int64[n, 4]   where the part's tokens begin in the flat arrays
     token_hash     uint64[total]
     token_weight   float32[total]  0..1, how much a token says
+    n_single       int32[n, 4], tokens of each part that are one character of a script without
+                   spaces; None where nobody knows
     text_absent    the items are hashes only
     word_start     bool[total], whether a token begins a white-space separated word; None where the
                    lane does not need it (in the word unit every token counts as one)
@@ -66,6 +68,7 @@ class LaneItems:
     token_start: Int64s
     token_hash: Uint64s
     token_weight: Float32s
+    n_single: Int32s | None = None
     text_absent: bool = False
     word_start: Bools | None = None
     stretch: Int32s | None = None

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
 CHAR_SEED = 24
 CHAR_MIN_RUN = 50
+#: Those of the other units where nobody asks otherwise.
+SEED = 5
+MIN_RUN = 8
 _LEAST_SEED = 2
 
 
@@ -34,8 +37,8 @@ class ScanParameters:
 
     policies: tuple[str, ...] = ("contam",)
     unit: str = "word"
-    seed: int = 5
-    min_run: int = 8
+    seed: int = SEED
+    min_run: int = MIN_RUN
     max_evidence: int = 20
     allow_missing: bool = False
     keep_text: bool = True
@@ -107,6 +110,12 @@ def make_plan(
         if unit not in units:
             units.append(unit)
         lane_of.append(units.index(unit))
+    if units == ["char"] and (parameters.seed, parameters.min_run) != (SEED, MIN_RUN):
+        raise UsageError(
+            f"seed {parameters.seed} and min_run {parameters.min_run} would change nothing:"
+            f" letters and digits are always searched with {CHAR_SEED} and {CHAR_MIN_RUN}",
+            hint="leave both out, or judge by words",
+        )
     lanes = tuple(_lane(items, unit, parameters) for unit in units)
     return Plan(
         parameters=parameters,

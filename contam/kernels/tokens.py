@@ -191,6 +191,11 @@ def read_slowly(
                 entry = int64(table[at])
             kind = entry & 7
             if kind == _TRANSPARENT:
+                # A mark belongs to the character it stands right behind; a joining tag does not.
+                if code >= 0 and opened and end == p - lo:
+                    end = after - lo
+                elif code >= 0 and not opened and count > 0 and spans[count - 1, 1] == p - lo:
+                    spans[count - 1, 1] = np.int32(after - lo)
                 continue
             if opened and (kind == _SEPARATOR or kind == _SINGLE or unit == CHARS):
                 if reads_as_latin(flags):

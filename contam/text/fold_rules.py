@@ -28,7 +28,13 @@ _SUBSTITUTES: Final[dict[int, str]] = {
     0x0131: "i",  # its capital is the plain I, which folds to i
     0x0251: "a",
     0x0261: "g",
+    0x0649: "\u064a",  # alef maksura, which many keyboards give for a final yeh
+    0x06A9: "\u0643",  # Persian and Urdu kaf
+    0x06CC: "\u064a",  # Persian and Urdu yeh
 }
+
+_STRETCHERS: Final = frozenset([0x0640, 0x07FA])
+"""Letters by category that only lengthen a line of Arabic or N'Ko."""
 
 _APOSTROPHE_LETTERS: Final = frozenset([*range(0x02B9, 0x02C0), 0x02C8, 0x02CA, 0x02CB])
 """Letters by category, apostrophes and primes in use."""
@@ -91,7 +97,9 @@ def classify(char: str) -> Entry:
     """The entry of one already folded character."""
     code = ord(char)
     category = unicodedata.category(char)
-    if category[0] == "M" or category == "Cf" or _within(code, _IGNORABLE_RANGES):
+    if category[0] == "M" or category == "Cf" or code in _STRETCHERS:
+        return Kind.TRANSPARENT, 0
+    if _within(code, _IGNORABLE_RANGES):
         return Kind.TRANSPARENT, 0
     if code in _SINGLE_SIGNS or (category[0] == "L" and _within(code, _SINGLE_RANGES)):
         return Kind.SINGLE, code
@@ -103,12 +111,13 @@ def classify(char: str) -> Entry:
 
 
 def fold_text(char: str) -> str:
-    """One character decomposed, case-folded and substituted until nothing changes."""
+    """One character decomposed, case-folded and substituted, digits in ASCII, until it stays so."""
     folded = char
     for _ in range(3):
         before = folded
         decomposed = unicodedata.normalize("NFKD", folded)
         folded = unicodedata.normalize("NFKD", decomposed.casefold()).translate(_SUBSTITUTES)
+        folded = "".join(str(unicodedata.decimal(one, one)) for one in folded)
         if folded == before:
             break
     return folded

@@ -15,7 +15,7 @@ from contam.errors import InternalError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NORMALISER: Final = "word-1"
+NORMALISER: Final = "word-2"
 """Version of fold rules, scanning rules, name lists and hash together; stamped into outputs."""
 
 TABLE_FILE: Final = Path(__file__).parent / "data" / f"{NORMALISER}.npz"

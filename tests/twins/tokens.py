@@ -64,12 +64,22 @@ HAN_SIGNS = {0x3005, 0x3006, 0x3007, *range(0x3021, 0x302A)}
 # Default ignorable without being a mark or a format character: Hangul fillers and reserved ones.
 FILLERS = {0x115F, 0x1160, 0x3164, 0xFFA0, 0x2065, *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000)}
 APOSTROPHES = {*range(0x02B9, 0x02C0), 0x02C8, 0x02CA, 0x02CB}
-SUBSTITUTES = {"ı": "i", "ɑ": "a", "ɡ": "g"}
+SUBSTITUTES = {"ı": "i", "ɑ": "a", "ɡ": "g", "ى": "ي", "ی": "ي", "ک": "ك"}
+STRETCHERS = {"\u0640", "\u07fa"}
+
+
+def plain_char(char: str) -> str:
+    """The letter or ASCII digit that a folded character stands for."""
+    if unicodedata.category(char) == "Nd":
+        return str(unicodedata.digit(char))
+    return SUBSTITUTES.get(char, char)
 
 
 def kind_of(char: str) -> str:
     category = unicodedata.category(char)
     if category.startswith("M") or category == "Cf" or ord(char) in FILLERS:
+        return TRANSPARENT
+    if char in STRETCHERS:
         return TRANSPARENT
     if ord(char) in HAN_SIGNS:
         return SINGLE
@@ -88,7 +98,7 @@ def fold(code: int) -> tuple[tuple[str, int], ...]:
     text = chr(code)
     for _ in range(3):
         text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-        text = "".join(SUBSTITUTES.get(char, char) for char in text)
+        text = "".join(map(plain_char, text))
     kinds = [(kind_of(char), ord(char)) for char in text]
     return tuple((kind, code) for kind, code in kinds if kind != TRANSPARENT)
 
@@ -209,6 +219,16 @@ def joins_lines(data: bytes, after_hyphen: int) -> int | None:
     return found.end() if starts_with_letter else None
 
 
+def extend(found: list[Piece], at: int, end: int) -> None:
+    """A character that adds nothing belongs to the character it stands right behind."""
+    for k in reversed(range(len(found))):
+        if found[k].end != at:
+            return
+        found[k] = found[k]._replace(end=end)
+        if found[k].kind != SEPARATOR:
+            return
+
+
 def pieces(data: bytes, names: Names) -> list[Piece]:
     """Every entry of the text in order, without the transparent ones."""
     found: list[Piece] = []
@@ -229,8 +249,12 @@ def pieces(data: bytes, names: Names) -> list[Piece]:
             if in_word and step.code in {0x2D, 0x2010, 0xAD}:
                 next_line = joins_lines(data, step.end)
                 if next_line is not None:
+                    if step.code == 0xAD:
+                        extend(found, at, step.end)
                     step = Step(None, next_line, transparent=True)
         if step.code is not None:
+            if not fold(step.code):
+                extend(found, at, step.end)
             found += [Piece(*entry, step.code, at, step.end) for entry in fold(step.code)]
         elif not step.transparent:
             found.append(Piece(SEPARATOR, 0, 0, at, step.end))

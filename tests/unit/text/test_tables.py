@@ -13,8 +13,9 @@ from contam.errors import InternalError
 from contam.text import generate_tables, names
 from contam.text.fold_rules import Kind
 from contam.text.lookalikes import CONSISTENT_BIT, FIRST, LAST
+from contam.text.single_characters import character_tokens, is_among
 from contam.text.tables import NORMALISER, TABLE_FILE, load_tables, read_tables
-from contam.text.token_hash import token_hash
+from contam.text.token_hash import hash_code_points, token_hash
 from tests.twins import tokens as twin
 
 TABLES = load_tables()
@@ -216,3 +217,21 @@ def test_a_missing_or_damaged_file_is_refused(tmp_path):
 
 def test_tables_are_read_once():
     assert load_tables() is TABLES
+
+
+def test_tokens_of_one_character_are_known_by_their_hash():
+    known = character_tokens()
+    for text, where in (("a", "short"), ("7", "short"), ("x2", "pair"), ("ж", "pair"), ("中", "single"),
+                        ("か", "single"), ("ก", "single"), ("abc", None), ("été", None)):  # fmt: skip
+        hashes = np.array([token_hash(twin_fold(text).encode())], np.uint64)
+        found = [name for name in known._fields if is_among(hashes, getattr(known, name))[0]]
+        assert found == ([where] if where else [])
+
+
+def twin_fold(text: str) -> str:
+    return "".join(chr(folded) for char in text for _, folded in twin.fold(ord(char)))
+
+
+def test_hashes_of_code_points_are_hashes_of_tokens():
+    codes = np.array([0x31, 0x7F, 0x80, 0x7FF, 0x800, 0x4E2D, 0xFFFD, 0x10000, 0x2F800, 0x10FFFF])
+    assert hash_code_points(codes).tolist() == [token_hash(chr(code).encode()) for code in codes]

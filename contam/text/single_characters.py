@@ -1,0 +1,63 @@
+"""Tokens of one character, known by their hash: lone letters, digits, Han, kana and their like."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from contam.text.fold_rules import Kind
+from contam.text.tables import load_tables
+from contam.text.token_hash import hash_code_points, token_hash
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FIRST_OUTSIDE_ASCII = 0x80
+_SHORT = [chr(code).encode() for code in (*range(ord("a"), ord("z") + 1), *range(48, 58))]
+
+
+class CharacterTokens(NamedTuple):
+    """Sorted hashes (uint64) of tokens by what they are made of.
+
+    short   one ASCII letter or digit
+    pair    two of these, or one other letter or number
+    single  one character of a script written without spaces
+    """
+
+    short: NDArray[np.uint64]
+    pair: NDArray[np.uint64]
+    single: NDArray[np.uint64]
+
+
+def _payloads(kind: Kind) -> NDArray[np.int64]:
+    tables = load_tables()
+    entries = np.concatenate([tables.entry, tables.expansion])
+    return np.unique(entries[(entries & 7) == kind] >> 3).astype(np.int64)
+
+
+def _frozen(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    found = np.unique(hashes)
+    found.setflags(write=False)
+    return found
+
+
+@cache
+def character_tokens() -> CharacterTokens:
+    """The hashes, from the frozen tables (a few milliseconds, once per process)."""
+    pairs = [token_hash(a + b) for a in _SHORT for b in _SHORT]
+    letters = np.concatenate([_payloads(Kind.LETTER), _payloads(Kind.DIGIT)])
+    others = hash_code_points(letters[letters >= _FIRST_OUTSIDE_ASCII])
+    return CharacterTokens(
+        short=_frozen(np.array([token_hash(one) for one in _SHORT], np.uint64)),
+        pair=_frozen(np.concatenate([np.array(pairs, np.uint64), others])),
+        single=_frozen(hash_code_points(_payloads(Kind.SINGLE))),
+    )
+
+
+def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which hashes are in a sorted array of them."""
+    at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    found: NDArray[np.bool_] = known[at] == hashes
+    return found
