@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from contam.cli import policies, scan, show
+from contam.cli import policies, scan, show, sql
 from contam.cli.arguments import spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -38,7 +38,9 @@ app = typer.Typer(
 app.command("scan")(scan.scan)
 app.command("show")(show.show)
 app.command("policies")(policies.policies)
+app.command("sql")(sql.sql)
 
+COMMANDS = ("scan", "show", "policies", "sql")
 SPREAD_OPTIONS = {"scan": scan.SPREAD_OPTIONS}
 
 
@@ -117,7 +119,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _usage_error(message: str, command: str) -> UsageError:
-    known = command if command in {"scan", "show", "policies"} else ""
+    known = command if command in COMMANDS else ""
     call = f"contam {known}".strip()
     return UsageError(message.rstrip("."), hint=f"see `{call} --help`")
 

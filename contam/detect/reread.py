@@ -58,6 +58,10 @@ class Library:
         """Why the text cannot be had."""
         return None if place in self._texts else self._problems[place[0]]
 
+    def shard(self, name: str) -> tuple[Shard, Selection] | str:
+        """A shard of the run and its columns, or why it cannot be read as it was."""
+        return self._open(name)
+
     def turn(self, place: Place, start: int) -> str | None:
         """Which turn of a conversation a match begins in."""
         opened = self._opened.get(place[0])

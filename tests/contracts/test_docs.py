@@ -156,7 +156,7 @@ def test_every_decision_is_listed(repository):
 # ------------------------------------------------------------------------------ reference
 
 
-@pytest.mark.parametrize("command", ["scan", "show", "policies"])
+@pytest.mark.parametrize("command", ["scan", "show", "policies", "sql"])
 def test_the_reference_names_every_flag(repository, command):
     import typer
 
@@ -170,7 +170,7 @@ def test_the_reference_names_every_flag(repository, command):
     assert written == known - {"--help", "-h"}
 
 
-@pytest.mark.parametrize("command", ["scan", "show", "policies"])
+@pytest.mark.parametrize("command", ["scan", "show", "policies", "sql"])
 def test_the_reference_names_every_default(repository, command):
     import typer
 

@@ -1,0 +1,86 @@
+"""`contam sql`: ask a result in SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def sql(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `contam scan --out` wrote.")],
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="SQL", help="One query over the views verdicts, evidence, items, documents."
+        ),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the rows as JSON, one object each.")
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
+        bool, typer.Option("--debug", help="Show the stack trace of an error.")
+    ] = False,
+) -> None:
+    """Ask a result folder in SQL (DuckDB).
+
+    `documents` lies straight over the shards that were searched: shard, row, document_id, url,
+    date, source, language, text. Spans in `evidence` count its characters from 0.
+    """
+    from contam.errors import UsageError
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other", hint="choose one")
+    from contam.cli import render
+    from contam.cli.terminal import emit
+    from contam.detect.ask import open_database
+
+    with open_database(folder, query) as database:
+        names, rows = database.ask(query)
+    if as_json:
+        render.emit_json([dict(zip(names, map(_value, row), strict=True)) for row in rows])
+    elif as_csv:
+        emit(_csv(names, rows))
+    else:
+        _print(names, rows)
+
+
+def _value(value: Any) -> Any:  # noqa: ANN401 - whatever a column of a database holds
+    """A value as JSON can say it; dates, decimals and the like as text."""
+    if isinstance(value, bool | int | float | str) or value is None:
+        return value
+    if isinstance(value, list | tuple):
+        return [_value(one) for one in value]
+    if isinstance(value, dict):
+        return {str(key): _value(one) for key, one in value.items()}
+    return str(value)
+
+
+def _csv(names: list[str], rows: list[tuple[Any, ...]]) -> str:
+    import csv
+    import io
+
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return page.getvalue()
+
+
+def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    from contam.cli import render
+    from contam.cli.terminal import visible
+
+    table = render.new_table()
+    for at, name in enumerate(names):
+        numbers = bool(rows) and all(isinstance(row[at], int | float) for row in rows)
+        table.add_column(visible(name), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else visible(_shown(value)) for value in row))
+    render.emit_renderable(table, f"\n{render.counted(len(rows), 'row')}")
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - the same as for _value
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
