@@ -78,6 +78,29 @@ class IncompleteError(ContamError):
     exit_code = 4
 
 
+class IndexDamageError(ContamError):
+    """A file of an index is missing, cut, altered or contradicts another."""
+
+    code = "index-damaged"
+
+    def __init__(self, message: str, *, file: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.file = file
+
+
+class IndexBusyError(ContamError):
+    """Another process is changing the index."""
+
+    code = "index-busy"
+
+
+class IndexMismatchError(ContamError):
+    """An index that cannot be used here: another format, recipe or unit than what is asked for."""
+
+    code = "index-mismatch"
+    exit_code = 2
+
+
 class InternalError(ContamError):
     """A broken invariant: a defect of ours, never the user's."""
 

@@ -188,7 +188,7 @@ def _replace_folder(target: _Target, draft: Path) -> None:
                 old.rename(folder)
             raise
         shutil.rmtree(old, ignore_errors=True)
-    _sync_path(target.home)
+    sync_path(target.home)
 
 
 def _replace_files(target: _Target, draft: Path) -> None:
@@ -206,7 +206,7 @@ def _replace_files(target: _Target, draft: Path) -> None:
         old.rmdir()
         raise
     shutil.rmtree(old, ignore_errors=True)
-    _sync_path(folder)
+    sync_path(folder)
 
 
 def _move_files(source: Path, to: Path, target: _Target) -> None:
@@ -220,11 +220,12 @@ def _move_files(source: Path, to: Path, target: _Target) -> None:
 
 def _sync(draft: Path, names: tuple[str, ...]) -> None:
     for name in names:
-        _sync_path(draft / name)
-    _sync_path(draft)
+        sync_path(draft / name)
+    sync_path(draft)
 
 
-def _sync_path(path: Path) -> None:
+def sync_path(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,0 +1,217 @@
+"""Array files with a checksum for every block: nothing of a file is used before it was checked.
+
+`name.npy` is the array, `name.crc` the CRC-32 of each of its blocks of 64 KiB, header included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.errors import IndexDamageError, OutputError
+from contam.index.model import FileRecord
+from contam.index.npy import HEADER_BYTES, HeaderError, header, little_endian, parse_header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike, NDArray
+
+BLOCK_BYTES: Final = 1 << 16
+"""Bytes under one checksum."""
+
+WAY_OUT: Final = "restore the index from a copy, or build it again; `contam index verify` tells all"
+
+
+def damaged(path: Path, fact: str) -> IndexDamageError:
+    """The error for a file of an index that is not as it was written."""
+    return IndexDamageError(f"{path}: {fact}", file=str(path), hint=WAY_OUT)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn a refusal of the operating system to read the file into an IndexDamageError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise damaged(path, "the file is missing") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise damaged(path, f"cannot be read: {reason}") from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a refusal of the operating system to write the file into an OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint="check the free space and the permissions of the index's folder",
+        ) from error
+
+
+def write_array(folder: Path, name: str, array: NDArray[Any]) -> FileRecord:
+    """Write `name`.npy and `name`.crc into the folder and make sure that both are on disk.
+
+    array  one or two dimensions; written little-endian, in C order. Raises OutputError.
+    """
+    array = little_endian(array)
+    head = header(array.dtype, array.shape)
+    data = array.reshape(-1).view(np.uint8).data
+    digest = hashlib.sha256(head)
+    digest.update(data)
+    checks = checksums(head, data).tobytes()
+    path = folder / f"{name}.npy"
+    with writing(path):
+        write_synced(path, head, data)
+        write_synced(path.with_suffix(".crc"), checks)
+    return FileRecord(
+        name=path.name,
+        n_bytes=len(head) + len(data),
+        sha256=digest.hexdigest(),
+        checks=hashlib.sha256(checks).hexdigest(),
+    )
+
+
+def checksums(head: bytes, data: memoryview) -> NDArray[np.uint32]:
+    """CRC-32 of each block of a file that consists of `head` (shorter than a block) and `data`."""
+    size = len(head) + len(data)
+    found = np.empty(-(-size // BLOCK_BYTES), "<u4")
+    first = BLOCK_BYTES - len(head)
+    found[0] = zlib.crc32(data[:first], zlib.crc32(head))
+    for number in range(1, len(found)):
+        begin = first + (number - 1) * BLOCK_BYTES
+        found[number] = zlib.crc32(data[begin : begin + BLOCK_BYTES])
+    return found
+
+
+def write_synced(path: Path, *pieces: bytes | memoryview) -> None:
+    """Write a file and wait until it is on disk. The folder's entry of it is synced by `sync`."""
+    with path.open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def record_file(path: Path) -> FileRecord:
+    """The record of a file that is not an array (no block checksums). Raises OutputError."""
+    with writing(path), path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        os.fsync(file.fileno())
+        return FileRecord(name=path.name, n_bytes=file.tell(), sha256=digest, checks=None)
+
+
+def map_file(folder: Path, record: FileRecord) -> memoryview:
+    """The bytes of a file, mapped, of the length that its record says. Raises IndexDamageError.
+
+    The map keeps the file alive for its reader when a writer removes it.
+    """
+    path = folder / record.name
+    with reading(path), path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size != record.n_bytes:
+            raise damaged(path, f"has {size} bytes where {record.n_bytes} were written")
+        # An empty file cannot be mapped.
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
+
+
+class CheckedArray:
+    """An array of an index, mapped; the parts that were asked for in `check` are as written.
+
+    array  read-only, little-endian, C order, one or two dimensions
+    Several threads may use one: a block that two of them check at once is checked twice.
+    """
+
+    __slots__ = ("_checks", "_done", "_raw", "_row_bytes", "array", "path")
+
+    def __init__(self, path: Path, raw: memoryview, checks: NDArray[np.uint32]) -> None:
+        try:
+            dtype, shape = parse_header(bytes(raw[:HEADER_BYTES]))
+        except HeaderError as error:
+            raise damaged(path, str(error)) from error
+        row_bytes = dtype.itemsize * (shape[1] if len(shape) > 1 else 1)
+        if len(raw) != HEADER_BYTES + shape[0] * row_bytes:
+            raise damaged(path, f"its header speaks of {shape[0]} rows, its length does not")
+        if len(checks) != -(-len(raw) // BLOCK_BYTES):
+            raise damaged(path, "has not as many blocks as checksums")
+        self.path = path
+        self._raw = raw
+        self._checks = checks
+        self._done = np.zeros(len(checks), np.bool_)
+        self._row_bytes = row_bytes
+        array = np.frombuffer(raw, dtype, offset=HEADER_BYTES).reshape(shape)
+        array.flags.writeable = False
+        self.array: NDArray[Any] = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def check(self, lo: int, hi: int) -> None:
+        """Make sure that rows lo to hi - 1 are as they were written. Raises IndexDamageError."""
+        if lo < hi:
+            self._check_blocks(self._block(lo), self._block(hi - 1, last=True) + 1)
+
+    def check_many(self, lo: ArrayLike, hi: ArrayLike) -> None:
+        """`check` for many ranges at once; lo and hi are integers of one shape [m]."""
+        begin, end = np.asarray(lo, np.int64), np.asarray(hi, np.int64)
+        some = begin < end
+        if not some.any() or self._done.all():
+            return
+        # +1 where a range of blocks begins, -1 behind its end: above zero is asked for.
+        change = np.zeros(len(self._done) + 1, np.int64)
+        row = self._row_bytes
+        np.add.at(change, (HEADER_BYTES + begin[some] * row) // BLOCK_BYTES, 1)
+        np.add.at(change, (HEADER_BYTES + end[some] * row - 1) // BLOCK_BYTES + 1, -1)
+        wanted = np.cumsum(change[:-1]) > 0
+        for number in np.flatnonzero(wanted & ~self._done).tolist():
+            self._check_blocks(number, number + 1)
+
+    def check_all(self) -> None:
+        """`check` for the whole file."""
+        self._check_blocks(0, len(self._done))
+
+    def _block(self, row: int, *, last: bool = False) -> int:
+        at = HEADER_BYTES + row * self._row_bytes
+        return (at + self._row_bytes - 1 if last else at) // BLOCK_BYTES
+
+    def _check_blocks(self, first: int, stop: int) -> None:
+        for number in range(first, stop):
+            if not self._done[number]:
+                begin = number * BLOCK_BYTES
+                found = zlib.crc32(self._raw[begin : begin + BLOCK_BYTES])
+                if found != self._checks[number]:
+                    end = min(begin + BLOCK_BYTES, len(self._raw))
+                    raise damaged(self.path, f"bytes {begin} to {end - 1} were altered")
+                self._done[number] = True
+
+
+def open_array(folder: Path, record: FileRecord) -> CheckedArray:
+    """Map an array: its length, header and table of checksums are checked, its data is not yet.
+
+    Raises IndexDamageError.
+    """
+    path = folder / record.name
+    table = path.with_suffix(".crc")
+    with reading(table):
+        raw = table.read_bytes()
+    if hashlib.sha256(raw).hexdigest() != record.checks:
+        raise damaged(table, "the table of checksums was altered")
+    return CheckedArray(path, map_file(folder, record), np.frombuffer(raw, "<u4"))
+
+
+def sync(folder: Path) -> None:
+    """Wait until the names in a folder are on disk, where the file system can do that."""
+    from contam.tables.publish import sync_path
+
+    with writing(folder):
+        sync_path(folder)

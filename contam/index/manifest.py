@@ -1,0 +1,133 @@
+"""The manifest: which segments make up the index now. Published whole or not at all, read strictly.
+
+    {"body":{...},"format":1,"sha256":"digest of the body"}
+
+One line of JSON with sorted keys and no spaces, so that there is one spelling of every manifest: a
+file that is not spelt that way was altered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, UsageError
+from contam.index.consistency import Inconsistent, check_manifest
+from contam.index.files import damaged, reading, sync, write_synced, writing
+from contam.index.model import FORMAT, Manifest
+from contam.index.plain import PlainError, from_plain, to_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MANIFEST: Final = "MANIFEST.json"
+SEGMENTS: Final = "segments"
+LOCK: Final = "lock"
+
+_DRAFT: Final = ".draft"
+_ID_DIGITS: Final = 16
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """What the index in the folder consists of.
+
+    Raises UsageError when there is no index, IndexMismatchError when it is of another format, and
+    IndexDamageError when the manifest is missing, altered or contradicts itself.
+    """
+    path = folder / MANIFEST
+    if not path.exists() and not (folder / SEGMENTS).exists():
+        raise UsageError(
+            f"{folder}: there is no index here", hint="make one with `contam index build`"
+        )
+    with reading(path):
+        raw = path.read_bytes()
+    return parse_manifest(raw, path)
+
+
+def parse_manifest(raw: bytes, path: Path) -> Manifest:
+    """The manifest that these bytes spell; `path` is where they are from. Raises as above."""
+    try:
+        found = json.loads(raw)
+    except ValueError as error:
+        raise damaged(path, f"is no JSON: {error}") from error
+    if not isinstance(found, dict) or type(found.get("format")) is not int:
+        raise damaged(path, "does not say which format it has")
+    if found["format"] != FORMAT:
+        raise IndexMismatchError(
+            f"{path}: is of format {found['format']}, this version of contam reads {FORMAT}",
+            hint="use the version of contam that built the index, or build it again",
+        )
+    if found.get("sha256") != _digest(found.get("body")):
+        raise damaged(path, "its content is not what its digest says")
+    try:
+        manifest = from_plain(Manifest, found["body"], "body")
+        check_manifest(manifest)
+    except (PlainError, Inconsistent, ConfigError) as error:
+        raise damaged(path, str(error)) from error
+    if _spell(manifest) != raw:
+        raise damaged(path, "is not spelt as a manifest is")
+    return manifest
+
+
+def publish_manifest(folder: Path, manifest: Manifest) -> None:
+    """Let the index consist of this from now on; after a crash it is the old or the new one.
+
+    The files it speaks of must be on disk already. Raises OutputError when it cannot be written,
+    ValueError when the manifest contradicts itself.
+    """
+    check_manifest(manifest)
+    path = folder / MANIFEST
+    draft = folder / f"{MANIFEST}{_DRAFT}"
+    sync(folder)
+    with writing(path):
+        write_synced(draft, _spell(manifest))
+        draft.replace(path)
+    sync(folder)
+
+
+def index_id(manifest: Manifest) -> str:
+    """What an answer calls the index in this very state: 16 hexadecimal digits."""
+    return _digest(to_plain(manifest))[:_ID_DIGITS]
+
+
+@contextlib.contextmanager
+def writer_lock(folder: Path) -> Iterator[None]:
+    """Keep other writers out while the block runs; the system lifts the lock if we are killed.
+
+    Makes the folder when it is not there. Raises IndexBusyError when another process or thread
+    has the lock, OutputError when the folder cannot be written.
+    """
+    path = folder / LOCK
+    with writing(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise IndexBusyError(
+                f"{folder}: another process is changing this index",
+                hint="wait for it to end; readers are not held up",
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def _spell(manifest: Manifest) -> bytes:
+    body = to_plain(manifest)
+    return _json({"body": body, "format": FORMAT, "sha256": _digest(body)}) + b"\n"
+
+
+def _digest(body: object) -> str:
+    return hashlib.sha256(_json(body)).hexdigest()
+
+
+def _json(value: object) -> bytes:
+    # In ASCII, because a path may hold bytes that are no UTF-8.
+    return json.dumps(cast("Any", value), sort_keys=True, separators=(",", ":")).encode("ascii")

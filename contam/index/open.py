@@ -1,0 +1,111 @@
+"""An index, opened: one snapshot that writers do not disturb."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
+from contam.corpus.shards import natural_key
+from contam.errors import IndexDamageError, IndexMismatchError
+from contam.index.home import resolve_index
+from contam.index.manifest import index_id, read_manifest
+from contam.index.retired import read_retired
+from contam.index.segment import Segment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contam.index.model import Manifest, Recipe, ShardRecord
+
+_ATTEMPTS: Final = 5
+_RESUME: Final = "run the same `contam index build` again: it goes on where it stopped"
+
+
+class Index:
+    """One state of an index, with everything mapped that a reader needs of it.
+
+    folder     where it lies;  id  what answers call this state of it
+    manifest   what it consists of
+    segments   its segments, in the manifest's order
+    retired    documents that no answer counts
+    names      the shards that count, in the order in which a scan would number them
+    records    what is known of each of them; None when the build has not read it yet
+    number_of  int32[shards of the manifest], place in `names`; -1 when the shard is retired
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        _check_normaliser(folder, manifest.recipe)
+        self.folder = folder
+        self.manifest = manifest
+        self.id = index_id(manifest)
+        self.segments = tuple(
+            Segment.open(folder, record, manifest.recipe) for record in manifest.segments
+        )
+        self.retired = read_retired(folder, manifest.retired)
+        known = {shard.name: shard for shard in manifest.shards if not shard.retired}
+        self.names = tuple(sorted({*known, *manifest.pending}, key=natural_key))
+        self.records: tuple[ShardRecord | None, ...] = tuple(map(known.get, self.names))
+        places = {name: place for place, name in enumerate(self.names)}
+        self.number_of = np.array(
+            [-1 if shard.retired else places[shard.name] for shard in manifest.shards], np.int32
+        )
+
+    @classmethod
+    def open(cls, name_or_path: str | Path, *, home: str | Path | None = None) -> Index:
+        """Open an index by its path, or by its name in the home of indexes.
+
+        Raises UsageError when there is none, IndexMismatchError when this version of contam cannot
+        read it, IndexDamageError when a file is not as it was written.
+        """
+        folder = resolve_index(name_or_path, home)
+        manifest = read_manifest(folder)
+        for _ in range(_ATTEMPTS):
+            try:
+                return cls(folder, manifest)
+            except IndexDamageError:
+                # A writer may have replaced the segments between our two looks.
+                before, manifest = manifest, read_manifest(folder)
+                if manifest == before:
+                    raise
+        return cls(folder, manifest)
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the index holds of its corpus."""
+        return self.manifest.recipe
+
+    @property
+    def guarantee(self) -> int:
+        """Tokens of the shortest run that is always found."""
+        return self.recipe.guarantee
+
+    def coverage(self) -> Coverage:
+        """How much of the corpus the index answers for: what failed or is pending was not read."""
+        read: dict[int, ShardCoverage] = {}
+        units: list[int] = []
+        failures: list[ShardFailure] = []
+        for place, (name, record) in enumerate(zip(self.names, self.records, strict=True)):
+            if record is not None and record.counts:
+                read[place] = ShardCoverage(**record.counts)
+            if name in self.manifest.pending:
+                failures.append(ShardFailure(place, name, f"{name}: not indexed yet", _RESUME))
+            elif record is not None and record.failure is not None:
+                hint = "repair the shard and add it again"
+                failures.append(ShardFailure(place, name, record.failure, hint))
+            units.append(read[place].units if place in read else 1)
+        return Coverage(self.names, tuple(units), read, tuple(failures))
+
+
+def _check_normaliser(folder: Path, recipe: Recipe) -> None:
+    from contam.text.bpe import UNIT_VERSION
+    from contam.text.tables import NORMALISER
+
+    expected = UNIT_VERSION if recipe.unit == "tokenizer" else NORMALISER
+    if recipe.normaliser != expected:
+        raise IndexMismatchError(
+            f"{folder}: made with the normaliser {recipe.normaliser}, this version of contam has "
+            f"{expected}: the same text would be other tokens",
+            hint="use the version of contam that built the index, or build it again",
+        )

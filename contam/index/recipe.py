@@ -1,0 +1,165 @@
+"""Recipes: what an index holds of a corpus, from a TOML file or by the name of one that ships."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from contam.errors import ConfigError, UsageError
+from contam.index.model import MinHashRecipe, Recipe
+from contam.index.plain import PlainError, from_plain, to_plain
+
+LONGEST_GRAM: Final = 64
+LONGEST_STRIDE: Final = 256
+MOST_POSTINGS: Final = 1 << 31
+UNITS: Final = ("word", "char", "tokenizer")
+SCHEMES: Final = ("affine32", "mersenne61")
+
+_SHIPPED: Final = Path(__file__).with_name("recipes")
+_CHECKOUT: Final = Path(__file__).parents[2] / "indexes" / "recipes"
+_KEYS: Final = ("unit", "gram", "stride", "cap", "tokenizer", "minhash")
+
+
+def list_recipes() -> tuple[str, ...]:
+    """Names of the recipes that ship."""
+    return tuple(sorted(path.stem for path in _folder().glob("*.toml")))
+
+
+def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None) -> Recipe:
+    """Read a recipe: one that ships by its name, any other by the path of its TOML file.
+
+    tokenizer  tokenizer.json for a recipe of unit "tokenizer", instead of the one it names
+    Raises UsageError when there is no such recipe or no tokenizer, ConfigError when it is wrong.
+    """
+    path = _find(name_or_path)
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"recipe {path} cannot be read: {error}", hint=f"known: {', '.join(list_recipes())}"
+        ) from error
+    given = found.pop("tokenizer", None)
+    if given is not None and not isinstance(given, str):
+        raise _refused(path.stem, "tokenizer must be the path of a tokenizer.json")
+    if tokenizer is None and given is not None:
+        # A recipe beside its tokenizer can be moved with it.
+        tokenizer = path.parent / given
+    if unknown := [key for key in found if key not in _KEYS]:
+        hint = f"the keys of a recipe: {', '.join(_KEYS)}"
+        raise ConfigError(f"recipe {path.stem!r}: unknown key {unknown[0]!r}", hint=hint)
+    pinned = _pin(path.stem, found.get("unit"), tokenizer)
+    plain = {
+        "name": path.stem,
+        "normaliser": _normaliser(found.get("unit")),
+        "tokenizer": pinned,
+        "minhash": None,
+        **found,
+    }
+    sketch = found.get("minhash")
+    if isinstance(sketch, dict) and type(sketch.get("threshold")) is int:
+        plain["minhash"] = {**sketch, "threshold": float(sketch["threshold"])}
+    return from_dict(plain)
+
+
+def to_dict(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as plain values, as the manifest holds it."""
+    plain: dict[str, Any] = to_plain(recipe)
+    return plain
+
+
+def from_dict(plain: object) -> Recipe:
+    """The recipe of such values. Raises ConfigError when one is missing, unknown or wrong."""
+    try:
+        recipe = from_plain(Recipe, plain, "recipe")
+    except PlainError as error:
+        raise ConfigError(str(error), hint="compare with the recipes that ship") from error
+    check_recipe(recipe)
+    return recipe
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Raise ConfigError when the recipe's values are out of range or contradict each other."""
+    limits = {
+        "gram": (recipe.gram, LONGEST_GRAM),
+        "stride": (recipe.stride, LONGEST_STRIDE),
+        "cap": (recipe.cap, MOST_POSTINGS),
+    }
+    for key, (value, most) in limits.items():
+        if not 1 <= value <= most:
+            raise _refused(recipe.name, f"{key} is {value}, not between 1 and {most}")
+    if recipe.unit not in UNITS:
+        raise _refused(recipe.name, f"unit is {recipe.unit!r}, not one of {', '.join(UNITS)}")
+    if (recipe.unit == "tokenizer") != (recipe.tokenizer is not None):
+        raise _refused(recipe.name, 'a tokenizer goes with unit "tokenizer", and with no other')
+    if recipe.tokenizer is not None and not {"path", "sha256"} <= set(recipe.tokenizer):
+        raise _refused(recipe.name, "of the tokenizer, the path or the digest is missing")
+    if recipe.minhash is not None:
+        _check_minhash(recipe, recipe.minhash)
+
+
+def _check_minhash(recipe: Recipe, minhash: MinHashRecipe) -> None:
+    if recipe.unit != "word":
+        raise _refused(recipe.name, 'MinHash sketches are made of words: unit must be "word"')
+    if minhash.scheme not in SCHEMES:
+        raise _refused(recipe.name, f"minhash.scheme is not one of {', '.join(SCHEMES)}")
+    for one in fields(minhash):
+        value = getattr(minhash, one.name)
+        if isinstance(value, int) and value < 1:
+            raise _refused(recipe.name, f"minhash.{one.name} is {value}, not at least 1")
+    if not 0.0 < minhash.threshold <= 1.0:
+        raise _refused(recipe.name, f"minhash.threshold is {minhash.threshold}, not in (0, 1]")
+    if minhash.bands * minhash.rows > minhash.n_perm:
+        raise _refused(recipe.name, "minhash: bands x rows is more than n_perm")
+
+
+def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str] | None:
+    """The tokenizer file as the recipe remembers it: by its digest."""
+    if unit != "tokenizer":
+        if tokenizer is not None:
+            raise UsageError(
+                f"recipe {name!r} has no use for a tokenizer",
+                hint='only unit = "tokenizer" has, as in the recipe bpe',
+            )
+        return None
+    if tokenizer is None:
+        raise UsageError(
+            f"recipe {name!r} needs a tokenizer file", hint="name its tokenizer.json: --tokenizer"
+        )
+    from contam.text.bpe import load_tokenizer
+
+    loaded = load_tokenizer(tokenizer)
+    return {"path": str(Path(tokenizer).absolute()), **loaded.fingerprint}
+
+
+def _normaliser(unit: object) -> str:
+    from contam.text.bpe import UNIT_VERSION
+    from contam.text.tables import NORMALISER
+
+    # Letters are the words' letters: one table decides both.
+    return UNIT_VERSION if unit == "tokenizer" else NORMALISER
+
+
+def _find(name_or_path: str | Path) -> Path:
+    name = str(name_or_path)
+    if name in list_recipes():
+        return _folder() / f"{name}.toml"
+    path = Path(name_or_path)
+    if path.suffix == ".toml" and path.is_file():
+        return path
+    raise UsageError(
+        f"there is no recipe {name!r}",
+        hint=f"known: {', '.join(list_recipes())}; or give the path of a TOML file",
+    )
+
+
+def _folder() -> Path:
+    """Where the recipes lie: in the package, or in `indexes/` of a checkout."""
+    return _SHIPPED if _SHIPPED.is_dir() else _CHECKOUT
+
+
+def _refused(name: str, fact: str) -> ConfigError:
+    return ConfigError(
+        f"recipe {name!r}: {fact}", hint="compare with the recipes that ship, and start from one"
+    )

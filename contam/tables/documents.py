@@ -1,0 +1,93 @@
+"""The table of an index segment's documents: one row per document, in the segment's order."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from contam.tables.schemas import Column
+
+DOCUMENTS: Final = pa.schema(
+    [
+        pa.field("shard", pa.int32(), nullable=False),
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("document_id", pa.string()),
+        pa.field("url", pa.string()),
+        pa.field("date", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("language", pa.string()),
+        pa.field("n_tokens", pa.int64(), nullable=False),
+        pa.field("n_bytes", pa.int64(), nullable=False),
+    ]
+)
+
+# Small enough that a few documents cost little to look up, large enough to compress.
+_ROW_GROUP_ROWS: Final = 1 << 13
+_GROUPS_KEPT: Final = 16
+
+
+def write_documents(path: Path, columns: Mapping[str, Column]) -> None:
+    """Write the table; `columns` has every column of DOCUMENTS. Equal columns give equal bytes."""
+    arrays = [pa.array(columns[field.name], field.type) for field in DOCUMENTS]
+    table = pa.Table.from_arrays(arrays, schema=DOCUMENTS)
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        row_group_size=_ROW_GROUP_ROWS,
+        write_page_checksum=True,
+        store_schema=False,
+    )
+
+
+class DocumentTable:
+    """A table that `write_documents` wrote, read from memory or a mapped file.
+
+    Raises ValueError when it is no such table. Several threads may use one.
+    """
+
+    def __init__(self, raw: memoryview) -> None:
+        try:
+            self._file = pq.ParquetFile(pa.py_buffer(raw), page_checksum_verification=True)
+            meta = self._file.metadata
+            names = tuple(self._file.schema_arrow.names)
+        except pa.ArrowException as error:
+            raise ValueError(f"is no Parquet file: {error}") from error
+        if names != tuple(DOCUMENTS.names):
+            raise ValueError(f"has the columns {', '.join(names)}")
+        self._begins = [0]
+        for group in range(meta.num_row_groups):
+            self._begins.append(self._begins[-1] + meta.row_group(group).num_rows)
+        self._group = lru_cache(maxsize=_GROUPS_KEPT)(self._read_group)
+
+    def __len__(self) -> int:
+        return self._begins[-1]
+
+    def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The columns `names` of these rows, in the order asked. Raises ValueError."""
+        found = []
+        for number in numbers:
+            if not 0 <= number < len(self):
+                raise ValueError(f"has no row {number}")
+            group, row = divmod(number, _ROW_GROUP_ROWS)
+            table = self._group(group)
+            found.append(tuple(table.column(name)[row].as_py() for name in names))
+        return found
+
+    def column(self, name: str) -> Any:  # noqa: ANN401 - Arrow ships no types
+        """A whole column, as an Arrow array."""
+        return self._file.read([name]).column(name).combine_chunks()
+
+    def _read_group(self, group: int) -> pa.Table:
+        try:
+            # A reader is not made for two threads; groups are read once and kept.
+            return self._file.read_row_group(group, use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"cannot be read: {error}") from error

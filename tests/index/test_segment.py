@@ -1,0 +1,220 @@
+"""Segments and whole indexes, opened from what the twin of the format wrote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from contam.errors import IndexDamageError, IndexMismatchError, UsageError
+from contam.index.home import index_home, resolve_index
+from contam.index.manifest import MANIFEST, publish_manifest, read_manifest
+from contam.index.model import Span
+from contam.index.open import Index
+from contam.index.retired import write_retired
+from tests.index.tiny import BASE, RECIPE, SPREAD, documents, shard, write_index, write_segment
+from tests.twins.segment import entries
+
+
+@pytest.fixture
+def made(tmp_path):
+    manifest, tokens = write_index(tmp_path)
+    return tmp_path, manifest, tokens
+
+
+def test_every_entry_is_found_and_leads_back_to_its_document(made):
+    folder, _, tokens = made
+    index = Index.open(folder)
+    for segment, shard_docs in zip(index.segments, tokens, strict=True):
+        expected = entries(shard_docs, RECIPE.gram, RECIPE.stride, BASE, SPREAD)
+        postings = segment.arrays["postings"].array
+        for key, ordinal, _ in expected:
+            lo, hi = segment.find(key)
+            ordinals = postings[lo:hi, 3].astype(int) | (postings[lo:hi, 4].astype(int) << 16)
+            assert ordinal in ordinals
+        owners = [
+            number
+            for number, one in enumerate(shard_docs)
+            for _ in range(0, len(one) - RECIPE.gram + 1, RECIPE.stride)
+        ]
+        assert segment.document_of(np.arange(len(owners))).tolist() == owners
+        assert segment.find(12345) == (segment.find(12345)[0],) * 2
+
+
+def test_a_document_knows_its_shard_row_and_names(tmp_path):
+    spans = [
+        Span(shard=1, first_row=3, n_rows=2),
+        Span(shard=0, first_row=0, n_rows=3),
+        Span(shard=1, first_row=9, n_rows=1),
+    ]
+    record = write_segment(tmp_path, spans, documents(1, 6))
+    manifest, _ = write_index(tmp_path / "other")
+    shards = (shard("a.parquet", 3), shard("b.parquet", 3))
+    publish_manifest(tmp_path, replace(manifest, shards=shards, segments=(record,)))
+    segment = Index.open(tmp_path).segments[0]
+    shards, rows = segment.place_of([0, 1, 2, 3, 4, 5])
+    assert shards.tolist() == [1, 1, 0, 0, 0, 1]
+    assert rows.tolist() == [3, 4, 0, 1, 2, 9]
+    assert [one.document_id for one in segment.documents([5, 0])] == ["doc-1-9", "doc-1-3"]
+    assert segment.documents([2])[0].url is None
+    assert segment.documents([2])[0].date == "2020-01-01"
+    with pytest.raises(IndexDamageError, match="no row 6"):
+        segment.documents([6])
+
+
+def test_shards_are_numbered_as_a_scan_would_and_retired_ones_left_out(made):
+    folder, manifest, _ = made
+    first, second = manifest.shards
+    shards = (
+        replace(first, name="part-10.parquet", retired=True),
+        replace(second, name="part-10.parquet"),
+        shard("part-9.parquet", 4, failure="cut short"),
+        shard("part-2.parquet", 0, counts={}),
+    )
+    publish_manifest(
+        folder, replace(manifest, shards=shards, pending=("part-2.parquet", "part-1.parquet"))
+    )
+    index = Index.open(folder)
+    assert index.names == ("part-1.parquet", "part-2.parquet", "part-9.parquet", "part-10.parquet")
+    assert index.number_of.tolist() == [-1, 3, 2, 1]
+    assert index.records == (None, shards[3], shards[2], shards[1])
+    coverage = index.coverage()
+    assert coverage.names == index.names
+    assert coverage.shards_read == (3,)
+    assert not coverage.complete
+    assert {one.name: one.reason for one in coverage.failures} == {
+        "part-1.parquet": "part-1.parquet: not indexed yet",
+        "part-2.parquet": "part-2.parquet: not indexed yet",
+        "part-9.parquet": "cut short",
+    }
+    assert all(one.hint for one in coverage.failures)
+
+
+def test_a_whole_index_covers_everything(made):
+    folder, _, tokens = made
+    index = Index.open(folder)
+    assert index.coverage().complete
+    assert index.coverage().total.rows == sum(map(len, tokens))
+    assert (index.guarantee, len(index.retired)) == (8, 0)
+    assert not index.retired.holds(np.array([0]), np.array([0])).any()
+
+
+def test_retired_documents_are_looked_up_by_shard_and_row(made):
+    folder, manifest, _ = made
+    record = write_retired(folder, np.array([[1, 4], [0, 2], [0, 2], [1, 0]]))
+    publish_manifest(folder, replace(manifest, retired=record))
+    retired = Index.open(folder).retired
+    assert retired.pairs.tolist() == [[0, 2], [1, 0], [1, 4]]
+    found = retired.holds(np.array([0, 0, 1, 1, 1], np.int32), np.array([2, 0, 0, 1, 4]))
+    assert found.tolist() == [True, False, True, False, True]
+    assert write_retired(folder, np.empty((0, 2), np.int64)) is None
+    raw = bytearray((folder / record.name).read_bytes())
+    raw[-1] ^= 1
+    (folder / record.name).write_bytes(raw)
+    with pytest.raises(IndexDamageError, match="retired"):
+        Index.open(folder)
+
+
+def test_an_index_of_another_normaliser_is_refused(made):
+    folder, manifest, _ = made
+    publish_manifest(folder, replace(manifest, recipe=replace(RECIPE, normaliser="word-0")))
+    with pytest.raises(IndexMismatchError, match="word-0"):
+        Index.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        (lambda one: replace(one, n_entries=one.n_entries + 1), "doc_entries"),
+        (lambda one: replace(one, canaries_in=one.canaries_out), "a gram that must be there"),
+        (lambda one: replace(one, canaries_out=one.canaries_in), "a gram it must not"),
+        (lambda one: replace(one, files=one.files[1:]), "does not speak of it"),
+        (lambda one: replace(one, files=one.files[:-1]), "does not speak of it"),
+        (lambda one: replace(one, id="0" * 16), "missing"),
+    ],
+)
+def test_a_segment_that_is_not_what_the_manifest_says_is_refused(made, change, fact):
+    folder, manifest, _ = made
+    segments = (change(manifest.segments[0]), manifest.segments[1])
+    publish_manifest(folder, replace(manifest, segments=segments))
+    with pytest.raises(IndexDamageError, match=fact):
+        Index.open(folder)
+
+
+def test_a_reader_keeps_what_a_writer_removes(made):
+    folder, _, _ = made
+    index = Index.open(folder)
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    segment = index.segments[1]
+    for array in segment.arrays.values():
+        array.check_all()
+    segment.probe()
+    assert segment.documents([0])[0].document_id == "doc-1-0"
+
+
+def test_a_writer_that_comes_between_manifest_and_segments_is_no_damage(made, monkeypatch):
+    folder, manifest, tokens = made
+    new = write_segment(
+        folder,
+        [Span(shard=0, first_row=0, n_rows=7), Span(shard=1, first_row=0, n_rows=5)],
+        [*tokens[0], *tokens[1]],
+    )
+    later = replace(manifest, segments=(new,))
+    (folder / "segments" / manifest.segments[0].id / "starts.npy").unlink()
+    seen = iter([manifest, later])
+    monkeypatch.setattr("contam.index.open.read_manifest", lambda _: next(seen))
+    assert Index.open(folder).manifest == later
+
+
+def test_opening_an_index_compiles_nothing(made, repository):
+    folder, _, _ = made
+    code = (
+        "import sys; from contam.index.open import Index; Index.open(sys.argv[1])\n"
+        "print([name for name in ('numba', 'tokenizers') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=repository, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_name_lies_in_the_home_and_a_path_where_it_says(tmp_path, monkeypatch, repository):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CONTAM_INDEX_HOME", raising=False)
+    assert index_home() == repository / "indexes"
+    monkeypatch.setenv("CONTAM_INDEX_HOME", str(tmp_path / "home"))
+    assert resolve_index("web") == tmp_path / "home" / "web"
+    assert resolve_index("web", tmp_path / "other") == tmp_path / "other" / "web"
+    for path in ("./web", "a/web", "web/", str(tmp_path / "web"), "."):
+        assert str(resolve_index(path).absolute()) == str((tmp_path / path).absolute())
+    (tmp_path / "web").mkdir()
+    assert resolve_index("web").absolute() == tmp_path / "web"
+    (tmp_path / "home" / "web").mkdir(parents=True)
+    assert resolve_index("web") == tmp_path / "home" / "web"
+    with pytest.raises(UsageError, match="a name or a path"):
+        resolve_index("")
+
+
+def test_outside_a_checkout_indexes_live_in_the_users_data_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("contam.index.home._CHECKOUT", tmp_path / "none")
+    monkeypatch.delenv("CONTAM_INDEX_HOME", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert index_home() == tmp_path / "contam" / "indexes"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert index_home() == tmp_path / ".local" / "share" / "contam" / "indexes"
+
+
+def test_what_a_damaged_manifest_says_reaches_the_caller(made):
+    folder, _, _ = made
+    found = json.loads((folder / MANIFEST).read_bytes())
+    found["body"]["paths"] = ["other"]
+    (folder / MANIFEST).write_text(json.dumps(found))
+    with pytest.raises(IndexDamageError, match="digest"):
+        Index.open(folder)
+    with pytest.raises(IndexDamageError, match="digest"):
+        read_manifest(folder)

@@ -1,0 +1,112 @@
+"""A small index made without the builder: its bytes come from the twin of the format."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import random
+from dataclasses import replace
+
+from contam.corpus.coverage import ShardCoverage
+from contam.index.manifest import SEGMENTS, publish_manifest
+from contam.index.model import FileRecord, Manifest, Recipe, SegmentRecord, ShardRecord, Span
+from contam.tables.documents import write_documents
+from tests.twins import segment as twin
+
+BASE = 0x9FB21C651E98DF25
+SPREAD = 0xD6E8FEB86659FD93
+
+RECIPE = Recipe(name="tiny", unit="word", gram=5, stride=4, cap=100, normaliser="word-1")
+
+
+def documents(seed, n, longest=60):
+    """Random documents as token hashes; some are empty."""
+    rng = random.Random(seed)
+    return [[rng.randrange(1, 1 << 64) for _ in range(rng.randrange(longest))] for _ in range(n)]
+
+
+def shard(name, rows, **changes):
+    counts = ShardCoverage(units=1, rows=rows).to_dict()
+    record = ShardRecord(
+        name=name,
+        uri=f"/corpus/{name}",
+        format="parquet",
+        size_bytes=1000,
+        digest="edges-sha256:00",
+        sha256="sha256:00",
+        column=None,
+        counts=counts,
+    )
+    return replace(record, **changes)
+
+
+def write_segment(folder, spans, tokens):
+    """Write the segment of these documents; returns its record."""
+    name = hashlib.sha256(repr((spans, tokens)).encode()).hexdigest()[:16]
+    place = folder / SEGMENTS / name
+    place.mkdir(parents=True)
+    texts = [b"" for _ in tokens]
+    records = []
+    k, w = RECIPE.gram, RECIPE.stride
+    for file, content in twin.files(tokens, texts, k, w, BASE, SPREAD).items():
+        (place / file).write_bytes(content)
+        table = twin.crc(content)
+        (place / file).with_suffix(".crc").write_bytes(table)
+        records.append(_record(file, content, hashlib.sha256(table).hexdigest()))
+    rows = [(s.shard, s.first_row + i) for s in spans for i in range(s.n_rows)]
+    columns = {
+        "shard": [s for s, _ in rows],
+        "row": [r for _, r in rows],
+        "document_id": [f"doc-{s}-{r}" for s, r in rows],
+        "url": [None] * len(rows),
+        "date": ["2020-01-01"] * len(rows),
+        "source": ["web"] * len(rows),
+        "language": [None] * len(rows),
+        "n_tokens": [len(one) for one in tokens],
+        "n_bytes": [0] * len(rows),
+    }
+    write_documents(place / "documents.parquet", columns)
+    content = (place / "documents.parquet").read_bytes()
+    records.append(_record("documents.parquet", content, None))
+    keys = [key for key, _, _ in twin.entries(tokens, k, w, BASE, SPREAD)]
+    absent = [key for key in range(1000, 1004) if not _in(keys, key)]
+    return SegmentRecord(
+        id=name,
+        spans=tuple(spans),
+        n_documents=len(rows),
+        n_tokens=sum(map(len, tokens)),
+        n_entries=len(keys),
+        n_bytes=0,
+        files=tuple(records),
+        canaries_in=tuple(sorted(set(keys))[:4]),
+        canaries_out=tuple(absent),
+    )
+
+
+def write_index(folder, n_rows=(7, 5)):
+    """An index of two segments over two shards; returns its manifest and the documents."""
+    tokens = [documents(seed, n) for seed, n in enumerate(n_rows)]
+    segments = [
+        write_segment(folder, [Span(shard=number, first_row=0, n_rows=len(one))], one)
+        for number, one in enumerate(tokens)
+    ]
+    manifest = Manifest(
+        recipe=RECIPE,
+        paths=("corpus",),
+        shards=tuple(shard(f"part-{i}.parquet", n) for i, n in enumerate(n_rows)),
+        segments=tuple(segments),
+        pending=(),
+        retired=None,
+    )
+    publish_manifest(folder, manifest)
+    return manifest, tokens
+
+
+def _record(name, content, checks):
+    digest = hashlib.sha256(content).hexdigest()
+    return FileRecord(name=name, n_bytes=len(content), sha256=digest, checks=checks)
+
+
+def _in(keys, key):
+    at = bisect.bisect_left(keys, key)
+    return at < len(keys) and keys[at] == key
