@@ -6,6 +6,7 @@ import pytest
 
 from contam.errors import ConfigError, UsageError
 from contam.index.recipe import from_dict, list_recipes, load_recipe, to_dict
+from contam.text.tables import NORMALISER
 
 GUARANTEES = {"standard": ("word", 8), "compact": ("word", 13), "chars": ("char", 50)}
 BASE = 'unit = "word"\ngram = 5\nstride = 4\ncap = 100\n'
@@ -20,7 +21,7 @@ def test_the_recipes_that_ship_keep_their_guarantees():
     for name, (unit, tokens) in GUARANTEES.items():
         recipe = load_recipe(name)
         assert (recipe.name, recipe.unit, recipe.guarantee) == (name, unit, tokens)
-        assert recipe.normaliser == "word-1"
+        assert recipe.normaliser == NORMALISER
         assert (recipe.minhash is not None) == (name == "standard")
         assert from_dict(to_dict(recipe)) == recipe
 

@@ -11,12 +11,13 @@ from contam.corpus.coverage import ShardCoverage
 from contam.index.manifest import SEGMENTS, publish_manifest
 from contam.index.model import FileRecord, Manifest, Recipe, SegmentRecord, ShardRecord, Span
 from contam.tables.documents import write_documents
+from contam.text.tables import NORMALISER
 from tests.twins import segment as twin
 
 BASE = 0x9FB21C651E98DF25
 SPREAD = 0xD6E8FEB86659FD93
 
-RECIPE = Recipe(name="tiny", unit="word", gram=5, stride=4, cap=100, normaliser="word-1")
+RECIPE = Recipe(name="tiny", unit="word", gram=5, stride=4, cap=100, normaliser=NORMALISER)
 
 
 def documents(seed, n, longest=60):
