@@ -1,4 +1,4 @@
-"""The `kernel` decorator: nogil, cached under a folder named by everything that decides the code.
+"""The `kernel` decorators: nogil, cached under a folder named by everything that decides the code.
 
 Numba does not notice when a helper in another file changes, and it reuses a cached binary compiled
 without bounds checks when they are asked for.  A cache folder named by a digest of all kernel
@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.options import DefaultOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +31,8 @@ int64 = cast("type[int]", np.int64)
 
 #: True when Python runs the kernels itself (NUMBA_DISABLE_JIT=1).
 INTERPRETED: bool = bool(_numba_config.DISABLE_JIT)
+#: Numba's own name for compiling without its run time for memory; a version without it counts.
+_UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 _BOUNDSCHECK: bool = os.environ.get("NUMBA_BOUNDSCHECK", "0") == "1"
 
 
@@ -87,12 +90,27 @@ def is_compiled() -> bool:
     return INTERPRETED or any(CACHE_FOLDER.rglob("*.nbi"))
 
 
-def kernel(function: F) -> F:
-    """Compile `function` on first call: no Python objects, no GIL, kept on disk between runs."""
+def _compile(function: F, **options: bool) -> F:
     before = _numba_config.CACHE_DIR
     _numba_config.CACHE_DIR = str(CACHE_FOLDER)  # read now, at decoration, and never again
     try:
-        compiled = numba.njit(nogil=True, cache=True, boundscheck=_BOUNDSCHECK)(function)
+        njit: Any = numba.njit  # its types do not know every option
+        compiled = njit(nogil=True, cache=True, boundscheck=_BOUNDSCHECK, **options)(function)
     finally:
         _numba_config.CACHE_DIR = before
     return cast("F", compiled)
+
+
+def kernel(function: F) -> F:
+    """Compile `function` on first call: no Python objects, no GIL, kept on disk between runs."""
+    return _compile(function)
+
+
+def lean_kernel(function: F) -> F:
+    """Compile `function` as `kernel` does, without counting references to the arrays it is given.
+
+    Counting costs two locked memory accesses for every array handed on, more than a short call
+    itself. Such a kernel cannot make arrays, slices apart: Numba refuses to compile it. It may
+    not take an array from a kernel that makes one either, for that would never be freed.
+    """
+    return _compile(function, **_UNCOUNTED)

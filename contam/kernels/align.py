@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.fill import CELLS, MOST_DOC, MOST_ITEM, fill_stretch
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH
 
@@ -53,13 +53,13 @@ def new_scratch(longest_part: int) -> AlignScratch:
     )
 
 
-@kernel
+@lean_kernel
 def most_between(n_item: int) -> int:
     """Most document tokens that may stand between two runs that are n_item tokens apart."""
     return 24 + 2 * n_item
 
 
-@kernel
+@lean_kernel
 def best_chain(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],
@@ -111,7 +111,7 @@ def best_chain(
     return best
 
 
-@kernel
+@lean_kernel
 def add_block(
     blocks: NDArray[np.int32], n: int, first_of_chain: int, i: int, d: int, length: int, chain: int
 ) -> int:
@@ -129,7 +129,7 @@ def add_block(
     return n + 1
 
 
-@kernel
+@lean_kernel
 def add_stretch(
     part: tuple[NDArray[np.uint64], NDArray[np.float32], int],
     doc: NDArray[np.uint64],
@@ -158,7 +158,7 @@ def add_stretch(
     return count
 
 
-@kernel
+@lean_kernel
 def extend_chain(
     part: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
     doc: tuple[NDArray[np.uint64], int],
@@ -215,7 +215,7 @@ def extend_chain(
     return add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
 
 
-@kernel
+@lean_kernel
 def spend_tokens(
     blocks: NDArray[np.int32], lo: int, hi: int, effective: NDArray[np.float32]
 ) -> float:
@@ -229,7 +229,7 @@ def spend_tokens(
     return gained
 
 
-@kernel
+@lean_kernel
 def retire_runs(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],

@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from contam.kernels._jit import INTERPRETED, kernel
+from contam.kernels._jit import INTERPRETED, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,14 +77,14 @@ else:
         return types.int64(types.uint64), codegen
 
 
-@kernel
+@lean_kernel
 def mix_chunk(state: np.uint64, chunk: np.uint64) -> np.uint64:
     """Fold up to eight bytes of a token into its running hash."""
     mixed = (state ^ chunk) * MUL_CHUNK
     return mixed ^ (mixed >> np.uint64(32))
 
 
-@kernel
+@lean_kernel
 def finish_hash(state: np.uint64) -> np.uint64:
     """Last step of a token hash; never 0, which marks an empty slot elsewhere."""
     mixed = state * MUL_END

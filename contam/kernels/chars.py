@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.kernels._jit import kernel
-from contam.kernels.bits import SEED, finish_hash, mix_chunk
+from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.bits import SEED, finish_hash, load8, mix_chunk
+from contam.kernels.fold import fold_eight
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +44,8 @@ class CharTables(NamedTuple):
     table       int32[...]: PAGES page starts (code point >> 8 -> index of its 256 entries in this
                 same array), ALIKES look-alike letters from U+0370 on, then entries and expansions;
                 an entry is kind + 8 * payload, an expansion's payload is the index of its count
-    name_key    uint64[n], sorted hashes of lower-cased names
-    name_value  int32[n]: bit 0 LaTeX spacing, bit 1 LaTeX word, bits 2-3 tag (1 separates,
+    name_key    uint64[2**b], open-addressing table of the hashes of lower-cased names, 0 for none
+    name_value  int32[2**b]: bit 0 LaTeX spacing, bit 1 LaTeX word, bits 2-3 tag (1 separates,
                 2 joins), the rest the code point of the entity of that name
     All read-only, C order.
     """
@@ -54,19 +55,19 @@ class CharTables(NamedTuple):
     name_value: NDArray[np.int32]
 
 
-@kernel
+@lean_kernel
 def is_blank(c: int) -> bool:
     """ASCII white space: tab, line feed, vertical tab, form feed, carriage return, space."""
     return c == 32 or 9 <= c <= 13
 
 
-@kernel
+@lean_kernel
 def is_letter(c: int) -> bool:
     """ASCII letter."""
     return 97 <= (c | 32) <= 122
 
 
-@kernel
+@lean_kernel
 def hex_value(c: int) -> int:
     """0..15, or -1."""
     if 48 <= c <= 57:
@@ -76,7 +77,7 @@ def hex_value(c: int) -> int:
     return -1
 
 
-@kernel
+@lean_kernel
 def hex_number(text: NDArray[np.uint8], p: int, n: int, stop: int) -> int:
     """The n hex digits at p as a number, or -1 where there are fewer."""
     if p + n > stop:
@@ -90,7 +91,7 @@ def hex_number(text: NDArray[np.uint8], p: int, n: int, stop: int) -> int:
     return value
 
 
-@kernel
+@lean_kernel
 def valid_or_skip(cp: int) -> int:
     """The code point itself, SKIP for zero, surrogates and numbers past Unicode."""
     if cp <= 0 or cp > 0x10FFFF or 0xD800 <= cp <= 0xDFFF:
@@ -98,7 +99,7 @@ def valid_or_skip(cp: int) -> int:
     return cp
 
 
-@kernel
+@lean_kernel
 def decode_utf8(text: NDArray[np.uint8], p: int) -> tuple[int, int]:
     """Code point at p of valid UTF-8, and where the next one starts."""
     c = int(text[p])
@@ -113,7 +114,7 @@ def decode_utf8(text: NDArray[np.uint8], p: int) -> tuple[int, int]:
     return ((c & 0x07) << 18) | upper | (int(text[p + 3]) & 0x3F), p + 4
 
 
-@kernel
+@lean_kernel
 def name_end(text: NDArray[np.uint8], p: int, stop: int, digits: bool) -> int:
     """Where the run of ASCII letters (and digits, if asked) that starts at p ends."""
     while p < stop:
@@ -124,38 +125,41 @@ def name_end(text: NDArray[np.uint8], p: int, stop: int, digits: bool) -> int:
     return p
 
 
-@kernel
+@lean_kernel
 def name_hash(text: NDArray[np.uint8], lo: int, hi: int) -> np.uint64:
     """Token hash of text[lo:hi] in lower case (ASCII letters and digits)."""
     state = SEED
-    chunk = np.uint64(0)
-    filled = 0
-    for i in range(lo, hi):
-        c = int(text[i])
-        if is_letter(c):
-            c |= 32
-        chunk |= np.uint64(c) << np.uint64(8 * filled)
-        filled += 1
-        if filled == 8:
-            state = mix_chunk(state, chunk)
+    at = lo
+    while at < hi:
+        if at + 8 <= text.shape[0]:
+            chunk = fold_eight(load8(text, at))
+        else:
             chunk = np.uint64(0)
-            filled = 0
-    if filled:
+            for i in range(at, hi):
+                chunk |= np.uint64(text[i]) << np.uint64(8 * (i - at))
+            chunk = fold_eight(chunk)
+        if hi - at < 8:
+            chunk &= (np.uint64(1) << np.uint64(8 * (hi - at))) - np.uint64(1)
         state = mix_chunk(state, chunk)
+        at += 8
     return finish_hash(state)
 
 
-@kernel
+@lean_kernel
 def name_value(text: NDArray[np.uint8], lo: int, hi: int, tables: CharTables) -> int:
     """What the name text[lo:hi] is known as (bits of CharTables.name_value), 0 for unknown."""
     name = name_hash(text, lo, hi)
-    at = np.searchsorted(tables.name_key, name)
-    if at < tables.name_key.shape[0] and tables.name_key[at] == name:
-        return int(tables.name_value[at])
+    keys = tables.name_key
+    mask = np.uint64(keys.shape[0] - 1)
+    slot = name & mask
+    while keys[slot] != np.uint64(0):
+        if keys[slot] == name:
+            return int64(tables.name_value[slot])
+        slot = (slot + np.uint64(1)) & mask
     return 0
 
 
-@kernel
+@lean_kernel
 def read_backslash(
     text: NDArray[np.uint8], p: int, stop: int, tables: CharTables
 ) -> tuple[int, int]:
@@ -196,7 +200,7 @@ def read_backslash(
     return SKIP, q
 
 
-@kernel
+@lean_kernel
 def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """Rule 2: a tag with a real HTML name is one separator, unless it holds running text."""
     reach = min(stop, p + _REACH)
@@ -243,7 +247,7 @@ def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> 
     return SKIP, p + 1
 
 
-@kernel
+@lean_kernel
 def read_entity(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """Rule 3: &name; &#1234; &#x12AB; also behind any number of amp;."""
     j = p + 1
@@ -278,7 +282,7 @@ def read_entity(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) 
     return SKIP, j
 
 
-@kernel
+@lean_kernel
 def read_percent(text: NDArray[np.uint8], p: int, stop: int) -> tuple[int, int]:
     """Rule 4: %41, or a whole UTF-8 sequence such as %E5%B7%B2; else the sign is a separator."""
     first = hex_number(text, p + 1, 2, stop)
@@ -305,13 +309,13 @@ def read_percent(text: NDArray[np.uint8], p: int, stop: int) -> tuple[int, int]:
     return cp, q
 
 
-@kernel
+@lean_kernel
 def lookup(cp: int, table: NDArray[np.int32]) -> int:
     """Packed entry of a code point."""
     return int(table[int(table[cp >> 8]) + (cp & 0xFF)])
 
 
-@kernel
+@lean_kernel
 def read_break(text: NDArray[np.uint8], p: int, stop: int, table: NDArray[np.int32]) -> int:
     """Rule 5: where the next line's letter starts behind a hyphen that ended at p, or -1."""
     q = p

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.fold import PADDING
 from contam.kernels.judge import LaneSpec, is_promising, judge_item
 from contam.kernels.pairs import (
@@ -95,7 +95,7 @@ def scan_document(
     return runs, rows
 
 
-@kernel
+@lean_kernel
 def count_code_points(text: NDArray[np.uint8], lo: int, hi: int) -> int:
     """Code points of text[lo:hi], valid UTF-8 cut at character boundaries."""
     count = 0

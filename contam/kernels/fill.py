@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ _ITEM = 2
 _DOC = 3
 
 
-@kernel
+@lean_kernel
 def fill_stretch(
     item: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
     doc: tuple[NDArray[np.uint64], int, int],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import lean_kernel
 from contam.kernels.bits import load8, store8
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _SIX = np.uint64(6)
 _SEVEN = np.uint64(7)
 
 
-@kernel
+@lean_kernel
 def fold_eight(x: np.uint64) -> np.uint64:
     """Fold eight bytes at once; each byte is treated alone."""
     wide = x & _HIGH
@@ -63,7 +63,7 @@ def fold_eight(x: np.uint64) -> np.uint64:
     return (lower & letters) | (narrow & digits) | wide | trigger | hyphen
 
 
-@kernel
+@lean_kernel
 def fold_ascii(text: NDArray[np.uint8], lo: int, hi: int, out: NDArray[np.uint8]) -> None:
     """Write the folded form of text[lo:hi] to out[0 : hi - lo], and PLAIN behind it.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.pairs import (
     PAIR_LONGEST,
     PIECE_ALIGNMENT,
@@ -78,7 +78,7 @@ def add_loose_runs(
     return rows
 
 
-@kernel
+@lean_kernel
 def is_promising(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,7 @@ SURE_ANSWER = 3
 CLOSE = 3
 
 
-@kernel
+@lean_kernel
 def find_tokens(
     doc: NDArray[np.uint64], lo: int, hi: int, token: NDArray[np.uint64], first: int, m: int
 ) -> int:
@@ -33,14 +33,14 @@ def find_tokens(
     return -1
 
 
-@kernel
+@lean_kernel
 def is_known(keys: NDArray[np.uint64], key: np.uint64) -> bool:
     """Whether the sorted keys hold the key."""
     at = np.searchsorted(keys, key)
     return bool(at < keys.shape[0] and keys[at] == key)
 
 
-@kernel
+@lean_kernel
 def answer_position(
     doc: NDArray[np.uint64],
     limits: tuple[int, int, bool],

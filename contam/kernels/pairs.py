@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.align import (
     BLOCK_CHAIN,
     BLOCK_COLUMNS,
@@ -175,7 +175,7 @@ def weigh_part(
     return weight / whole if whole > 0.0 else 0.0
 
 
-@kernel
+@lean_kernel
 def next_place(
     runs: NDArray[np.int32], order: NDArray[np.int64], lo: int, hi: int, gap: int
 ) -> int:
@@ -284,7 +284,7 @@ def align_part(
     return rows, best_lo, best_hi
 
 
-@kernel
+@lean_kernel
 def credit_block(blocks: NDArray[np.int32], b: int, worth: NDArray[np.float32]) -> None:
     """Note how far each item token of a block is believed."""
     first = blocks[b, BLOCK_ITEM]
@@ -293,7 +293,7 @@ def credit_block(blocks: NDArray[np.int32], b: int, worth: NDArray[np.float32]) 
         worth[t] = max(worth[t], value)
 
 
-@kernel
+@lean_kernel
 def block_worth(length: int) -> np.float32:
     """How far a matched stretch is believed: lone tokens match by chance."""
     if length >= 3:

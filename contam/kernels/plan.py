@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class PlanArrays(NamedTuple):
     filter_words: NDArray[np.uint64]
 
 
-@kernel
+@lean_kernel
 def power(base: np.uint64, exponent: int) -> np.uint64:
     """`base` to the power of `exponent`, modulo 2**64."""
     value = _ONE
@@ -70,7 +70,7 @@ def power(base: np.uint64, exponent: int) -> np.uint64:
     return value
 
 
-@kernel
+@lean_kernel
 def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray[np.uint64]) -> int:
     """Spread hashes of the n-grams of token[lo:hi] to out; returns how many (0 when too short)."""
     if hi - lo < n:
@@ -89,7 +89,7 @@ def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray
     return count
 
 
-@kernel
+@lean_kernel
 def hash_item_grams(
     token: NDArray[np.uint64],
     part_start: NDArray[np.int64],
@@ -110,7 +110,7 @@ def hash_item_grams(
     return total
 
 
-@kernel
+@lean_kernel
 def fill_table(
     keys: NDArray[np.uint64],
     slot_key: NDArray[np.uint64],
@@ -132,7 +132,7 @@ def fill_table(
         filter_words[word] |= (_ONE << (high & _SIX_BITS)) | (_ONE << (high >> _SIX))
 
 
-@kernel
+@lean_kernel
 def find_hits(
     grams: NDArray[np.uint64],
     count: int,
@@ -208,7 +208,7 @@ def count_owners(
             per_benchmark[benchmark[place_part[j] >> 2]] = 0
 
 
-@kernel
+@lean_kernel
 def short_places_first(
     gram_start: NDArray[np.int64],
     part_start: NDArray[np.int64],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,7 +117,7 @@ def find_runs(
     return runs, n
 
 
-@kernel
+@lean_kernel
 def equal_tokens(
     left: NDArray[np.uint64], i: int, right: NDArray[np.uint64], j: int, n: int
 ) -> bool:
@@ -128,7 +128,7 @@ def equal_tokens(
     return True
 
 
-@kernel
+@lean_kernel
 def note_longest(
     runs: NDArray[np.int32], n: int, part_start: NDArray[np.int64], longest_at: NDArray[np.int32]
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch
 from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
 from contam.kernels.pairs import (
@@ -40,7 +40,7 @@ STEM_REACH = 60
 MOST_STEM = 40
 
 
-@kernel
+@lean_kernel
 def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: Rows) -> int:
     """Document tokens in lo..hi that stand in the newest pair's evidence, but of part `besides`."""
     taken = int64(0)
@@ -52,7 +52,7 @@ def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: Rows) -> int
     return taken
 
 
-@kernel
+@lean_kernel
 def disown_question(first_piece: int, rows: Rows) -> None:
     """Take from the question what it matched inside the passage: a question repeats its words."""
     pair = rows.used[0] - 1

@@ -2,7 +2,7 @@
 
 Plain ASCII words are hashed from the folded bytes sixteen at a time; everything else (characters
 outside ASCII, escapes, tags, entities, line-break hyphens) goes through `read_slowly`, which
-follows docs/normaliser.md rule by rule and comes back at the first plain separator.
+follows docs/normaliser.md rule by rule and comes back when a word is closed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.bits import SEED, finish_hash, load8, mix_chunk, trailing_zeros
 from contam.kernels.chars import (
     ALIKES,
@@ -21,6 +21,7 @@ from contam.kernels.chars import (
     CharTables,
     decode_utf8,
     is_blank,
+    is_letter,
     lookup,
     read_backslash,
     read_break,
@@ -42,6 +43,8 @@ _LETTER = 1
 _SINGLE = 3
 _TRANSPARENT = 4
 _EXPANSION = 5
+#: What `pass_mark` calls a joining tag: unlike a mark it belongs to no character.
+_NOTHING = 7
 
 _HAS_LATIN = 1
 _HAS_ALIKE = 2
@@ -56,7 +59,7 @@ _ZERO = np.uint64(0)
 _EIGHT = np.uint64(8)
 
 
-@kernel
+@lean_kernel
 def utf8_bytes(cp: int) -> tuple[np.uint64, np.uint64]:
     """The UTF-8 bytes of a code point, first byte lowest, and how many there are."""
     c = np.uint64(cp)
@@ -75,7 +78,7 @@ def utf8_bytes(cp: int) -> tuple[np.uint64, np.uint64]:
     return first | (second << _EIGHT) | tail, np.uint64(4)
 
 
-@kernel
+@lean_kernel
 def push(
     value: np.uint64, chunk: np.uint64, filled: np.uint64, cp: int
 ) -> tuple[np.uint64, np.uint64, np.uint64]:
@@ -90,7 +93,7 @@ def push(
     return value, chunk, filled
 
 
-@kernel
+@lean_kernel
 def finish(value: np.uint64, chunk: np.uint64, filled: np.uint64) -> np.uint64:
     """Hash of all that was pushed."""
     if filled > _ZERO:
@@ -98,7 +101,14 @@ def finish(value: np.uint64, chunk: np.uint64, filled: np.uint64) -> np.uint64:
     return finish_hash(value)
 
 
-@kernel
+@lean_kernel
+def hash_single(folded: int) -> np.uint64:
+    """Hash of a token of one character."""
+    packed, _ = utf8_bytes(folded)
+    return finish_hash(mix_chunk(SEED, packed))
+
+
+@lean_kernel
 def read_marked(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """Rules 1 to 4 at a backslash, < & or %; any other ASCII byte is itself."""
     c = text[p]
@@ -113,7 +123,7 @@ def read_marked(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) 
     return int64(c), p + 1
 
 
-@kernel
+@lean_kernel
 def letter_flags(flags: int, cp: int, folded: int, table: NDArray[np.int32]) -> tuple[int, int]:
     """What one more letter tells of its word, and the Latin letter it looks like (or itself)."""
     flags |= _LAST_IS_LETTER
@@ -132,7 +142,7 @@ def letter_flags(flags: int, cp: int, folded: int, table: NDArray[np.int32]) -> 
     return flags | _HAS_ALIKE | _HAS_INCONSISTENT, twin
 
 
-@kernel
+@lean_kernel
 def reads_as_latin(flags: int) -> bool:
     """The look-alike rule: every foreign letter has a Latin twin, and the word is mixed or sure."""
     if not flags & _HAS_ALIKE or flags & _HAS_FOREIGN:
@@ -140,7 +150,7 @@ def reads_as_latin(flags: int) -> bool:
     return bool(flags & _HAS_LATIN) or not flags & _HAS_INCONSISTENT
 
 
-@kernel
+@lean_kernel
 def read_slowly(
     text: NDArray[np.uint8],
     limits: tuple[int, int, int],
@@ -150,7 +160,7 @@ def read_slowly(
     count: int,
     tables: CharTables,
 ) -> tuple[int, int]:
-    """Read from limits[1] on, rule by rule, until a plain ASCII character leaves no word open.
+    """Read from limits[1] on, rule by rule; WORDS: until a character leaves no word open.
 
     limits  (start of the document, first byte to read, end of the document); spans are relative
             to the start of the document
@@ -164,11 +174,14 @@ def read_slowly(
     start = 0
     end = 0
     h, chunk, filled = SEED, _ZERO, _ZERO
+    # The word with its look-alikes replaced; kept from the first of them on.
     h2, chunk2, filled2 = SEED, _ZERO, _ZERO
     while p < stop:
         c = int64(text[p])
         if c >= 0x80:
             code, after = decode_utf8(text, p)
+        elif is_letter(c):
+            code, after = c, p + 1
         else:
             code, after = read_marked(text, p, stop, tables)
         if opened and flags & _LAST_IS_LETTER and (c == 45 or code == 0x2010 or code == 0xAD):
@@ -209,8 +222,7 @@ def read_slowly(
                 continue
             folded = entry >> 3
             if kind == _SINGLE:
-                packed, _ = utf8_bytes(folded)
-                hashes[count] = finish_hash(mix_chunk(SEED, packed))
+                hashes[count] = hash_single(folded)
                 spans[count, 0] = np.int32(p - lo)
                 spans[count, 1] = np.int32(after - lo)
                 count += 1
@@ -220,17 +232,21 @@ def read_slowly(
                 flags = 0
                 start = p - lo
                 h, chunk, filled = SEED, _ZERO, _ZERO
-                h2, chunk2, filled2 = SEED, _ZERO, _ZERO
             end = after - lo
-            latin = folded
             if kind == _LETTER and unit == WORDS:
+                known = flags & _HAS_ALIKE
                 flags, latin = letter_flags(flags, code, folded, table)
+                if flags & _HAS_ALIKE and not flags & _HAS_FOREIGN:
+                    if not known:
+                        h2, chunk2, filled2 = h, chunk, filled
+                    h2, chunk2, filled2 = push(h2, chunk2, filled2, latin)
             else:
                 flags &= ~_LAST_IS_LETTER
+                if flags & _HAS_ALIKE:
+                    h2, chunk2, filled2 = push(h2, chunk2, filled2, folded)
             h, chunk, filled = push(h, chunk, filled, folded)
-            h2, chunk2, filled2 = push(h2, chunk2, filled2, latin)
         p = after
-        if c < 0x80 and not opened and unit == WORDS:
+        if not opened and unit == WORDS:
             break
     if opened:
         if reads_as_latin(flags):
@@ -242,7 +258,25 @@ def read_slowly(
     return p, count
 
 
-@kernel
+@lean_kernel
+def pass_mark(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+    """What stands at a byte that is no plain ASCII: an entry of the table, and where it ends.
+
+    An escape or tag that separates is a SEPARATOR, a joining tag is NOTHING; U+2010 counts as a
+    letter here, because it may join a word over a line break.
+    """
+    if text[p] >= 0x80:
+        code, after = decode_utf8(text, p)
+        if code == 0x2010:
+            return _LETTER, after
+    else:
+        code, after = read_marked(text, p, stop, tables)
+    if code < 0:
+        return (_NOTHING if code == JOIN else _SEPARATOR), after
+    return lookup(code, tables.table), after
+
+
+@lean_kernel
 def tokenize(
     text: NDArray[np.uint8],
     limits: tuple[int, int],
@@ -274,9 +308,23 @@ def tokenize(
         if gap & np.uint64(0x20) != _ZERO:
             if folded[p] == PLAIN or folded[p] == HYPHEN:
                 p += 1
-            else:
-                p, count = read_slowly(text, (lo, lo + p, hi), unit, hashes, spans, count, tables)
-                p -= lo
+                continue
+            entry, after = pass_mark(text, lo + p, hi, tables)
+            kind = entry & 7
+            if kind == _SINGLE:
+                hashes[count] = hash_single(entry >> 3)
+                spans[count, 0] = np.int32(p)
+                spans[count, 1] = np.int32(after - lo)
+                count += 1
+            elif kind == _TRANSPARENT:
+                # A mark belongs to the character it stands right behind.
+                if count > 0 and spans[count - 1, 1] == p:
+                    spans[count - 1, 1] = np.int32(after - lo)
+            elif kind != _SEPARATOR and kind != _NOTHING:
+                after, count = read_slowly(
+                    text, (lo, lo + p, hi), unit, hashes, spans, count, tables
+                )
+            p = after - lo
             continue
         second = load8(folded, p + 8)
         gap2 = ~second & _WORD_BIT
@@ -296,9 +344,17 @@ def tokenize(
                 length += more
         end = p + length
         mark = folded[end]
+        after = end + 1
         if mark != PLAIN and end < n:
-            wrapped = mark == HYPHEN and end + 1 < n and is_blank(int64(text[lo + end + 1]))
-            if mark != HYPHEN or wrapped:
+            if mark == HYPHEN:
+                closed = end + 1 == n or not is_blank(int64(text[lo + end + 1]))
+            else:
+                entry, after = pass_mark(text, lo + end, hi, tables)
+                after -= lo
+                closed = entry & 7 == _SEPARATOR
+                if entry & 7 == _SINGLE:
+                    closed, after = True, end
+            if not closed:
                 p, count = read_slowly(text, (lo, lo + p, hi), unit, hashes, spans, count, tables)
                 p -= lo
                 continue
@@ -306,5 +362,5 @@ def tokenize(
         spans[count, 0] = np.int32(p)
         spans[count, 1] = np.int32(end)
         count += 1
-        p = end + 1
+        p = after
     return count

@@ -71,8 +71,14 @@ def char_tables() -> CharTables:
     ):
         for key, value in zip(keys.tolist(), values.tolist(), strict=True):
             known[key] = known.get(key, 0) | (value << shift)
-    name_key = np.array(sorted(known), np.uint64)
-    name_value = np.array([known[key] for key in sorted(known)], np.int32)
+    slots = 1 << (4 * len(known)).bit_length()
+    name_key = np.zeros(slots, np.uint64)
+    name_value = np.zeros(slots, np.int32)
+    for key, value in sorted(known.items()):
+        at = key & (slots - 1)
+        while name_key[at]:
+            at = (at + 1) & (slots - 1)
+        name_key[at], name_value[at] = key, value
     for array in (table, name_key, name_value):
         array.setflags(write=False)
     return CharTables(table=table, name_key=name_key, name_value=name_value)

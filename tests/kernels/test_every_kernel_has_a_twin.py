@@ -10,7 +10,7 @@ import pytest
 TESTS = Path(__file__).parent
 TWINS = TESTS.parent / "twins"
 KERNELS = TESTS.parent.parent / "contam" / "kernels"
-DECORATORS = {"kernel", "intrinsic"}
+DECORATORS = {"kernel", "lean_kernel", "intrinsic"}
 
 #: Kernels without a test of their own, by the tested kernel whose comparison runs through them.
 COVERED_BY = {
@@ -18,6 +18,8 @@ COVERED_BY = {
     "letter_flags": "tokenize",
     "reads_as_latin": "tokenize",
     "read_slowly": "tokenize",
+    "hash_single": "tokenize",
+    "pass_mark": "tokenize",
     "grow_rows": "find_runs",
     "equal_tokens": "find_runs",
 }
