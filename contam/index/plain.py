@@ -14,15 +14,15 @@ class PlainError(ValueError):
     """A plain value is not what its type says; the message names the place."""
 
 
-def to_plain(value: object) -> Any:  # noqa: ANN401 - JSON has no type of its own
+def to_plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no type of its own
     """A dataclass, a tuple or a dict of plain values as JSON values; fields by their names."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: to_plain(getattr(value, one.name)) for one in fields(value)}
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, tuple | list):
         return [to_plain(one) for one in value]
     if isinstance(value, dict):
         return {str(key): to_plain(one) for key, one in value.items()}
-    return value
+    return {name: to_plain(getattr(value, name)) for name in _names(type(value))}
 
 
 def from_plain(cls: type[T], value: object, where: str) -> T:
@@ -35,6 +35,11 @@ def from_plain(cls: type[T], value: object, where: str) -> T:
 
 
 @cache
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(cls))
+
+
+@cache
 def _hints(cls: type) -> dict[str, Any]:
     return get_type_hints(cls)
 
@@ -43,7 +48,7 @@ def _dataclass(cls: type, value: object, where: str) -> object:
     if not isinstance(value, dict):
         raise PlainError(f"{where} is no object")
     hints = _hints(cls)
-    names = [one.name for one in fields(cls)]
+    names = _names(cls)
     if missing := [name for name in names if name not in value]:
         raise PlainError(f"{where} lacks {missing[0]!r}")
     if extra := [name for name in value if name not in hints]:
