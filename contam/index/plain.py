@@ -22,7 +22,8 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no type of its own
         return [to_plain(one) for one in value]
     if isinstance(value, dict):
         return {str(key): to_plain(one) for key, one in value.items()}
-    return {name: to_plain(getattr(value, name)) for name in _names(type(value))}
+    cls: type = type(value)
+    return {name: to_plain(getattr(value, name)) for name in _names(cls)}
 
 
 def from_plain(cls: type[T], value: object, where: str) -> T:

@@ -1,0 +1,99 @@
+"""indexes/FORMAT.md says what the code does, and its example is what the code computes."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from contam.index import segment
+from contam.index.npy import header
+from contam.kernels.plan import hash_grams
+from contam.tables.documents import DOCUMENTS
+from contam.text.tokenizer import tokenize_bytes
+from tests.index.tiny import BASE, SPREAD
+from tests.twins import segment as twin
+
+TEXT = "the river takes the long way round to the sea"
+
+
+@pytest.fixture(scope="module")
+def page(repository):
+    return (repository / "indexes" / "FORMAT.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def example(page):
+    """The lines of the example: what stands behind each name."""
+    block = page[page.index("## Example") :].split("```")[1]
+    found: dict[str, str] = {}
+    name = ""
+    for line in block.splitlines()[1:]:
+        name = line[:15].strip() or name
+        found[name] = f"{found.get(name, '')} {line[15:].strip()}".strip()
+    return found
+
+
+def table(page, heading):
+    """Rows of the first table below a text, without its head."""
+    lines = page[page.index(heading) :].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    rows = []
+    for line in lines[first + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().strip("`") for cell in line.strip("|").split("|")])
+    return rows
+
+
+def test_the_page_names_every_array_with_its_type(page):
+    rows = table(page, "D is the number of documents")
+    sizes = {"65537": (), "N, 5": (5,), "D + 1": (), "D": (), "C": ()}
+    found = {name: (code, sizes[shape]) for name, code, shape, _ in rows}
+    assert found == segment._TYPES
+
+
+def test_the_page_names_every_column_of_the_documents(page):
+    rows = table(page, "**documents.parquet**")
+    found = [(name, kind) for name, kind, _ in rows]
+    assert found == [
+        (field.name, f"{field.type}, nullable" if field.nullable else str(field.type))
+        for field in DOCUMENTS
+    ]
+
+
+def test_the_page_spells_the_header_as_it_is(page):
+    head = header(np.dtype("<u2"), (2, 5))
+    rows = dict(table(page, "### Array files"))
+    assert bytes.fromhex(rows["0-9"]) == head[:10]
+    assert re.findall(r"\{.*?\}", rows["10-126"])[0].encode() == head[10:127].rstrip()
+    assert (len(head), head[127:]) == (128, bytes.fromhex(rows["127"].strip("`")))
+
+
+def test_the_example_is_what_comes_of_the_text(example):
+    hashes = tokenize_bytes(TEXT.encode()).hashes
+    assert [f"{one:016x}" for one in hashes.tolist()] == example["token hashes"].split()
+    grams = np.empty(len(hashes), np.uint64)
+    count = hash_grams(hashes, 0, len(hashes), 5, grams)
+    tokens = hashes.tolist()
+    for number, at in enumerate(range(0, count, 4)):
+        gram = int(grams[at])
+        assert example[f"entry {number}"].split() == [
+            *("gram", f"{gram:016x}", "key", f"{gram >> 24:010x}"),
+            *("context", f"{twin.context(tokens, at, 5):06x}"),
+        ]
+
+
+def test_the_example_is_what_the_twin_writes(example):
+    tokens = [int(one, 16) for one in example["token hashes"].split()]
+    files = twin.files([tokens], [TEXT.encode()], 5, 4, BASE, SPREAD)
+    for name in ("postings", "doc_entries", "doc_tokens", "doc_crc"):
+        assert files[f"{name}.npy"][128:] == bytes.fromhex(example[name])
+    assert twin.crc(files["postings.npy"]) == bytes.fromhex(example["postings.crc"])
+    assert struct.unpack("<I", bytes.fromhex(example["doc_crc"]))[0] == zlib.crc32(TEXT.encode())
+    starts = np.frombuffer(files["starts.npy"], "<i8", offset=128)
+    assert np.flatnonzero(np.diff(starts)).tolist() == [0x0A4E, 0xFA17]
+    assert example["starts"] == "0 up to bucket 0a4e, 1 up to bucket fa17, 2 behind it"
