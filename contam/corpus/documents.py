@@ -120,7 +120,7 @@ def _in_order(
 
 def _meta(selection: Selection, values: Mapping[ColumnRef, object]) -> DocumentMeta:
     def first(name: MetadataField) -> str | None:
-        texts = (_as_text(values[ref]) for ref in selection.metadata.get(name, ()))
+        texts = (as_text(values[ref]) for ref in selection.metadata.get(name, ()))
         return next((text for text in texts if text), None)
 
     return DocumentMeta(
@@ -128,7 +128,7 @@ def _meta(selection: Selection, values: Mapping[ColumnRef, object]) -> DocumentM
     )
 
 
-def _as_text(value: object) -> str | None:
+def as_text(value: object) -> str | None:
     """Write a column's value as text; lists and structs say nothing here."""
     if isinstance(value, str):
         return clean(value)[0].decode()

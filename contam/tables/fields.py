@@ -20,7 +20,7 @@ from contam.tables.columns import (
     is_text,
     role_field,
 )
-from contam.tables.json_text import at_path, clean, text_at
+from contam.tables.json_text import at_path, clean, json_or_none, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -80,6 +80,21 @@ def values_at(batch: pa.RecordBatch, ref: ColumnRef) -> list[object]:
     texts = texts_of(text_block(array))
     found = [text if there else None for text, there in zip(texts, present, strict=True)]
     return [at_path(text, ref.inside) for text in found]
+
+
+def columns_at(batch: pa.RecordBatch, refs: Sequence[ColumnRef]) -> dict[ColumnRef, list[object]]:
+    """`values_at` for several columns; text that holds JSON is read once for all of them."""
+    found: dict[ColumnRef, list[object]] = {}
+    records: dict[tuple[str, ...], list[object]] = {}
+    for ref in refs:
+        if ref.kind != "json":
+            found[ref] = values_at(batch, ref)
+            continue
+        if ref.column not in records:
+            whole = ColumnRef(ref.column, "text")
+            records[ref.column] = [json_or_none(text) for text in values_at(batch, whole)]
+        found[ref] = [at_path(record, ref.inside) for record in records[ref.column]]
+    return found
 
 
 def take_rows(

@@ -30,7 +30,7 @@ def columns(path: str) -> tuple[ColumnRef, ...]:
 
 def text_blocks(path: str, ref: ColumnRef) -> Iterator[TextBlock]:
     """Yield the documents of column `ref`, rows in order."""
-    for batch in _batches(path, (ref.path[0],)):
+    for batch in batches(path, (ref.path[0],)):
         for begin in range(0, batch.num_rows, _MAX_ROWS):
             with shard_errors(path):
                 block = as_text_block(batch.slice(begin, _MAX_ROWS), ref)
@@ -42,12 +42,13 @@ def rows(
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
     """Yield the wanted rows (ascending, distinct) with only the columns `names`."""
     if wanted:
-        yield from take_rows(_batches(path, names), 0, wanted)
+        yield from take_rows(batches(path, names), 0, wanted)
 
 
-def _batches(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    with shard_errors(path), _opened(path, names) as (_, batches):
-        yield from batches
+def batches(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches as they were written, with only the columns `names`."""
+    with shard_errors(path), _opened(path, names) as (_, found):
+        yield from found
 
 
 @contextmanager

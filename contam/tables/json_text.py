@@ -45,7 +45,7 @@ def at_path(record: object, path: Sequence[str]) -> object:
     value = record
     for step in path:
         if isinstance(value, str | bytes):
-            value = _json_or_none(value)
+            value = json_or_none(value)
         if not isinstance(value, Mapping):
             return None
         value = value.get(step)
@@ -65,7 +65,10 @@ def text_at(record: object, path: Sequence[str]) -> str | None:
     raise ValueError(f"{'.'.join(path)} is a {type(value).__name__}, not text")
 
 
-def _json_or_none(text: str | bytes) -> object:
+def json_or_none(text: object) -> object:
+    """The value of a text that holds JSON; None for anything else."""
+    if not isinstance(text, str | bytes):
+        return None
     try:
         return parse(text if isinstance(text, bytes) else text.encode())
     except (ValueError, RecursionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from contam.tables import ipc, parquet
-from contam.tables.fields import as_text_block, turns_at, values_at, wanted_leaves
+from contam.tables.fields import as_text_block, columns_at, turns_at, values_at, wanted_leaves
 from contam.tables.guard import shard_errors
 
 if TYPE_CHECKING:
@@ -32,6 +32,22 @@ def values(
             columns = [values_at(batch, ref) for ref in refs]
         for i, number in enumerate(numbers):
             yield number, [column[i] for column in columns]
+
+
+def all_values(
+    path: str, kind: TableFormat, refs: Sequence[ColumnRef], groups: Sequence[int] | None
+) -> Iterator[dict[ColumnRef, list[object]]]:
+    """Yield the values of `refs` for consecutive rows, some thousands at a time, rows in order.
+
+    groups  row groups of a Parquet file; None reads the whole file
+    """
+    if kind == "arrow":
+        batches = ipc.batches(path, [ref.path[0] for ref in refs])
+    else:
+        batches = parquet.batches(path, _leaves(path, refs), groups)
+    for batch in batches:
+        with shard_errors(path):
+            yield columns_at(batch, refs)
 
 
 def texts(
@@ -65,8 +81,10 @@ def _rows(
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
     if kind == "arrow":
         return ipc.rows(path, [ref.path[0] for ref in refs], rows)
-    leaves: list[str] = []
-    for ref in refs:
-        needed = [".".join(ref.column)] if whole else wanted_leaves(parquet.leaves(path), ref)
-        leaves += [leaf for leaf in needed if leaf not in leaves]
-    return parquet.rows(path, leaves, rows)
+    leaves = list(dict.fromkeys(".".join(ref.column) for ref in refs))
+    return parquet.rows(path, leaves if whole else _leaves(path, refs), rows)
+
+
+def _leaves(path: str, refs: Sequence[ColumnRef]) -> list[str]:
+    known = parquet.leaves(path)
+    return list(dict.fromkeys(leaf for ref in refs for leaf in wanted_leaves(known, ref)))

@@ -106,6 +106,15 @@ def rows(
         begin += size.n_rows
 
 
+def batches(
+    path: str, columns: Sequence[str], groups: Sequence[int] | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield leaf columns of some row groups, or of all, rows in order, a few thousand at a time."""
+    chosen = range(footer(path).num_row_groups) if groups is None else groups
+    sizes = _row_groups(path, columns, chosen)
+    return _batches(path, columns, chosen, _batch_rows(sizes, _DECODE_BYTES))
+
+
 def leaves(path: str) -> tuple[str, ...]:
     """List the dotted paths of the file's leaf columns, as Parquet spells them."""
     with shard_errors(path):

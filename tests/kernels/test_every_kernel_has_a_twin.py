@@ -22,6 +22,8 @@ COVERED_BY = {
     "pass_mark": "tokenize",
     "grow_rows": "find_runs",
     "equal_tokens": "find_runs",
+    "keep_of_gram": "cap_grams",
+    "move_posting": "cap_grams",
 }
 #: Modules in which runs become evidence. Their twin is brute force over whole documents: what
 #: `scan_batch` says must be true, and no run may be missing (test_document.py).

@@ -1,0 +1,98 @@
+"""What a corpus says about all documents of a unit of work, row after row, beside its text."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TypeAlias
+
+from contam.corpus import jsonl
+from contam.corpus.columns import METADATA_NAMES
+from contam.corpus.documents import as_text
+from contam.corpus.shards import errors_named
+from contam.errors import ShardError
+from contam.tables import lookup
+from contam.tables.json_text import at_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from contam.corpus.columns import Selection
+    from contam.corpus.shards import Shard
+    from contam.corpus.units import WorkUnit
+    from contam.tables.columns import ColumnRef
+
+MetaColumns: TypeAlias = dict[str, list[str | None]]
+"""Field of METADATA_NAMES -> what each document says of it; None where it says nothing."""
+
+_JSONL_ROWS = 1024
+
+
+class MetadataStream:
+    """The metadata of a unit's documents, in row order, `take(n)` after `take(n)`.
+
+    Says of every document what `read_metadata` says of it. Reads no text column, and nothing at
+    all of a shard without metadata.
+    """
+
+    def __init__(self, unit: WorkUnit, shard: Shard, selection: Selection) -> None:
+        self._shard = shard
+        self._choices = {
+            name: selection.metadata[name] for name in METADATA_NAMES if name in selection.metadata
+        }
+        refs = tuple(dict.fromkeys(ref for some in self._choices.values() for ref in some))
+        self._blocks = _blocks(unit, shard, refs) if refs else None
+        self._held: MetaColumns = {name: [] for name in self._choices}
+
+    def take(self, n: int) -> MetaColumns:
+        """The next n documents. Raises ShardError when the shard has no more or cannot be read."""
+        if self._blocks is None:
+            return {name: [None] * n for name in METADATA_NAMES}
+        held = self._held
+        while len(next(iter(held.values()))) < n:
+            with errors_named(self._shard):
+                block = next(self._blocks, None)
+            if block is None:
+                raise ShardError(
+                    f"{self._shard.name}: its metadata ends before its text",
+                    shard=self._shard.name,
+                    hint="the file is damaged: copy it again, or leave it out",
+                )
+            for name, refs in self._choices.items():
+                held[name] += _first_texts([block[ref] for ref in refs])
+        taken: MetaColumns = {name: [None] * n for name in METADATA_NAMES if name not in held}
+        for name, values in held.items():
+            taken[name] = values[:n]
+            held[name] = values[n:]
+        return taken
+
+
+def _blocks(
+    unit: WorkUnit, shard: Shard, refs: tuple[ColumnRef, ...]
+) -> Iterator[dict[ColumnRef, list[object]]]:
+    if shard.format != "jsonl":
+        yield from lookup.all_values(shard.uri, shard.format, refs, unit.row_groups)
+        return
+    columns: dict[ColumnRef, list[object]] = {ref: [] for ref in refs}
+    n = 0
+    for _, record in jsonl.records(shard.uri, range(sys.maxsize)):
+        for ref, values in columns.items():
+            values.append(at_path(record, ref.path))
+        n += 1
+        if n == _JSONL_ROWS:
+            yield columns
+            columns, n = {ref: [] for ref in refs}, 0
+    if n:
+        yield columns
+
+
+def _first_texts(columns: list[list[object]]) -> list[str | None]:
+    """The first column that says something, row by row; `columns` are alike in length."""
+    found = [as_text(value) or None for value in columns[0]]
+    for column in columns[1:]:
+        if all(text is not None for text in found):
+            break
+        found = [
+            text if text is not None else as_text(value) or None
+            for text, value in zip(found, column, strict=True)
+        ]
+    return found

@@ -1,0 +1,345 @@
+"""Corpus shards -> an index: segment after segment, resumable, the same bytes for any workers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from contam.corpus.coverage import ShardCoverage
+from contam.corpus.shards import survey
+from contam.errors import IndexMismatchError, OutputError, ShardError, UsageError
+from contam.index.files import writing
+from contam.index.intake import (
+    Done,
+    Intake,
+    Reader,
+    Result,
+    Task,
+    Tools,
+    failed,
+    new_record,
+    pending_places,
+)
+from contam.index.manifest import (
+    LOCK,
+    MANIFEST,
+    SEGMENTS,
+    publish_manifest,
+    read_manifest,
+    writer_lock,
+)
+from contam.index.model import Manifest
+from contam.index.pipeline import running
+from contam.index.recipe import load_recipe
+from contam.index.write import write_segment
+from contam.kernels import warm_up
+from contam.tables.memory import release_unused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.index.intake import Progress
+    from contam.index.model import Recipe, SegmentRecord, ShardRecord
+    from contam.index.pipeline import Pipeline
+    from contam.index.sampling import Sampled
+
+    PathLike = str | Path
+
+DEFAULT_MEMORY: Final = 2_000_000_000
+"""Bytes that a build may hold, unless told otherwise."""
+
+LEAST_MEMORY: Final = 64_000_000
+"""Below it, a segment would be smaller than what is read at once."""
+
+_MOST_WORKERS: Final = 64
+_WORKER_BYTES: Final = 48 << 20
+_MOST_ENTRIES: Final = 1 << 31
+
+
+def build(
+    corpus: PathLike | Sequence[PathLike],
+    index: PathLike,
+    recipe: str | Recipe = "standard",
+    *,
+    workers: int | None = None,
+    memory: int = DEFAULT_MEMORY,
+    text: str | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Index every document of a corpus in the folder `index`; go on where a killed build stopped.
+
+    corpus     files, folders or globs, one or several
+    recipe     its name, the path of its TOML file, or the recipe itself
+    workers    threads; None takes one a core. The index does not depend on it.
+    memory     bytes to hold at most, besides the program itself; decides how segments are cut
+    text       column of the document text, where the usual names do not find it
+    overwrite  begin afresh although there is an index
+
+    A shard that cannot be read does not raise: the manifest says so, and why. Raises CorpusError,
+    OutputError, IndexBusyError, IndexMismatchError and UsageError.
+    """
+    folder = Path(index)
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    if isinstance(recipe, str):
+        recipe = load_recipe(recipe)
+    check_limits(workers, memory)
+    refuse_inside(folder, paths)
+    _check_free(folder, overwrite=overwrite)
+    shards, _ = survey(paths)
+    fresh = Manifest(
+        recipe=recipe,
+        paths=tuple(sorted(str(path) for path in paths)),
+        shards=tuple(new_record(shard, text) for shard in shards),
+        segments=(),
+        pending=tuple(shard.name for shard in shards),
+        retired=None,
+    )
+    with writer_lock(folder):
+        there = (folder / MANIFEST).exists() and not overwrite
+        manifest = _resumed(folder, fresh) if there else fresh
+        return index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
+
+
+def index_pending(
+    folder: Path,
+    manifest: Manifest,
+    *,
+    workers: int | None,
+    memory: int,
+    progress: Progress | None,
+) -> Manifest:
+    """Read what is pending in a manifest and publish each segment; the caller has the lock."""
+    if progress is not None and not warm_up.is_warm():
+        progress.note("compiling kernels: only the first run after an installation does this")
+    tools = Tools.of(manifest.recipe)
+    intake = Intake.of(manifest)
+    publish_manifest(folder, manifest)
+    remove_strays(folder, manifest)
+    n_workers = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
+    # What is read ahead is held besides a segment: a small memory has room for few workers.
+    n_workers = max(1, min(n_workers, memory // 4 // _WORKER_BYTES))
+    if progress is not None:
+        progress.start(intake.n_bytes)
+    tasks = intake.tasks()
+
+    def make() -> Reader:
+        return Reader(intake, manifest.shards, tools, progress)
+
+    with running(tasks, n_workers, make) as pipeline:
+        builder = _Builder(folder, manifest, tools, memory // 2, n_workers)
+        builder.run(intake, pipeline)
+    if progress is not None:
+        progress.finish()
+    return builder.manifest
+
+
+class _Builder:
+    """The ordering half of a build: documents in, segments and manifests out.
+
+    A segment holds whole shards, or one piece of one shard. Shards are published when all of them
+    is in segments; until then nothing of them counts.
+    """
+
+    def __init__(
+        self, folder: Path, manifest: Manifest, tools: Tools, budget: int, workers: int
+    ) -> None:
+        self.manifest = manifest
+        self._folder = folder
+        self._tools = tools
+        self._budget = budget
+        self._workers = workers
+        self._records: list[ShardRecord] = list(manifest.shards)
+        self._done: list[str] = []  # read, but not published yet
+        self._parts: list[Sampled] = []
+        self._weight = 0
+        self._entries = 0
+        self._pieces: list[SegmentRecord] = []  # of the shard that is being read
+
+    def run(self, intake: Intake, pipeline: Pipeline[Task, Result]) -> None:
+        """Take all results, shard by shard, and publish all there is at the end."""
+        for place in pending_places(self.manifest):
+            record = self._records[place]
+            if place in intake.failures:
+                self._records[place] = failed(record, intake.failures[place])
+            else:
+                n_tasks = len(intake.units[place]) + 1
+                self._records[place] = self._take_shard(place, n_tasks, pipeline)
+            self._done.append(record.name)
+            if self._pieces:
+                self._close(len(self._parts))
+                self._publish()
+        self._close(len(self._parts))
+        self._publish()
+
+    def _take_shard(
+        self, place: int, n_tasks: int, pipeline: Pipeline[Task, Result]
+    ) -> ShardRecord:
+        record = self._records[place]
+        counts = ShardCoverage()
+        sha256 = ""
+        left = n_tasks
+        try:
+            while left:
+                left -= 1
+                for result in pipeline.results():
+                    if isinstance(result, Done):
+                        counts += result.counts
+                        sha256 = sha256 or result.sha256
+                    elif result.n_docs:
+                        self._add(result)
+        except ShardError as error:
+            for _ in range(left):
+                pipeline.skip()
+            self._drop(place)
+            return failed(record, error.message)
+        return replace(record, counts=counts.to_dict(), sha256=sha256)
+
+    def _add(self, part: Sampled) -> None:
+        self._parts.append(part)
+        self._weight += part.weight
+        self._entries += len(part.entries)
+        while self._weight >= self._budget or self._entries >= _MOST_ENTRIES:
+            whole = next(i for i, one in enumerate(self._parts) if one.shard == part.shard)
+            if whole:
+                # The shards before this one: it may yet fail, and they must not wait for it.
+                self._close(whole)
+                self._publish()
+            else:
+                self._close(len(self._parts))
+
+    def _close(self, n_parts: int) -> None:
+        """Write the first parts as a segment, which counts once it is published."""
+        parts, self._parts = self._parts[:n_parts], self._parts[n_parts:]
+        self._weight = sum(part.weight for part in self._parts)
+        self._entries = sum(len(part.entries) for part in self._parts)
+        if not parts:
+            return
+        record = write_segment(
+            self._folder,
+            self.manifest.recipe,
+            parts,
+            self._records,
+            sketcher=self._tools.sketcher,
+            workers=self._workers,
+        )
+        self._pieces.append(record)
+        release_unused()
+
+    def _publish(self) -> None:
+        done = set(self._done)
+        self.manifest = replace(
+            self.manifest,
+            shards=tuple(
+                mine if mine.name in done else old
+                for mine, old in zip(self._records, self.manifest.shards, strict=True)
+            ),
+            segments=(*self.manifest.segments, *self._pieces),
+            pending=tuple(name for name in self.manifest.pending if name not in done),
+        )
+        publish_manifest(self._folder, self.manifest)
+        self._pieces = []
+        self._done = []
+
+    def _drop(self, place: int) -> None:
+        """Forget all of a shard that cannot be read to its end."""
+        self._parts = [part for part in self._parts if part.shard != place]
+        self._weight = sum(part.weight for part in self._parts)
+        self._entries = sum(len(part.entries) for part in self._parts)
+        for piece in self._pieces:
+            shutil.rmtree(self._folder / SEGMENTS / piece.id, ignore_errors=True)
+        self._pieces = []
+
+
+def remove_strays(folder: Path, manifest: Manifest) -> None:
+    """Remove what a killed writer left and what no manifest speaks of; the caller has the lock."""
+    known = {segment.id for segment in manifest.segments}
+    keep = {MANIFEST, LOCK, SEGMENTS}
+    if manifest.retired is not None:
+        keep |= {manifest.retired.name, Path(manifest.retired.name).with_suffix(".crc").name}
+    with writing(folder):
+        if (folder / SEGMENTS).is_dir():
+            for path in (folder / SEGMENTS).iterdir():
+                if path.name not in known:
+                    shutil.rmtree(path)
+        for path in folder.iterdir():
+            if path.name not in keep and path.name.startswith(("retired-", MANIFEST)):
+                path.unlink()
+
+
+def check_limits(workers: int | None, memory: int) -> None:
+    """Raise UsageError for a number of workers or bytes that makes no sense."""
+    if workers is not None and not 1 <= workers <= _MOST_WORKERS:
+        raise UsageError(
+            f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
+            hint="leave it out for one per core",
+        )
+    if memory < LEAST_MEMORY:
+        raise UsageError(
+            f"memory of {memory:,} bytes is too little", hint=f"give {LEAST_MEMORY // 10**6}MB or more"
+        )
+
+
+def refuse_inside(folder: Path, paths: Sequence[PathLike]) -> None:
+    """Raise UsageError when the index would lie inside a folder of the corpus."""
+    home = folder.resolve()
+    for path in map(Path, paths):
+        if path.is_dir() and home.is_relative_to(path.resolve()):
+            raise UsageError(
+                f"the index {folder} lies inside the corpus folder {path}",
+                hint="its files would be taken for corpus: choose a folder outside",
+            )
+
+
+def _check_free(folder: Path, *, overwrite: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder", hint="choose another folder")
+    if not folder.is_dir():
+        return
+    present = sorted(path.name for path in folder.iterdir())
+    ours = (MANIFEST, LOCK, SEGMENTS, "retired-")
+    foreign = [name for name in present if not name.startswith(ours)]
+    if foreign:
+        raise OutputError(
+            f"{folder} holds files that are not an index: {', '.join(foreign[:3])}",
+            hint="choose a new or empty folder",
+        )
+    if MANIFEST in present and not overwrite and not read_manifest(folder).pending:
+        raise OutputError(
+            f"{folder} already holds a finished index",
+            hint="add shards to it with `contam index add`, or replace it with --overwrite",
+        )
+
+
+def _resumed(folder: Path, fresh: Manifest) -> Manifest:
+    """The manifest of an unfinished build of the same corpus, ready to go on."""
+    old = read_manifest(folder)
+    way_out = "finish it with the call it was begun with, or begin afresh with --overwrite"
+    if old.recipe != fresh.recipe:
+        raise IndexMismatchError(
+            f"{folder} holds an unfinished index of another recipe ({old.recipe.name})",
+            hint=way_out,
+        )
+    mine = {record.name: record for record in fresh.shards}
+    theirs = {record.name: record for record in old.shards if not record.retired}
+    if mine.keys() != theirs.keys():
+        odd = min(mine.keys() ^ theirs.keys())
+        raise IndexMismatchError(
+            f"{folder} holds an unfinished index of other shards: {odd} is only in one of them",
+            hint=way_out,
+        )
+    for name, record in theirs.items():
+        if name not in old.pending and record.digest != mine[name].digest:
+            raise IndexMismatchError(
+                f"shard {name} changed since it was indexed", hint="begin afresh with --overwrite"
+            )
+    return replace(
+        old,
+        shards=tuple(
+            mine[record.name] if record.name in old.pending and not record.retired else record
+            for record in old.shards
+        ),
+    )
