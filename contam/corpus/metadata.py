@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, TypeAlias
 
 from contam.corpus import jsonl
-from contam.corpus.columns import METADATA_NAMES
+from contam.corpus.columns import METADATA_NAMES, MetadataField
 from contam.corpus.documents import as_text
 from contam.corpus.shards import errors_named
 from contam.errors import ShardError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contam.corpus.units import WorkUnit
     from contam.tables.columns import ColumnRef
 
-MetaColumns: TypeAlias = dict[str, list[str | None]]
+MetaColumns: TypeAlias = dict[MetadataField, list[str | None]]
 """Field of METADATA_NAMES -> what each document says of it; None where it says nothing."""
 
 _JSONL_ROWS = 1024
@@ -62,7 +62,7 @@ class MetadataStream:
         taken: MetaColumns = {name: [None] * n for name in METADATA_NAMES if name not in held}
         for name, values in held.items():
             taken[name] = values[:n]
-            held[name] = values[n:]
+            del values[:n]
         return taken
 
 

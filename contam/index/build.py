@@ -59,7 +59,7 @@ _WORKER_BYTES: Final = 48 << 20
 _MOST_ENTRIES: Final = 1 << 31
 
 
-def build(
+def build(  # noqa: PLR0913 - the options of a build, all but three of them by name
     corpus: PathLike | Sequence[PathLike],
     index: PathLike,
     recipe: str | Recipe = "standard",
@@ -279,7 +279,8 @@ def check_limits(workers: int | None, memory: int) -> None:
         )
     if memory < LEAST_MEMORY:
         raise UsageError(
-            f"memory of {memory:,} bytes is too little", hint=f"give {LEAST_MEMORY // 10**6}MB or more"
+            f"memory of {memory:,} bytes is too little",
+            hint=f"give {LEAST_MEMORY // 10**6}MB or more",
         )
 
 

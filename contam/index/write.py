@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import shutil
 from collections import deque
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.corpus.columns import MetadataField
     from contam.index.model import FileRecord, Recipe, ShardRecord
     from contam.index.sampling import Sampled, Sketcher
 
@@ -43,7 +45,7 @@ CANARIES: Final = 8
 
 DOCUMENTS: Final = "documents.parquet"
 
-_COLUMN: Final = {"id": "document_id"}
+_COLUMN: Final[dict[str, str]] = {"id": "document_id"}
 
 
 def document_seed(digest: str) -> np.uint64:
@@ -163,7 +165,7 @@ def first_ordinals(counts: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
 def write_document_table(
     folder: Path,
     spans: Sequence[Span],
-    metadata: Mapping[str, list[list[str | None]]],
+    metadata: Mapping[MetadataField, list[list[str | None]]],
     tokens: NDArray[np.uint32],
     n_bytes: NDArray[np.int64],
 ) -> FileRecord:
@@ -207,7 +209,7 @@ def sort_all(postings: NDArray[np.uint16], starts: NDArray[np.int64], workers: i
     with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="contam-sort") as pool:
         jobs = [
             pool.submit(sort_buckets, postings, starts, lo, hi)
-            for lo, hi in zip(edges[:-1], edges[1:], strict=True)
+            for lo, hi in itertools.pairwise(edges)
         ]
         for job in jobs:
             job.result()
@@ -224,7 +226,7 @@ def write_postings(
     """Cap and write sorted postings: (files, canaries that are there, canaries that are not)."""
     kept, capped_key, capped_count = cap_grams(postings, starts, doc_entries, doc_hash, cap)
     postings = postings[:kept]
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "starts": starts,
         "postings": postings,
         "doc_entries": doc_entries,

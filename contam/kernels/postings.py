@@ -68,9 +68,7 @@ def place_entries(
 @kernel
 def rest_of(postings: NDArray[np.uint16], at: int) -> np.uint64:
     """Key of the gram of posting `at` without its bucket: 24 bits."""
-    return np.uint64(postings[at, 0]) | (
-        (np.uint64(postings[at, 1]) & np.uint64(0xFF)) << _SIXTEEN
-    )
+    return np.uint64(postings[at, 0]) | ((np.uint64(postings[at, 1]) & np.uint64(0xFF)) << _SIXTEEN)
 
 
 @kernel
@@ -118,7 +116,7 @@ def sort_buckets(
         before = np.uint64(0)
         for i in range(n):
             rest = rest_of(postings, lo + i)
-            sorted_already = sorted_already and rest >= before
+            sorted_already = sorted_already and bool(rest >= before)
             before = rest
             order[i] = (rest << _HALF) | np.uint64(i)
         if sorted_already:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -30,7 +32,7 @@ def placed(entries: list[int], cuts: tuple[int, ...] = ()) -> tuple[np.ndarray, 
     free = starts[:-1].copy()
     rows = np.full((len(entries), postings.POSTING_WORDS), 9, np.uint16)
     edges = [0, *sorted(cuts), len(entries)]
-    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
+    for lo, hi in itertools.pairwise(edges):
         postings.place_entries(u64s(entries[lo:hi]), lo, free, rows)
     assert free.tolist() == starts[1:].tolist()
     return starts, rows
@@ -80,7 +82,7 @@ def test_postings_are_sorted_by_key_and_then_by_place(entries):
 def test_buckets_sorted_piece_by_piece_are_sorted_all_the_same(entries, pieces):
     starts, rows = placed(entries)
     edges = np.linspace(0, postings.BUCKETS, pieces + 1).astype(int).tolist()
-    for lo, hi in reversed(list(zip(edges[:-1], edges[1:], strict=True))):
+    for lo, hi in reversed(list(itertools.pairwise(edges))):
         postings.sort_buckets(rows, starts, lo, hi)
     assert read(starts, rows) == twin.postings(entries)
 

@@ -55,7 +55,9 @@ def test_entries_of_a_document_are_every_wth_gram_from_its_first_token_on(values
     assert (out[count:] == GUARD).all()
 
 
-@given(st.lists(texts(most=16), max_size=4), recipes, st.sampled_from(("word", "char")), st.booleans())
+@given(
+    st.lists(texts(most=16), max_size=4), recipes, st.sampled_from(("word", "char")), st.booleans()
+)
 @example([], (5, 4), "word", True)
 @example(["", "a b c d", "a b c d e", ""], (5, 4), "word", False)
 def test_a_batch_is_its_documents_one_after_another(documents, recipe, unit, keep):
