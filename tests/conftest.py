@@ -57,6 +57,12 @@ def labelled_data() -> Path:
     pytest.skip("labelled data not installed (CONTAM_SHARED)")
 
 
+@pytest.fixture(scope="session")
+def shared(labelled_data: Path) -> Path:
+    """The folder beside the labelled pack: published tables and real evaluation logs."""
+    return labelled_data.parent
+
+
 @pytest.fixture(autouse=True)
 def _wrapping_arithmetic() -> Iterator[None]:
     """Hashes wrap on purpose: compiled code does so silently, interpreted NumPy scalars warn."""

@@ -1,0 +1,147 @@
+"""Mean scores with their uncertainty: binomial, clustered, repeated and bootstrapped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy import stats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+LEVEL: Final = 0.95
+_RESAMPLES: Final = 2_000
+_BLOCK_DRAWS: Final = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with the limits of its interval; `method` names how the limits were made."""
+
+    estimate: float
+    low: float
+    high: float
+    method: str
+
+
+def wilson(successes: float, n: int, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson limits of a proportion (1927). `successes` may be fractional: a mean times n.
+
+    Raises ValueError unless 0 <= successes <= n and n > 0.
+    """
+    if not 0 <= successes <= n or n <= 0:
+        raise ValueError(f"{successes} of {n} is no proportion")
+    z = _quantile(level)
+    p = successes / n
+    middle = p + z * z / (2 * n)
+    half = z * float(np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)))
+    scale = 1 + z * z / n
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
+
+def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
+    """Clopper-Pearson limits of a proportion (1934), as published tables mostly give them."""
+    limits = stats.binomtest(successes, n).proportion_ci(level, method="exact")
+    return float(limits.low), float(limits.high)
+
+
+def newcombe(
+    first: tuple[float, int], second: tuple[float, int], level: float = LEVEL
+) -> tuple[float, float]:
+    """Limits of p1 - p2 for independent samples (Newcombe 1998, method 10).
+
+    first, second  (successes, n)
+    """
+    p1, p2 = first[0] / first[1], second[0] / second[1]
+    (l1, u1), (l2, u2) = wilson(*first, level), wilson(*second, level)
+    d = p1 - p2
+    low = d - float(np.hypot(p1 - l1, u2 - p2))
+    return low, d + float(np.hypot(u1 - p1, p2 - l2))
+
+
+def standard_error(scores: Floats) -> float:
+    """Standard error of the mean of independent items: s.d. (ddof 1) / sqrt(n); nan below 2.
+
+    An item answered several times enters once, with the mean of its answers: the spread of those
+    means holds the spread among answers divided by their number (Miller 2024), so answers are never
+    pooled.
+    """
+    n = len(scores)
+    return float(np.std(scores, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+
+
+def clustered_error(scores: Floats, cluster: Ints) -> float:
+    """Standard error of the mean when items of one cluster rise and fall together.
+
+    cluster  int64[n], which cluster an item belongs to
+    Miller 2024, appendix A: (1/n) sqrt(sum over clusters of (sum of s - mean)**2).
+    """
+    n = len(scores)
+    if n == 0:
+        return float("nan")
+    _, code = np.unique(cluster, return_inverse=True)
+    sums = np.bincount(code, weights=scores - scores.mean())
+    return float(np.sqrt(np.sum(sums * sums)) / n)
+
+
+def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -> Interval:
+    """The mean of item scores with a 95 % interval.
+
+    Wilson for 0/1 scores of single items, a normal interval with the clustered error where
+    clusters hold several items, else a percentile bootstrap over items. Not a number without items.
+    """
+    n = len(scores)
+    if n == 0:
+        nothing = float("nan")
+        return Interval(nothing, nothing, nothing, "no item")
+    mean = float(scores.mean())
+    if cluster is not None and len(np.unique(cluster)) < n:
+        if len(np.unique(cluster)) == 1:
+            return Interval(mean, float("nan"), float("nan"), "one cluster only")
+        half = _quantile(LEVEL) * clustered_error(scores, cluster)
+        if half > 0:
+            return Interval(mean, max(0.0, mean - half), min(1.0, mean + half), "clustered")
+        cluster_count = len(np.unique(cluster))
+        low, high = wilson(mean * cluster_count, cluster_count)
+        return Interval(mean, low, high, "Wilson over clusters")
+    if bool(np.all((scores == 0) | (scores == 1))):
+        return Interval(mean, *wilson(float(scores.sum()), n), "Wilson")
+    low, high = bootstrap_limits(scores, seed=seed)
+    return Interval(mean, low, high, "bootstrap")
+
+
+def bootstrap_limits(
+    scores: Floats,
+    *,
+    seed: int,
+    resamples: int = _RESAMPLES,
+    level: float = LEVEL,
+    statistic: Callable[[Floats], Floats] | None = None,
+) -> tuple[float, float]:
+    """Percentile limits over draws of items with replacement.
+
+    scores     float64[n], or float64[n, columns] for a statistic of several columns
+    statistic  takes drawn scores [draws, n, ...] and gives float64[draws]; None: the mean
+    """
+    rng = np.random.default_rng(seed)
+    n = len(scores)
+    values = np.empty(resamples)
+    step = max(1, _BLOCK_DRAWS // n)
+    for begin in range(0, resamples, step):
+        end = min(resamples, begin + step)
+        drawn = scores[rng.integers(0, n, (end - begin, n))]
+        values[begin:end] = drawn.mean(axis=1) if statistic is None else statistic(drawn)
+    tail = 100 * (1 - level) / 2
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def _quantile(level: float) -> float:
+    return float(stats.norm.ppf(0.5 + level / 2))

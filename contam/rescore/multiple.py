@@ -1,0 +1,36 @@
+"""Many tests at once: p-values adjusted over the family they were made in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from statsmodels.stats.multitest import multipletests
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def holm(p: Floats) -> Floats:
+    """Holm's adjusted p, for "is any of these real"; entries that are not a number stay so."""
+    return _adjusted(p, "holm")
+
+
+def benjamini_hochberg(p: Floats) -> Floats:
+    """Benjamini and Hochberg's adjusted p, for screening; entries that are not a number stay so."""
+    return _adjusted(p, "fdr_bh")
+
+
+def benjamini_yekutieli(p: Floats) -> Floats:
+    """Benjamini and Yekutieli's adjusted p, where the tests depend on one another."""
+    return _adjusted(p, "fdr_by")
+
+
+def _adjusted(p: Floats, method: str) -> Floats:
+    result = np.full(len(p), np.nan)
+    known = ~np.isnan(p)
+    if known.any():
+        result[known] = multipletests(p[known], method=method)[1]
+    return result

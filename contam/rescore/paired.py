@@ -1,0 +1,84 @@
+"""Two models on the same items: paired errors, exact tests, power."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from contam.rescore.intervals import clustered_error, standard_error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Mean difference first - second over common items, its paired error, z and two-sided p.
+
+    mcnemar_p  exact two-sided p for 0/1 scores; nan for others
+    """
+
+    difference: float
+    error: float
+    z: float
+    p: float
+    mcnemar_p: float
+
+
+def compare(first: Floats, second: Floats, cluster: Ints | None = None) -> Comparison:
+    """Compare two models by their scores on the same n items (Miller 2024)."""
+    d = first - second
+    difference = float(d.mean()) if len(d) else _NAN
+    error = standard_error(d) if cluster is None else clustered_error(d, cluster)
+    if not error > 0:
+        # No spread: equal on every item, or apart by the same amount on every one.
+        p = _NAN if len(d) < 2 or difference != 0 else 1.0  # noqa: PLR2004 - a spread needs two
+        z = _NAN if difference != 0 else 0.0
+    else:
+        z = difference / error
+        p = float(2 * stats.norm.sf(abs(z)))
+    binary = bool(np.all((first == 0) | (first == 1)) and np.all((second == 0) | (second == 1)))
+    exact = mcnemar(first, second) if binary else _NAN
+    return Comparison(difference=difference, error=error, z=z, p=p, mcnemar_p=exact)
+
+
+def mcnemar(first: Floats, second: Floats) -> float:
+    """Exact two-sided McNemar p: binomial(min(n10, n01), n10 + n01, 1/2); 1 if none differ."""
+    only_first = int(np.count_nonzero(first > second))
+    only_second = int(np.count_nonzero(second > first))
+    n = only_first + only_second
+    return float(stats.binomtest(min(only_first, only_second), n, 0.5).pvalue) if n else 1.0
+
+
+def paired_from_marginals(error_a: float, error_b: float, correlation: float) -> float:
+    """Paired error from two published ones and the correlation of the scores."""
+    return float(np.sqrt(error_a**2 + error_b**2 - 2 * error_a * error_b * correlation))
+
+
+def items_needed(
+    delta: float, omega2: float, noise: float = 0.0, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """Items that show a difference of `delta` (Miller 2024, section 5).
+
+    omega2  Var(x_A) + Var(x_B) - 2 Cov; noise  sigma_A^2 / K_A + sigma_B^2 / K_B
+    """
+    return _reach(alpha, power) ** 2 * (omega2 + noise) / delta**2
+
+
+def detectable(
+    n: int, omega2: float, noise: float = 0.0, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """The smallest difference that n items show: the minimum detectable effect."""
+    return _reach(alpha, power) * float(np.sqrt((omega2 + noise) / n)) if n else _NAN
+
+
+def _reach(alpha: float, power: float) -> float:
+    return float(stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power))

@@ -1,0 +1,248 @@
+"""Published tables and their reference answers: every figure that science.md says must come out."""
+
+import json
+
+import numpy as np
+import pytest
+
+from contam.rescore import difficulty, gain, intervals, multiple, paired, ranking
+
+
+@pytest.fixture(scope="module")
+def published(shared):
+    return shared / "published"
+
+
+@pytest.fixture(scope="module")
+def expected(published):
+    return json.loads((published / "expected.json").read_text())
+
+
+def table(path):
+    import csv
+
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def helm(published):
+    rows = table(published / "helm_gsm8k_items.csv")
+    return np.array([[int(bit) for bit in row["correct_bits"]] for row in rows], np.float64)
+
+
+def test_limits_of_proportions(expected):
+    for case in expected["proportion_ci_oracle"]:
+        k, n = case["k"], case["n"]
+        assert intervals.wilson(k, n) == pytest.approx(case["wilson"], abs=1e-9)
+        assert intervals.clopper_pearson(k, n) == pytest.approx(case["clopper_pearson"], abs=1e-9)
+
+
+def test_the_limits_of_imagenetv2_table_1(published, expected):
+    counts = {row["model"]: row for row in table(published / "imagenetv2_counts.csv")}
+    rows = expected["imagenetv2"]["published_table1_top1"]["rows"]
+    assert len(rows) == 8
+    for name, old, old_limits, new, new_limits, *_ in rows:
+        for score, limits, hits, size in (
+            (old, old_limits, "orig_top1", "orig_n"),
+            (new, new_limits, "matched_top1", "matched_n"),
+        ):
+            k, n = int(counts[name][hits]), int(counts[name][size])
+            found = [round(100 * value, 1) for value in (k / n, *intervals.clopper_pearson(k, n))]
+            assert found == [score, *limits], name
+
+
+def test_clustered_and_paired_errors(helm, expected):
+    case = expected["helm_gsm8k_items"]["paired_example"]
+    a, b = helm[case["a"]], helm[case["b"]]
+    cluster = np.arange(len(a)) // 10
+    assert intervals.standard_error(a) == pytest.approx(case["naive_se_of_acc_a"], rel=1e-3)
+    assert intervals.clustered_error(a, cluster) == pytest.approx(
+        case["clustered_se_of_acc_a_clusters_of_10_consecutive_items"], rel=1e-9
+    )
+    plain = paired.compare(a, b)
+    assert plain.difference == pytest.approx(case["diff"], abs=1e-12)
+    assert plain.error == pytest.approx(case["se_paired"], rel=1e-9)
+    assert plain.z == pytest.approx(case["z"], rel=1e-9)
+    clustered = paired.compare(a, b, cluster)
+    assert clustered.error == pytest.approx(case["clustered_se_of_diff"], rel=1e-9)
+
+
+def test_power_and_detectable_effects(expected):
+    case = expected["helm_gsm8k_items"]
+    assert paired.items_needed(0.03, 1 / 9) == pytest.approx(
+        case["miller_power"]["n_for_delta_.03_omega2_1/9"], rel=1e-9
+    )
+    assert paired.items_needed(0.03, 1 / 9) == pytest.approx(
+        case["miller_published"]["power_n"]["printed"], abs=0.5
+    )
+    for row in ("MATH", "MGSM"):
+        cell = case["miller_published"]["table5_paired_from_marginals"][row]
+        found = paired.paired_from_marginals(cell["se_a"], cell["se_b"], cell["corr"])
+        assert found == pytest.approx(cell["se_exact"], rel=1e-9)
+
+
+def test_gain_and_both_z(expected):
+    for case in expected["epg_oracle"]:
+        n, k, d, right = (case[name] for name in ("n", "correct", "flagged", "flagged_correct"))
+        flagged = np.arange(n) < d
+        scores = np.concatenate([np.arange(d) < right, np.arange(n - d) < k - right]).astype(
+            np.float64
+        )
+        found = gain.gain(scores, flagged, least=1)
+        assert found.epg == pytest.approx(case["epg"], abs=1e-9)
+        assert found.z == pytest.approx(case["z_contam"], rel=1e-9)
+        assert found.z_nested == pytest.approx(case["z_two_sample_pooled"], rel=1e-9)
+        assert found.z == pytest.approx(found.z_nested * np.sqrt(d / n), rel=1e-9)
+
+
+def test_bounds_of_the_first_case(expected):
+    case = expected["epg_oracle"][0]
+    right = case["correct"] - case["flagged_correct"]
+    scores = np.concatenate([np.zeros(40), np.arange(60) < right]).astype(np.float64)
+    assert gain.bounds(scores, np.arange(100) >= 40) == pytest.approx((0.36, 0.76))
+
+
+def test_llama_3_gaps_and_blanks(published, expected):
+    reference = expected["llama3_table15"]
+    rows = table(published / "llama3_table15.csv")
+    columns = ("epg_8b", "epg_70b", "epg_405b")
+    for row in rows:
+        gaps = reference["implied_gap"].get(row["benchmark"])
+        for column, gap in zip(columns, gaps or (), strict=False):
+            if gap is None or not row[column]:
+                continue
+            share = float(row["contam_pct"]) / 100
+            assert float(row[column]) / share == pytest.approx(gap, abs=0.0051)
+    for column in columns:
+        pairs = [
+            (float(row["contam_pct"]), float(row[column])) for row in rows if row[column].strip()
+        ]
+        rho = ranking.agreement(*map(np.array, zip(*pairs, strict=True))).rho
+        assert rho == pytest.approx(reference["spearman_contam_vs_epg"][column], abs=1e-9)
+
+
+@pytest.mark.parametrize(("flagged", "n"), [(0, 100), (100, 100), (49, 500), (460, 500)])
+def test_subsets_that_are_too_small_are_not_estimable(flagged, n):
+    scores = (np.arange(n) % 2).astype(np.float64)
+    found = gain.gain(scores, np.arange(n) < flagged)
+    assert found.note.startswith("not estimable")
+    assert np.isnan([found.epg, found.z, found.z_nested, found.p]).all()
+
+
+def numbers(row):
+    return {
+        key: float(value) if value not in ("", None) else np.nan
+        for key, value in row.items()
+        if key.startswith(("score_", "n_", "rel_"))
+    }
+
+
+def test_gpt_3_table(published, expected):
+    reference = expected["gpt3_tableC1"]
+    rows = table(published / "gpt3_tableC1.csv")
+    assert len(rows) == 42
+    exceptions = {name for name, *_ in reference["mixture_identity_exceptions"]}
+    found_exceptions = set()
+    for row in rows:
+        v = numbers(row)
+        assert v["n_dirty"] + v["n_clean"] == v["n_all"]
+        f = v["n_dirty"] / v["n_all"]
+        mixed = f * v["score_dirty"] + (1 - f) * v["score_clean"]
+        if abs(mixed - v["score_all"]) > 0.1001:
+            found_exceptions.add(row["name"])
+        relative = 100 * gain.relative_difference(v["score_all"], v["score_clean"])
+        # Scores are printed to a tenth, the difference to a whole point.
+        slack = 0.5 + 100 * 2 * 0.1 / max(v["score_clean"] + v["score_all"], 0.1)
+        assert abs(relative - v["rel_diff_pct_printed"]) <= slack, row["name"]
+    assert found_exceptions == exceptions
+    plain = {
+        row["name"]
+        for row in rows
+        if abs(
+            100
+            * gain.plain_relative_difference(*(float(row[k]) for k in ("score_all", "score_clean")))
+            - float(row["rel_diff_pct_printed"])
+        )
+        > 1.2
+    }
+    assert {"Quac", "DROP"} <= plain
+
+
+def test_gpt_3_gains_and_the_family_of_tests(published, expected):
+    reference = expected["gpt3_tableC1"]
+    rows = {row["name"]: numbers(row) for row in table(published / "gpt3_tableC1.csv")}
+    p = {}
+    for case in reference["acc_rows"]:
+        v = rows[case["name"]]
+        n, n_clean, n_dirty = (int(v[k]) for k in ("n_all", "n_clean", "n_dirty"))
+        full, clean, dirty = (v[k] / 100 for k in ("score_all", "score_clean", "score_dirty"))
+        assert 100 * (full - clean) == pytest.approx(case["epg_points"], abs=1e-6)
+        z, _ = gain.gain_z(full - clean, np.sqrt(full * (1 - full)), n, n_clean)
+        # No spread at all (a score of 0 everywhere): the reference writes 0, we say not a number.
+        assert np.nan_to_num(-z) == pytest.approx(case["z_clean_vs_all"], abs=1e-3)
+        if n_dirty == 0:
+            assert np.isnan(gain.two_proportions((0, 0), (clean * n_clean, n_clean))).all()
+            continue
+        z2, one_sided = gain.two_proportions((dirty * n_dirty, n_dirty), (clean * n_clean, n_clean))
+        # The reference pools by the printed overall score, which is rounded to a tenth of a point.
+        pooled = (dirty - clean) / np.sqrt(full * (1 - full) * (1 / n_dirty + 1 / n_clean))
+        assert pooled == pytest.approx(case["z_dirty_vs_clean_pooled"], abs=1e-3)
+        assert z2 == pytest.approx(pooled, rel=0.03, abs=0.01)
+        p[case["name"]] = one_sided
+    tests = reference["multiple_testing_one_sided_dirty_gt_clean"]
+    names, values = list(p), np.array(list(p.values()))
+    assert len(names) == tests["n_tests"]
+    for adjusted, key in (
+        (values, "raw_p_lt_.05"),
+        (multiple.benjamini_hochberg(values), "bh_reject_5pct"),
+        (multiple.holm(values), "holm_reject_5pct"),
+    ):
+        assert {name for name, q in zip(names, adjusted, strict=True) if q < 0.05} == set(
+            tests[key]
+        )
+
+
+def test_difficulty_explains_the_gap_of_a_synthetic_flag(helm, expected):
+    case = expected["helm_gsm8k_items"]["difficulty_adjusted_example"]
+    model = case["model_index"]
+    references = np.delete(helm, model, axis=0)
+    flagged = np.arange(helm.shape[1]) < 200
+    found = difficulty.against_references(helm[model], references, flagged)
+    assert found.raw == pytest.approx(case["raw_gap_dirty_minus_clean"], abs=1e-9)
+    assert found.reference == pytest.approx(case["reference_gap"], abs=1e-9)
+    assert found.difference == pytest.approx(case["did"], abs=1e-9)
+    assert found.logit == pytest.approx(case["logit_coef_flag"], abs=1e-5)
+    assert found.logit_error == pytest.approx(case["logit_se_flag"], abs=1e-5)
+    assert found.logit_p == pytest.approx(case["logit_p_flag"], abs=1e-5)
+
+
+def test_ranks_of_full_and_masked(helm, expected):
+    case = expected["helm_gsm8k_items"]["rank_full_vs_masked"]
+    found = ranking.agreement(helm.mean(axis=1), helm[:, 200:].mean(axis=1))
+    assert found.tau == pytest.approx(case["kendall_tau_b"], abs=1e-9)
+    for key, value in case.items():
+        if key.startswith("rank_diff_benchbench_style"):
+            assert found.distance == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["HEIM-alignment_auto", "HEIM-aesthetics_auto", "HEIM-nudity", "BigBenchHard"]
+)
+def test_aggregation_over_tasks(published, expected, name):
+    columns = json.loads((published / "benchbench/columns.json").read_text())
+    scores = benchbench(published / "benchbench" / f"{name}.csv", columns[name])
+    case = expected["benchbench"]["benchmarks"][name]
+    wins, points = ranking.win_rate(scores), ranking.borda(scores)
+    tau = ranking.agreement(scores.mean(axis=1), wins).tau
+    assert tau == pytest.approx(case["tau_mean_vs_winrate"], abs=1e-3)
+    tau = ranking.agreement(wins, points).tau
+    assert tau == pytest.approx(case["tau_winrate_vs_borda"], abs=1e-3)
+
+
+def benchbench(path, columns):
+    rows = table(path)
+    tasks = columns["task_columns"]
+    return np.array(
+        [[float(row[t]) if row[t] not in ("", "nan") else np.nan for t in tasks] for row in rows]
+    )
