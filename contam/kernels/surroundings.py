@@ -53,6 +53,18 @@ def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: Rows) -> int
 
 
 @lean_kernel
+def end_of_more(lo: int, hi: int, first_piece: int, rows: Rows) -> int:
+    """End of a piece of the newest pair's other parts that holds doc[lo:hi] and more, or -1."""
+    for p in range(first_piece, rows.used[1]):
+        start = int64(rows.pieces[p, PIECE_DOC])
+        end = start + int64(rows.pieces[p, PIECE_LENGTH])
+        if rows.pieces[p, PIECE_PART] != QUESTION and start <= lo and hi <= end:
+            if end - start > hi - lo:
+                return end
+    return -1
+
+
+@lean_kernel
 def disown_question(first_piece: int, rows: Rows) -> None:
     """Take from the question what it matched inside the passage: a question repeats its words."""
     pair = rows.used[0] - 1
@@ -145,6 +157,12 @@ def add_stem(
         end = start + int64(rows.pieces[p, PIECE_LENGTH])
         lo, hi = max(0, start - STEM_REACH), min(n_doc, end + STEM_REACH)
         at = find_tokens(words, lo, hi, plan.token, first, m)
+        # Words of a choice or a passage that happen to be the question's are no question.
+        while at >= 0:
+            after = end_of_more(at, at + m, first_piece, rows)
+            if after < 0:
+                break
+            at = find_tokens(words, after - m + 1, hi, plan.token, first, m)
         if at >= 0:
             rows.pairs[pair, PAIR_ALIGNED + QUESTION] = m
             rows.pairs[pair, PAIR_LONGEST + QUESTION] = m

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.model import CLEAN, CONTAMINATED, NOT_CHECKABLE, Judgements
-from contam.detect.policies.common import PerItems, counted, documents_hold, part_lengths
+from contam.detect.policies.common import PerItems, counted, documents_hold, part_lengths, unit_name
 from contam.detect.policies.segments import Segments, in_blocks, part_index, require_lane
 from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
@@ -138,20 +138,21 @@ class AnyRun:
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """The longest run, its documents and the length that flags."""
+        word = unit_name(self.spec, items, i)
         needed = int(self.needed(items)[i])
         longest = int(judgement.score[i])
         if judgement.label[i] == NOT_CHECKABLE:
             short = part_lengths(self.spec, items, i)
-            return f"{short}; this policy needs a run of {counted(needed, 'word')}"
+            return f"{short}; this policy needs a run of {counted(needed, word)}"
         if judgement.label[i] == CONTAMINATED:
             return (
-                f"{documents_hold(totals, i)} a run of at least {counted(needed, 'word')}, which"
+                f"{documents_hold(totals, i)} a run of at least {counted(needed, word)}, which"
                 f" this policy flags; the longest has {longest:,}"
             )
         found = (
-            f"the longest run found has {counted(longest, 'word')}"
+            f"the longest run found has {counted(longest, word)}"
             if longest
-            else f"no run of {counted(items.seed, 'word')} or more was found"
+            else f"no run of {counted(items.seed, word)} or more was found"
         )
         return f"{found}; this policy flags from {needed}"
 

@@ -26,6 +26,7 @@ from contam.detect.policies.common import (
     part_lengths,
     passes,
     percent,
+    unit_name,
 )
 from contam.detect.policies.segments import part_index, require_lane
 from contam.detect.policy_spec import PolicySpec
@@ -90,16 +91,17 @@ class BestDocument:
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """How much of which part the best document holds, and where labels begin."""
+        word = unit_name(self.spec, items, i)
         columns = part_index(self.spec.parts)
         n_tokens = items.n_tokens[i, columns]
         if judgement.label[i] == NOT_CHECKABLE:
             return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
         if totals.best_pair.item[i] < 0 or totals.best_score[i] == 0.0:
-            found = f"no document holds a run of {counted(self.spec.n, 'word')} of it"
+            found = f"no document holds a run of {counted(self.spec.n, word)} of it"
             return f"{found}; {flags_from(self.spec)}"
         covered = totals.best_pair.covered[i, columns]
         parts = " and ".join(
-            f"{covered[k]:,} of {counted(int(n_tokens[k]), 'word')} of the {name}"
+            f"{covered[k]:,} of {counted(int(n_tokens[k]), word)} of the {name}"
             for k, name in enumerate(sorted(self.spec.parts, key=lambda p: part_index([p])))
             if n_tokens[k]
         )

@@ -10,7 +10,7 @@ from contam.detect.model import LABELS, NOT_CHECKABLE, PARTS, Judgements, LaneIt
 from contam.detect.policies.segments import part_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from contam.detect.model import Bools, Float64s, Totals
     from contam.detect.policy_spec import PolicySpec
@@ -53,8 +53,13 @@ class PerItems(Generic[Fact]):
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 word`, `2 words`."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+    """`1 word`, `2 words`, `3 words or characters`."""
+    return f"{number:,} {thing if number == 1 else several(thing)}"
+
+
+def several(thing: str) -> str:
+    """The plural: `words`, `words or characters`."""
+    return " or ".join(f"{one}s" for one in thing.split(" or "))
 
 
 def documents_hold(totals: Totals, i: int) -> str:
@@ -68,16 +73,27 @@ def documents_hold(totals: Totals, i: int) -> str:
 def part_lengths(spec: PolicySpec, items: LaneItems, i: int) -> str:
     """How long the judged parts of item i are: `the question has 3 words`."""
     lengths = [
-        f"the {PARTS[column]} has {counted(int(n_tokens), unit_name(spec))}"
+        f"the {PARTS[column]} has {counted(int(n_tokens), unit_name(spec, items, i))}"
         for column in part_index(spec.parts)
         if (n_tokens := items.n_tokens[i, column])
     ]
     return " and ".join(lengths) or f"there is no text in its {' or '.join(spec.parts)}"
 
 
-def unit_name(spec: PolicySpec) -> str:
-    """What one token is called."""
-    return "word" if spec.unit == "word" else "character"
+def unit_name(
+    spec: PolicySpec, items: LaneItems, i: int, parts: Iterable[str] | None = None
+) -> str:
+    """What a token of these parts of item i is called: without spaces between words, a character.
+
+    parts   those that the policy judges where none are named
+    """
+    if spec.unit != "word":
+        return "character"
+    columns = part_index(spec.parts if parts is None else parts)
+    n_single = 0 if items.n_single is None else int(items.n_single[i, columns].sum())
+    if n_single == 0:
+        return "word"
+    return "character" if n_single == items.n_tokens[i, columns].sum() else "word or character"
 
 
 def percent(share: float) -> str:

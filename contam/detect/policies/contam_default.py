@@ -24,7 +24,7 @@ from contam.detect.model import (
     SUSPECT,
     Judgements,
 )
-from contam.detect.policies.common import PerItems
+from contam.detect.policies.common import PerItems, counted, several, unit_name
 from contam.detect.policy_spec import PolicySpec
 
 if TYPE_CHECKING:
@@ -58,11 +58,14 @@ CONTAM: Final = PolicySpec(
     # strictness, no_run: what is lost for each share not found, of a question that weighs nothing
     # and of one found without a run of n words.
     # least_support: passage or choices stand in the document from this share on.
+    # word_characters: characters of a script without spaces that make a run of one word; half
+    # a question in one run is a run all the same, from n tokens on.
     parameters=(
         ("telling", 5.0),
         ("strictness", 2.5),
         ("no_run", 1.0),
         ("least_support", 0.3),
+        ("word_characters", 2.0),
     ),
 )
 SPECS: Final = (CONTAM,)
@@ -78,6 +81,22 @@ def part_weights(items: LaneItems) -> Float64s:
     """Summed token weights of every part, float64[n, 4]."""
     sums = np.concatenate([[0.0], np.cumsum(items.token_weight.astype(np.float64))])
     result: Float64s = sums[items.token_start + items.n_tokens] - sums[items.token_start]
+    return result
+
+
+def run_lengths(spec: PolicySpec, items: LaneItems) -> Float64s:
+    """Tokens in a row, float64[n], that do not stand in the order of a question by chance.
+
+    n words; in a script without spaces, where n characters are a phrase, as many characters as
+    n words have, or half of the question. Never more than the question has.
+    """
+    words = items.n_tokens[:, QUESTION]
+    if items.n_single is None:
+        return np.minimum(spec.n, words).astype(np.float64)
+    single = items.n_single[:, QUESTION] / np.maximum(words, 1)
+    needed = np.ceil(spec.n * (1.0 + (spec.number("word_characters") - 1.0) * single))
+    half = np.maximum(np.ceil(words / 2), spec.n)
+    result: Float64s = np.minimum(np.minimum(needed, half), words)
     return result
 
 
@@ -113,15 +132,20 @@ class WeightedCoverage:
         score = found / np.maximum(own + lent, 1e-9)
         # What still lacks must be made good by standing there whole; so must the want of a run.
         words = items.n_tokens[pairs.item, QUESTION]
-        no_run = pairs.longest[:, QUESTION] < np.minimum(self.spec.n, words)
-        strictness = self.spec.number("strictness") * (lack - lent) / telling
-        strictness = strictness + self.spec.number("no_run") * no_run
-        score = np.maximum(score - strictness * (1.0 - score), 0.0)
+        no_run = pairs.longest[:, QUESTION] < run_lengths(self.spec, items)[pairs.item]
+        short = (lack - lent) / telling
+        strictness = self.spec.number("strictness") * short
+        # Both wants together are worse than their sum: few scattered words prove nothing.
+        doubt = strictness + self.spec.number("no_run") * no_run
+        doubt = doubt * (1.0 + short * no_run)
+        score = np.maximum(score - doubt * (1.0 - score), 0.0)
         # Little that is found proves little, however large a share of the item it is.
         score = np.minimum(score, found / (0.5 * telling))
-        # A whole question, word for word, is a leak; one that could be asked of anything, a doubt.
-        stem = (items.n_tokens[pairs.item, PASSAGE] > 0) & (own < 0.5 * telling)
-        whole = pairs.exact[:, QUESTION] & (words >= self.spec.n) & ~(stem & (lent == 0.0))
+        # A stem is asked of its passage: where nothing of that stands, it is another's.
+        copied = pairs.exact[:, QUESTION] & (words >= self.spec.n) & (own >= 0.5 * telling)
+        stem = (items.n_tokens[pairs.item, PASSAGE] > 0) & (own < telling) & (lent == 0.0) & ~copied
+        # A whole question, word for word, is a leak; one that says little, a doubt.
+        whole = pairs.exact[:, QUESTION] & (words >= self.spec.n) & ~stem
         certain = whole & ((own >= 0.5 * telling) | (words >= 2 * self.spec.n))
         score = np.where(whole, np.maximum(score, self.spec.threshold("suspect")), score)
         score = np.where(certain, 1.0, score)
@@ -134,6 +158,7 @@ class WeightedCoverage:
         alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
         below = 0.99 * self.spec.threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
+        score = np.where(stem, np.minimum(score, 0.99 * self.spec.threshold("suspect")), score)
         result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
         return result
 
@@ -157,45 +182,57 @@ class WeightedCoverage:
         pair = totals.best_pair
         if judgement.label[i] == NOT_CHECKABLE:
             stretch = 0 if items.stretch is None else int(items.stretch[i])
+            token = several(unit_name(self.spec, items, i))
             return (
-                f"too short to judge: words in its longest text: {stretch}, "
+                f"too short to judge: {token} in its longest text: {stretch}, "
                 f"and a search needs {items.seed} together"
             )
         if pair.item[i] < 0:
             return "no document shares enough of its wording to be looked at"
         share = float(pair.coverage[i, QUESTION])
         words = int(items.n_tokens[i, QUESTION])
+        counted_words = counted(words, unit_name(self.spec, items, i, ["question"]))
         longest = int(pair.longest[i, QUESTION])
         if share == 0.0 and longest > 0:
             return (
-                f"a run of {longest} of its question's {words} words stands in a document: "
+                f"a run of {longest} of its question's {counted_words} stands in a document: "
                 "too little, or too common, to tell it from chance"
             )
         if share == 0.0:
-            other = int(pair.longest[i].max())
+            token = unit_name(self.spec, items, i, ["passage", "choices", "answer"])
+            other = counted(int(pair.longest[i].max()), token)
             return (
                 "its question was not found where other parts of it stand; "
-                f"the longest run of those has {other} words"
+                f"the longest run of those has {other}"
             )
         if pair.exact[i, QUESTION]:
-            text = f"the whole question ({words} words) stands in one document, word for word"
+            text = f"the whole question ({counted_words}) stands in one document, word for word"
         else:
             text = (
                 f"{share:.0%} of what the question says stands in one document "
-                f"(longest run {longest} of {words} words)"
+                f"(longest run {longest} of {counted_words})"
             )
         if pair.answer_near[i]:
             text += ", and its answer beside it"
         support = max(PASSAGE, CHOICES, key=lambda part: float(pair.coverage[i, part]))
         if pair.coverage[i, support] >= self.spec.number("least_support"):
             text += f", with {pair.coverage[i, support]:.0%} of its {PARTS[support]}"
-        if judgement.label[i] != CONTAMINATED and (share >= NEARLY_ALL or pair.exact[i, QUESTION]):
-            few = words < CONTAM.n
-            text += (
-                "; but so few words may stand anywhere"
-                if few
-                else ("; but that wording says little, or many items share it")
-            )
-        elif judgement.label[i] == CLEAN:
-            text += "; too little, or too common, to tell it from chance"
-        return text
+        return text + self._doubt(items, totals, judgement, i)
+
+    def _doubt(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """Why the best document of item i does not make it contaminated, "" where it does."""
+        pair = totals.best_pair
+        label = judgement.label[i]
+        if label == CONTAMINATED:
+            return ""
+        nearly = float(pair.coverage[i, QUESTION]) >= NEARLY_ALL or bool(pair.exact[i, QUESTION])
+        supported = float(pair.coverage[i, [PASSAGE, CHOICES]].max())
+        if label == CLEAN and nearly and items.n_tokens[i, PASSAGE] and supported == 0.0:
+            return "; but nothing of the passage that it is asked of"
+        if nearly and items.n_tokens[i, QUESTION] < CONTAM.n:
+            return "; but so few words may stand anywhere"
+        if nearly:
+            return "; but that wording says little, or many items share it"
+        if label == CLEAN:
+            return "; too little, or too common, to tell it from chance"
+        return ""

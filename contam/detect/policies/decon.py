@@ -26,7 +26,14 @@ import numpy as np
 
 from contam.detect.model import ANSWER, NOT_CHECKABLE, PASSAGE, QUESTION
 from contam.detect.policies import decon_formulas as formulas
-from contam.detect.policies.common import PerItems, counted, judgements, passes, percent
+from contam.detect.policies.common import (
+    PerItems,
+    counted,
+    judgements,
+    passes,
+    percent,
+    unit_name,
+)
 from contam.detect.policies.segments import Segments, in_blocks
 from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
@@ -203,17 +210,18 @@ class Decon:
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """The overlaps of the best document, its score and where the label begins."""
         facts = self.facts(items)
+        word = unit_name(self.spec, items, i)
         threshold = self.spec.threshold("contaminated")
         if judgement.label[i] == NOT_CHECKABLE:
             return (
-                f"{counted(int(facts.n_words[i]), 'word')} in all, {facts.n_distinct[i]:,} of them"
+                f"{counted(int(facts.n_words[i]), word)} in all, {facts.n_distinct[i]:,} of them"
                 f" different, {facts.n_question[i]:,} in the question; this policy needs"
                 f" {int(self.spec.number('least_tokens'))},"
                 f" {int(self.spec.number('least_distinct'))} and {self.spec.n}"
             )
         if judgement.score[i] == 0.0:
             least = percent(float(facts.gate[i]))
-            asked = counted(int(facts.n_question[i]), "word")
+            asked = counted(int(facts.n_question[i]), word)
             return f"no document holds enough of the question: one of {asked} needs {least}"
         best = totals.best_pair.take(slice(i, i + 1))
         shares = [f"{percent(float(best.gram_share[0, QUESTION]))} of the question"]

@@ -63,6 +63,7 @@ def item_range(items: LaneItems, first: int, after: int) -> LaneItems:
         n_words=items.n_words[chosen],
         n_chars=items.n_chars[chosen],
         token_start=items.token_start[chosen],
+        n_single=None if items.n_single is None else items.n_single[chosen],
     )
 
 

@@ -156,9 +156,9 @@ class TokenShare:
         """The texts of which each is rated as a whole; the highest share counts."""
         return (self.spec.parts,)
 
-    def pieces(self, number: int) -> str:
+    def pieces(self, number: int, token: str) -> str:
         """What is counted, in words."""
-        return counted(number, "word")
+        return counted(number, token)
 
     def were_seen(self, number: int) -> str:
         """What is said of the pieces that were seen."""
@@ -195,10 +195,11 @@ class TokenShare:
         mine = [part_index(self.spec.parts).index(column) for column in part_index(names)]
         seen, total = int(found.seen[0, mine].sum()), int(found.total[0, mine].sum())
         present = [name for name in names if items.n_tokens[i, part_index([name])[0]]]
-        run = f"a run of {self.spec.n} {unit_name(self.spec)}s or more"
+        token = unit_name(self.spec, items, i)
+        run = f"a run of {counted(self.spec.n, token)} or more"
         where = f"; {documents_hold(totals, i)} {run}" if seen else ""
         return (
-            f"{seen:,} of {self.pieces(total)} of the {' and '.join(present)}"
+            f"{seen:,} of {self.pieces(total, token)} of the {' and '.join(present)}"
             f" ({percent(float(share[0]))}) {self.were_seen(seen)}{where}; {flags_from(self.spec)}"
         )
 
@@ -235,7 +236,7 @@ class GramShare(TokenShare):
             self.spec.parts,
         )
 
-    def pieces(self, number: int) -> str:
+    def pieces(self, number: int, token: str) -> str:  # noqa: ARG002 - grams have one name
         """What is counted, in words."""
         return counted(number, f"{self.spec.n}-gram")
 
@@ -259,7 +260,7 @@ class WindowShare(TokenShare):
         n_windows = segments.by_item(segments.count(windows))
         return Found(seen, n_windows, n_windows)
 
-    def pieces(self, number: int) -> str:
+    def pieces(self, number: int, token: str) -> str:  # noqa: ARG002 - grams have one name
         """What is counted, in words."""
         return counted(number, f"{self.spec.n}-character window")
 

@@ -1,0 +1,110 @@
+"""The default policy's rules, each on the smallest corpus that shows it."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import contam
+from contam.detect.policies.contam_default import CONTAM, run_lengths
+from tests.unit.detect_policies.test_vectorised import lane
+
+PASSAGE = (
+    "Ferries on the northern line were late on eleven of the last fourteen foggy mornings. The"
+    " harbour master concludes that the crews oversleep whenever the lighthouse is hidden."
+)
+STEM = "Which of the following is most likely assumed by the above argument?"
+#: A stem that several items share says less than one that stands alone.
+SIBLINGS = [{"passage": f"{n} geese in a row.", "question": STEM} for n in range(7)]
+OTHER = "A baker doubled the yeast and the loaves grew no larger, so the scales must be at fault."
+
+
+def judged(folder, item, text, policy="contam", others=()):
+    """The verdict on one item, beside others, against a corpus of one document."""
+    pq.write_table(
+        pa.table({"text": [f"Notes from the archive. {text} End of the notes."]}),
+        folder / "a.parquet",
+    )
+    rows = [item, *others]
+    (folder / "quiz.jsonl").write_text(
+        "".join(json.dumps({"id": f"q{at}", **row}) + "\n" for at, row in enumerate(rows)),
+        encoding="utf-8",
+    )
+    result = contam.scan(folder / "a.parquet", folder / "quiz.jsonl", policies=policy)
+    return next(verdict for verdict in result if verdict.item_id == "q0")
+
+
+def test_a_stem_on_another_passage_is_another_question(tmp_path):
+    item = {"passage": PASSAGE, "question": STEM}
+    verdict = judged(tmp_path, item, f"{OTHER} {STEM}", others=SIBLINGS)
+    assert verdict.label == "clean"
+    assert "nothing of the passage that it is asked of" in verdict.reason
+
+
+def test_a_stem_with_its_passage_is_the_question(tmp_path):
+    item = {"passage": PASSAGE, "question": STEM}
+    verdict = judged(tmp_path, item, f"{PASSAGE}\n{STEM}", others=SIBLINGS)
+    assert verdict.label == "contaminated"
+
+
+def test_a_stem_without_a_passage_stays_a_doubt(tmp_path):
+    verdict = judged(tmp_path, {"question": STEM}, f"{OTHER} {STEM}", others=SIBLINGS)
+    assert verdict.label == "suspect"
+
+
+def test_a_telling_question_needs_no_passage(tmp_path):
+    question = "Which lighthouse keeper painted the northern ferry line's harbour bells violet?"
+    item = {"passage": PASSAGE, "question": question}
+    assert judged(tmp_path, item, f"{OTHER} {question}").label == "contaminated"
+
+
+GOAL = "Polish copper kettles."
+CHOICES = [
+    "Rub half a lemon over the dull side to polish copper kettles, then rinse them warm.",
+    "Rub half a potato over the dull side to polish copper kettles, then rinse them warm.",
+]
+
+
+@pytest.mark.parametrize("right", [0, 1])
+def test_a_question_inside_its_own_answer_is_not_there(tmp_path, right):
+    item = {"question": GOAL, "choices": CHOICES, "answer": right}
+    assert judged(tmp_path, item, CHOICES[right]).exposure == "answer_only"
+    assert judged(tmp_path, item, CHOICES[right]).label != "contaminated"
+
+
+def test_a_question_before_its_own_answer_is_there(tmp_path):
+    item = {"question": GOAL, "choices": CHOICES, "answer": 1}
+    verdict = judged(tmp_path, item, f"{GOAL} {CHOICES[1]}")
+    assert (verdict.label, verdict.exposure) == ("contaminated", "question+answer")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "single", "needed"),
+    [(30, 0, 8), (5, 0, 5), (40, 40, 16), (24, 24, 12), (18, 18, 9), (10, 10, 8), (40, 20, 12)],
+)
+def test_a_run_of_characters_is_longer_than_one_of_words(tokens, single, needed):
+    n_single = np.array([[0, single, 0, 0]], np.int32)
+    items = lane([[0, tokens, 0, 0]], range(1, tokens + 1), n_single=n_single)
+    assert run_lengths(CONTAM, items).tolist() == [needed]
+
+
+QUESTION = "果园里一共有三百二十棵苹果树农夫每天修剪十六棵请问需要多少天才能全部修剪完"
+
+
+@pytest.mark.parametrize("policy", ["contam", "openr1-8", "llama3-8gram", "tulu3-50"])
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        (QUESTION, "characters"),
+        (QUESTION.replace("十六", " 16 "), "words or characters"),
+        ("How many lorries does a ferry carry over nineteen crossings of the sound?", "words"),
+    ],
+)
+def test_reasons_call_tokens_what_they_are(tmp_path, policy, question, name):
+    for text in (question, OTHER):
+        reason = judged(tmp_path, {"question": question}, text, policy).reason
+        if any(character.isdigit() for character in reason):
+            assert f" {name}" in reason
+        assert name == "words" or "words" not in reason.replace("words or characters", "")
