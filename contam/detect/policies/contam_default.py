@@ -30,7 +30,7 @@ from contam.detect.policy_spec import PolicySpec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
+    from contam.detect.model import Bools, Float64s, Int32s, LaneItems, Pairs, Totals
     from contam.detect.policy import Policy
 
 CONTAM: Final = PolicySpec(
@@ -56,14 +56,18 @@ CONTAM: Final = PolicySpec(
     ),
     # telling: what a question's words must weigh to speak for themselves.
     # strictness, no_run: what is lost for each share not found, of a question that weighs nothing
-    # and of one found without a run of n words.
+    # and of one whose longest run is half as long as a run must be (no_run_beside: at most, where
+    # its passage or choices stand there too).
+    # run_weight: what a run must weigh, so that common wording needs a longer one.
     # least_support: passage or choices stand in the document from this share on.
     # word_characters: characters of a script without spaces that make a run of one word; half
     # a question in one run is a run all the same, from n tokens on.
     parameters=(
         ("telling", 5.0),
         ("strictness", 2.5),
-        ("no_run", 1.0),
+        ("no_run", 1.8),
+        ("no_run_beside", 1.0),
+        ("run_weight", 4.0),
         ("least_support", 0.3),
         ("word_characters", 2.0),
     ),
@@ -94,9 +98,24 @@ def run_lengths(spec: PolicySpec, items: LaneItems) -> Float64s:
     if items.n_single is None:
         return np.minimum(spec.n, words).astype(np.float64)
     single = items.n_single[:, QUESTION] / np.maximum(words, 1)
-    needed = np.ceil(spec.n * (1.0 + (spec.number("word_characters") - 1.0) * single))
+    return _at_most_half(spec, spec.n * (1.0 + (_longer(spec) - 1.0) * single), words)
+
+
+def telling_run_lengths(spec: PolicySpec, items: LaneItems, own: Float64s) -> Float64s:
+    """The same of wording as common as a question's, whose tokens weigh `own` together."""
+    words = items.n_tokens[:, QUESTION]
+    average = own / np.maximum(words, 1)
+    needed = spec.number("run_weight") / np.maximum(average, 1e-6)
+    return _at_most_half(spec, np.clip(needed, spec.n, _longer(spec) * spec.n), words)
+
+
+def _longer(spec: PolicySpec) -> float:
+    return spec.number("word_characters")
+
+
+def _at_most_half(spec: PolicySpec, needed: Float64s, words: Int32s) -> Float64s:
     half = np.maximum(np.ceil(words / 2), spec.n)
-    result: Float64s = np.minimum(np.minimum(needed, half), words)
+    result: Float64s = np.minimum(np.minimum(np.ceil(needed), half), words)
     return result
 
 
@@ -132,12 +151,10 @@ class WeightedCoverage:
         score = found / np.maximum(own + lent, 1e-9)
         # What still lacks must be made good by standing there whole; so must the want of a run.
         words = items.n_tokens[pairs.item, QUESTION]
-        no_run = pairs.longest[:, QUESTION] < run_lengths(self.spec, items)[pairs.item]
+        no_run = self._want_of_run(pairs, items, support)
         short = (lack - lent) / telling
-        strictness = self.spec.number("strictness") * short
         # Both wants together are worse than their sum: few scattered words prove nothing.
-        doubt = strictness + self.spec.number("no_run") * no_run
-        doubt = doubt * (1.0 + short * no_run)
+        doubt = (self.spec.number("strictness") * short + no_run) * (1.0 + short * no_run)
         score = np.maximum(score - doubt * (1.0 - score), 0.0)
         # Little that is found proves little, however large a share of the item it is.
         score = np.minimum(score, found / (0.5 * telling))
@@ -161,6 +178,18 @@ class WeightedCoverage:
         score = np.where(stem, np.minimum(score, 0.99 * self.spec.threshold("suspect")), score)
         result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
         return result
+
+    def _want_of_run(self, pairs: Pairs, items: LaneItems, support: Float64s) -> Float64s:
+        """What is lost for each share not found, the more the shorter the longest run."""
+        own = _WEIGHTS.get(items, part_weights)[:, QUESTION]
+        longest = pairs.longest[:, QUESTION]
+        needed = telling_run_lengths(self.spec, items, own)[pairs.item]
+        missing = np.clip((needed - longest) / np.maximum(needed, 1.0), 0.0, 1.0)
+        lost = self.spec.number("no_run") * 2.0 * missing
+        # Scattered words are less of a chance where the passage or the choices stand, too.
+        beside = support >= self.spec.number("least_support")
+        lost = np.where(beside, np.minimum(lost, self.spec.number("no_run_beside")), lost)
+        return np.where(longest < run_lengths(self.spec, items)[pairs.item], lost, 0.0)
 
     def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
         """Documents that reach the lowest threshold."""
