@@ -21,9 +21,10 @@ RECIPE = Recipe(name="tiny", unit="word", gram=5, stride=4, cap=100, normaliser=
 
 
 def documents(seed, n, longest=60):
-    """Random documents as token hashes; some are empty."""
+    """Random documents as token hashes; some are empty, the last is a copy of the longest."""
     rng = random.Random(seed)
-    return [[rng.randrange(1, 1 << 64) for _ in range(rng.randrange(longest))] for _ in range(n)]
+    made = [[rng.randrange(1, 1 << 64) for _ in range(rng.randrange(longest))] for _ in range(n)]
+    return [*made[:-1], max(made[:-1], key=len)]
 
 
 def shard(name, rows, **changes):

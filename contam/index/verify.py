@@ -1,0 +1,228 @@
+"""Look at every byte of an index, and at the corpus behind it, and tell all that is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from contam.errors import ContamError, IndexDamageError
+from contam.index.files import map_file, open_array
+from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest
+from contam.index.model import KEY_BITS
+from contam.index.resample import Resampler
+from contam.index.retired import Retired, read_retired
+from contam.index.segment import Segment
+from contam.index.shards import check_shards
+from contam.index.soundness import check_segment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contam.index.model import FileRecord, Manifest
+
+SAMPLE: Final = 32
+"""Documents that are read back from their shards, unless told otherwise."""
+
+_RANDOM_KEYS: Final = 200
+_SEED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it was written.
+
+    what   "index": a file of the index; "corpus": a shard it was made of
+    place  the file or the shard;  fact  what is wrong with it
+    """
+
+    what: Literal["index", "corpus"]
+    place: str
+    fact: str
+
+
+@dataclass
+class Report:
+    """What a verification looked at and what it found wrong.
+
+    index_id   of the manifest; None when that cannot be read
+    n_files, n_bytes      files of the index compared whole, with their tables of checksums
+    n_documents           sampled documents that were read back and compared
+    n_unread              sampled documents whose shards could not be read
+    leftovers             files that no manifest speaks of; harmless
+    """
+
+    index_id: str | None = None
+    n_segments: int = 0
+    n_files: int = 0
+    n_bytes: int = 0
+    n_shards: int = 0
+    n_documents: int = 0
+    n_unread: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    leftovers: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the index itself is not as it was written."""
+        return any(finding.what == "index" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, with `ok`."""
+        return {"ok": self.ok, **asdict(self)}
+
+
+def verify(index: Path, *, sample: int = SAMPLE, whole_shards: bool = True) -> Report:
+    """Compare an index with its own checksums, with its corpus and with itself.
+
+    index         folder of the index
+    sample        documents to read back from their shards, tokenise and look up, in all
+    whole_shards  compare the SHA-256 of every shard; else only its size, beginning and end
+
+    Raises UsageError when there is no index, IndexMismatchError when it is of another format; all
+    else that is wrong is in the report.
+    """
+    report = Report()
+    try:
+        manifest = read_manifest(index)
+    except IndexDamageError as error:
+        report.findings.append(Finding("index", str(index / MANIFEST), error.message))
+        return report
+    report.index_id = index_id(manifest)
+    report.n_segments = len(manifest.segments)
+    report.leftovers = _leftovers(index, manifest)
+    sound = _check_files(index, manifest, report)
+    readable = _check_corpus(manifest, report, whole=whole_shards)
+    _check_contents(index, manifest, report, sound, (sample, readable))
+    return report
+
+
+def _check_files(index: Path, manifest: Manifest, report: Report) -> set[str]:
+    """Compare every file with its record; returns the ids of the segments that are intact."""
+    intact = set()
+    for segment in manifest.segments:
+        folder = index / SEGMENTS / segment.id
+        # All files are looked at, whatever the first ones are like.
+        same = [_check_file(folder, file, report) for file in segment.files]
+        if all(same):
+            intact.add(segment.id)
+    if manifest.retired is not None:
+        _check_file(index, manifest.retired, report)
+    return intact
+
+
+def _check_file(folder: Path, record: FileRecord, report: Report) -> bool:
+    report.n_files += 1
+    report.n_bytes += record.n_bytes
+    path = folder / record.name
+    try:
+        if record.checks is not None:
+            open_array(folder, record).check_all()
+        raw = map_file(folder, record)
+        same = hashlib.sha256(raw).hexdigest() == record.sha256
+    except IndexDamageError as error:
+        report.findings.append(Finding("index", error.file, error.message))
+        return False
+    if not same:
+        fact = f"{path}: its content is not what its digest says"
+        report.findings.append(Finding("index", str(path), fact))
+    return same
+
+
+def _check_corpus(manifest: Manifest, report: Report, *, whole: bool) -> set[int]:
+    """Compare the shards with their records; returns the places of those that are as they were."""
+    readable = set()
+    for place, fact in check_shards(manifest, whole=whole):
+        report.n_shards += 1
+        if fact is None:
+            readable.add(place)
+        else:
+            report.findings.append(Finding("corpus", manifest.shards[place].uri, fact))
+    return readable
+
+
+def _check_contents(
+    index: Path,
+    manifest: Manifest,
+    report: Report,
+    sound: set[str],
+    sampling: tuple[int, set[int]],
+) -> None:
+    """Look into the segments whose files are intact: do they say what the corpus says?"""
+    n_sample, readable = sampling
+    rng = np.random.default_rng(_SEED)
+    weights = np.array([record.n_documents for record in manifest.segments], np.float64)
+    shares = rng.multinomial(n_sample, weights / weights.sum()) if weights.sum() else weights
+    try:
+        retired = read_retired(index, manifest.retired)
+    except IndexDamageError:
+        # Named already, with the files.
+        retired = Retired(np.empty((0, 2), np.int64))
+    try:
+        resampler = Resampler(manifest, readable) if n_sample else None
+    except ContamError as error:
+        report.findings.append(Finding("corpus", "tokenizer", error.message))
+        resampler = None
+    for record, share in zip(manifest.segments, shares.tolist(), strict=True):
+        if record.id not in sound:
+            continue
+        try:
+            segment = Segment.open(index, record, manifest.recipe)
+            check_segment(segment, retired)
+            segment.probe()
+            _check_random_keys(segment, rng)
+        except IndexDamageError as error:
+            report.findings.append(Finding("index", error.file, error.message))
+            continue
+        if resampler is not None and record.n_documents:
+            wanted = np.unique(rng.integers(0, record.n_documents, int(share)))
+            for document in wanted.tolist():
+                _check_document(resampler, segment, retired, document, report)
+
+
+def _check_random_keys(segment: Segment, rng: np.random.Generator) -> None:
+    """Keys drawn at random are found as often as chance has it, which is hardly ever."""
+    keys = rng.integers(0, 1 << KEY_BITS, _RANDOM_KEYS).tolist()
+    found = sum(lo < hi for lo, hi in map(segment.find, keys))
+    expected = _RANDOM_KEYS * segment.record.n_entries / (1 << KEY_BITS)
+    if found > 5 + 5 * expected:
+        path = segment.arrays["postings"].path
+        fact = f"{path}: {found} of {_RANDOM_KEYS} random grams are found"
+        raise IndexDamageError(fact, file=str(path))
+
+
+def _check_document(
+    resampler: Resampler, segment: Segment, retired: Retired, document: int, report: Report
+) -> None:
+    shard, row = segment.place_of([document])
+    if retired.holds(shard, row)[0]:
+        return
+    fact = resampler.compare(segment, document)
+    if fact is None:
+        report.n_documents += 1
+    elif not fact:
+        report.n_unread += 1
+    else:
+        report.findings.append(Finding("index", str(segment.folder), fact))
+
+
+def _leftovers(index: Path, manifest: Manifest) -> list[str]:
+    """Files below `segments/`, and lists of retired documents, that nothing speaks of."""
+    known = {
+        f"{SEGMENTS}/{segment.id}/{name}"
+        for segment in manifest.segments
+        for file in segment.files
+        for name in (file.name, file.name.removesuffix(".npy") + ".crc")
+    }
+    if manifest.retired is not None:
+        known |= {manifest.retired.name, manifest.retired.name.removesuffix(".npy") + ".crc"}
+    there = [*(index / SEGMENTS).rglob("*"), *index.glob("retired-*")]
+    names = {path.relative_to(index).as_posix() for path in there if not path.is_dir()}
+    return sorted(names - known)
