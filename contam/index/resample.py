@@ -9,10 +9,11 @@ import numpy as np
 
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_texts
-from contam.errors import CorpusError, IndexMismatchError, ShardError
+from contam.errors import CorpusError, ShardError
+from contam.index.intake import shard_of
 from contam.index.model import NEIGHBOURS
+from contam.index.sampling import tokenizer_of
 from contam.index.segment import REST_BITS
-from contam.index.shards import shard_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from contam.corpus.columns import Selection
     from contam.index.model import Manifest, Recipe
     from contam.index.segment import Segment
-    from contam.text.bpe import FileTokenizer
 
 
 class Resampler:
@@ -33,7 +33,7 @@ class Resampler:
     def __init__(self, manifest: Manifest, readable: set[int]) -> None:
         self._manifest = manifest
         self._readable = readable
-        self._tokenizer = _tokenizer(manifest.recipe)
+        self._tokenizer = tokenizer_of(manifest.recipe)
         self._selections: dict[int, Selection] = {}
 
     def compare(self, segment: Segment, document: int) -> str | None:
@@ -112,17 +112,3 @@ def _missing(segment: Segment, document: int, hashes: NDArray[np.uint64]) -> int
         if not same.any() and not is_capped:
             return number * segment.recipe.stride
     return None
-
-
-def _tokenizer(recipe: Recipe) -> FileTokenizer | None:
-    if recipe.tokenizer is None:
-        return None
-    from contam.text.bpe import load_tokenizer
-
-    found = load_tokenizer(recipe.tokenizer["path"])
-    if found.sha256 != recipe.tokenizer["sha256"]:
-        raise IndexMismatchError(
-            f"{found.path}: not the tokenizer that the index was made with",
-            hint="put the file back, or build the index again",
-        )
-    return found

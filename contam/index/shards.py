@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from contam.corpus.shards import Format, Shard, file_sha256, shard_digest
+from contam.corpus.shards import file_sha256, shard_digest
 from contam.errors import ShardError
+from contam.index.intake import shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from contam.index.model import Manifest, ShardRecord
-
-
-def shard_of(record: ShardRecord) -> Shard:
-    """The shard where it lay when it was indexed."""
-    return Shard(record.uri, record.name, cast("Format", record.format), record.size_bytes)
 
 
 def check_shards(manifest: Manifest, *, whole: bool) -> Iterator[tuple[int, str | None]]:
