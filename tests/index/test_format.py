@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 import zlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contam.index import segment
 from contam.index.npy import header
+from contam.index.write import document_seed
 from contam.kernels.plan import hash_grams
+from contam.kernels.postings import hash_documents
 from contam.tables.documents import DOCUMENTS
+from contam.text.token_hash import token_hash
 from contam.text.tokenizer import tokenize_bytes
 from tests.index.tiny import BASE, SPREAD
+from tests.kernels.support import twin_tokens
+from tests.property.worlds import write_shard
 from tests.twins import segment as twin
+from tests.unit.index.builds import build, recipe_of, some_texts
 
 TEXT = "the river takes the long way round to the sea"
 
@@ -97,3 +106,26 @@ def test_the_example_is_what_the_twin_writes(example):
     starts = np.frombuffer(files["starts.npy"], "<i8", offset=128)
     assert np.flatnonzero(np.diff(starts)).tolist() == [0x0A4E, 0xFA17]
     assert example["starts"] == "0 up to bucket 0a4e, 1 up to bucket fa17, 2 behind it"
+
+
+def test_what_a_build_writes_is_what_the_twin_writes(tmp_path):
+    texts = [TEXT, "", *some_texts(40), f"{TEXT} {TEXT}"]
+    write_shard(tmp_path / "corpus" / "part-0.parquet", texts)
+    recipe = recipe_of()
+    manifest = build(tmp_path / "corpus", tmp_path / "index", recipe)
+    (record,) = manifest.segments
+    tokens = [twin_tokens(text, "word") for text in texts]
+    raw = [text.encode() for text in texts]
+    expected = twin.files(tokens, raw, recipe.gram, recipe.stride, BASE, SPREAD)
+    for name, content in expected.items():
+        path = tmp_path / "index" / "segments" / record.id / name
+        assert path.read_bytes() == content, name
+        assert path.with_suffix(".crc").read_bytes() == twin.crc(content), name
+
+
+@given(st.integers(0, 2**63 - 1), st.text(max_size=40))
+def test_the_hash_of_a_document_is_the_one_of_the_page(row, digest):
+    seed = hashlib.sha256(digest.encode()).digest()[:8]
+    found = np.empty(1, np.uint64)
+    hash_documents(document_seed(digest), row, found)
+    assert int(found[0]) == token_hash(seed + row.to_bytes(8, "little"))

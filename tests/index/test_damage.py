@@ -1,0 +1,232 @@
+"""Whatever file of an index is harmed, and however: it is noticed, and no answer says clean.
+
+The index is a real one, of several segments and with retired documents. Every file of it is harmed
+in every way; a test below makes sure that none is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from contam.errors import IndexDamageError, IndexMismatchError
+from contam.index.manifest import LOCK, MANIFEST, publish_manifest, read_manifest
+from contam.index.open import Index
+from contam.index.resample import entries_of
+from contam.index.retired import write_retired
+from contam.index.verify import verify
+from contam.text.tokenizer import tokenize_bytes
+from tests.property.worlds import write_shard
+from tests.unit.index.builds import build, some_texts
+
+ARRAYS = (
+    "starts",
+    "postings",
+    "doc_entries",
+    "doc_tokens",
+    "doc_crc",
+    "capped_key",
+    "capped_count",
+)
+SEGMENT_FILES = (
+    "documents.parquet",
+    *(f"{name}.{kind}" for name in ARRAYS for kind in ("npy", "crc")),
+)
+FILES = (MANIFEST, "retired.npy", "retired.crc", *SEGMENT_FILES)
+ITEM = (
+    "A lantern keeper counts nine copper kettles at dawn, gives two of them to the violin maker "
+    "by the glacier and sells the rest; how many kettles did the keeper sell before noon?"
+)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """An index of three shards and several segments; one retired document; an item in the last."""
+    home = tmp_path_factory.mktemp("damage")
+    for number in range(3):
+        texts = some_texts(12, first=12 * number)
+        write_shard(home / "corpus" / f"part-{number}.parquet", texts)
+    write_shard(home / "corpus" / "part-9.parquet", ["", f"Homework. {ITEM} Answer: seven.", "end"])
+    build(home / "corpus", home / "index", memory=8_000)
+    manifest = read_manifest(home / "index")
+    assert len(manifest.segments) > 2
+    record = write_retired(home / "index", np.array([[0, 1], [1, 2]], np.int64))
+    publish_manifest(home / "index", replace(manifest, retired=record))
+    items = home / "items.jsonl"
+    items.write_text(json.dumps({"id": "kettles", "question": ITEM, "answer": "seven"}) + "\n")
+    assert answers(home) == ["found"]
+    assert verify(home / "index", whole_shards=True).ok
+    return home
+
+
+def path_of(home, name):
+    """The file that goes by this name: that of the segment with the item."""
+    index = home / "index"
+    if name.startswith("retired"):
+        return next(index.glob(f"retired-*{name[7:]}"))
+    if name == MANIFEST:
+        return index / name
+    return index / "segments" / read_manifest(index).segments[-1].id / name
+
+
+def answers(home):
+    """What looking up every gram of the item says."""
+    index = Index.open(home / "index")
+    hashes = tokenize_bytes(ITEM.encode()).hashes
+    found = set()
+    recipe = replace(index.recipe, stride=1)
+    for segment in index.segments:
+        for key, _ in entries_of(hashes, recipe):
+            lo, hi = segment.find(key)
+            words = segment.arrays["postings"].array[lo:hi].astype(np.int64)
+            documents = segment.document_of(words[:, 3] | (words[:, 4] << 16))
+            shards, rows = segment.place_of(documents)
+            found |= {(index.manifest.shards[s].name, r) for s, r in zip(shards, rows, strict=True)}
+    return ["found" if ("part-9.parquet", 1) in found else "clean"]
+
+
+def said_by(home):
+    """The answers in one line, or what refuses to answer."""
+    try:
+        return " ".join(answers(home))
+    except (IndexDamageError, IndexMismatchError) as error:
+        return error.message
+
+
+def named_by_verify(home):
+    """The files that `verify` blames."""
+    try:
+        report = verify(home / "index", whole_shards=False)
+    except IndexMismatchError as error:
+        return [error.message]
+    assert all(one.what == "index" for one in report.findings)
+    return [one.place for one in report.findings]
+
+
+def look_everywhere(home):
+    """Look for a key of every bucket, which reads all postings that there are."""
+    for segment in Index.open(home / "index").segments:
+        for bucket in range(1 << 16):
+            segment.find(bucket << 24)
+
+
+@contextmanager
+def harmed(path, content):
+    """The file with another content, or gone, while the block runs."""
+    before = path.read_bytes()
+    try:
+        path.unlink() if content is None else path.write_bytes(content)
+        yield
+    finally:
+        path.write_bytes(before)
+
+
+def flipped(raw, at, bits):
+    changed = bytearray(raw)
+    changed[at] ^= bits
+    return bytes(changed)
+
+
+def harms(raw):
+    """Ways to harm a file, by name."""
+    size = len(raw)
+    yield "gone", None
+    if size:
+        yield "emptied", b""
+        yield "cut by one byte", raw[:-1]
+        yield "cut in half", raw[: size // 2]
+    yield "longer by one byte", raw + b"\0"
+    spread = {0, 1, 7, 63, 127, 128, size // 3, size // 2, 2 * size // 3, size - 2, size - 1}
+    for at in sorted(one for one in spread if 0 <= one < size):
+        for bits in (0x01, 0x80, 0xFF):
+            yield f"byte {at} ^ {bits:02x}", flipped(raw, at, bits)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_harm_is_noticed_and_never_answered_clean(home, name):
+    path = path_of(home, name)
+    raw = path.read_bytes()
+    for how, content in harms(raw):
+        with harmed(path, content):
+            named = named_by_verify(home)
+            assert any(path.name in place for place in named), f"{how}: verify names {named}"
+            said = said_by(home)
+            assert "clean" not in said, f"{how}: answered clean"
+            assert path.stem in said or said == "found", f"{how}: {said}"
+    assert verify(home / "index", whole_shards=False).ok
+
+
+@pytest.mark.parametrize("name", ["starts.npy", "postings.npy"])
+def test_what_a_lookup_reads_is_noticed_by_the_lookup(home, name):
+    path = path_of(home, name)
+    raw = path.read_bytes()
+    for at in np.linspace(128, len(raw) - 1, 5).astype(int):
+        with harmed(path, flipped(raw, at, 0x10)), pytest.raises(IndexDamageError, match=name):
+            look_everywhere(home)
+
+
+def test_a_missing_folder_is_noticed(home):
+    index = home / "index"
+    (index / "segments").rename(index / "elsewhere")
+    try:
+        with pytest.raises(IndexDamageError, match="missing"):
+            Index.open(index)
+        assert verify(index).damaged
+    finally:
+        (index / "elsewhere").rename(index / "segments")
+
+
+def test_every_file_of_an_index_is_harmed_above(home):
+    index = home / "index"
+    found = set()
+    for path in index.rglob("*"):
+        if path.is_file():
+            name = path.name
+            found.add("retired" + path.suffix if name.startswith("retired-") else name)
+    # The lock is empty: there is nothing in it to harm, and without it the index is the same.
+    assert found == {*FILES, LOCK}
+    assert (index / LOCK).read_bytes() == b""
+
+
+@pytest.mark.parametrize("change", ["gone", "cut", "flipped in the middle", "another row"])
+def test_a_shard_that_changed_is_named_and_the_index_is_not_blamed(home, change):
+    path = home / "corpus" / "part-1.parquet"
+    raw = path.read_bytes()
+    other = {
+        "gone": None,
+        "cut": raw[:-1],
+        "flipped in the middle": flipped(raw, len(raw) // 2, 1),
+        "another row": None,
+    }
+    with harmed(path, other[change]):
+        if change == "another row":
+            write_shard(path, some_texts(12, first=13))
+        report = verify(home / "index")
+        assert not report.damaged
+        assert [one.place for one in report.findings] == [str(path)]
+        assert "part-1.parquet" in report.findings[0].fact
+        assert report.n_documents > 0
+
+
+def test_a_sampled_document_that_is_not_in_the_index_is_noticed(home):
+    index = home / "index"
+    manifest = read_manifest(index)
+    place = next(i for i, one in enumerate(manifest.shards) if one.name == "part-9.parquet")
+    path = home / "corpus" / "part-9.parquet"
+    raw = path.read_bytes()
+    with harmed(path, raw), harmed(index / MANIFEST, (index / MANIFEST).read_bytes()):
+        write_shard(path, ["", "another text of no less than eight words stands here", "end"])
+        from contam.corpus.shards import file_sha256, shard_digest
+        from contam.index.intake import shard_of
+
+        record = manifest.shards[place]
+        shard = shard_of(record)
+        record = replace(record, digest=shard_digest(shard), sha256=file_sha256(shard))
+        shards = tuple(record if i == place else one for i, one in enumerate(manifest.shards))
+        publish_manifest(index, replace(manifest, shards=shards))
+        facts = [one.fact for one in verify(index, sample=500).findings]
+        assert facts == ["part-9.parquet, row 1: the text is not the one that was indexed"]
