@@ -101,6 +101,8 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
             ("n_null", "without a text"),
             ("n_empty", "empty"),
             ("n_undecodable", "with bytes that are not UTF-8"),
+            ("n_moved", "read from another column than the rest of their shard"),
+            ("n_elsewhere", "NOT READ, with a text in another column than the one named"),
         )
         if coverage.get(name)
     ]

@@ -135,6 +135,7 @@ def _document(document: DocumentMatch) -> list[RenderableType]:
     from contam.cli.terminal import visible
 
     where = f"{document.shard} row {document.row:,}"
+    where += f" column {document.column}" if document.column else ""
     known = [document.document_id, where, document.url, document.date, document.source]
     head = Text(visible("  ".join(dict.fromkeys(fact for fact in known if fact))), style="cyan")
     blocks: list[RenderableType] = [head]

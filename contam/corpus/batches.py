@@ -9,6 +9,7 @@ import numpy as np
 
 from contam.corpus import jsonl
 from contam.corpus.columns import Selections, selection_of
+from contam.corpus.offsets import batch_row, line_number
 from contam.corpus.shards import errors_named
 from contam.tables import ipc, parquet
 from contam.tables.blocks import TextBlock, pieces
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.shards import Shard
     from contam.corpus.units import WorkUnit
-    from contam.tables.columns import ColumnRef
+    from contam.tables.columns import Sources
 
 BATCH_BYTES = 8 << 20
 """Default upper bound on the text of one batch; a longer document is a batch of its own."""
@@ -38,6 +39,9 @@ class DocBatch:
     n_empty    documents with a text of length zero
     n_undecodable, undecodable_bytes   documents in which bytes that are not UTF-8 were replaced
                by U+FFFD, and the number of those bytes
+    columns    the columns that documents with a text were read from, and how many from each
+    n_moved    documents read from another column because theirs held no text
+    n_elsewhere   documents without a text in the column the user named, with one in another
     """
 
     shard: int
@@ -48,6 +52,9 @@ class DocBatch:
     n_empty: int
     n_undecodable: int
     undecodable_bytes: int
+    columns: tuple[tuple[str, int], ...] = ()
+    n_moved: int = 0
+    n_elsewhere: int = 0
 
     @property
     def n_docs(self) -> int:
@@ -73,26 +80,43 @@ def read_unit(
     """
     shard = shards[unit.shard]
     chosen = selection_of(selection, unit.shard)
-    if chosen is None or chosen.text is None:
+    sources = chosen.sources if chosen else None
+    if sources is None:
         return
-    row = unit.first_row
     with errors_named(shard):
-        for block in _blocks(unit, shard, chosen.text, batch_bytes):
-            yield from _batches(block, unit.shard, row, batch_bytes)
+        row = _first_row(unit, shard)
+        for block in _blocks(unit, shard, sources, batch_bytes):
+            yield from _batches(block, unit.shard, row, batch_bytes, sources.first.dotted)
             row += len(block.offsets) - 1
 
 
-def _blocks(unit: WorkUnit, shard: Shard, text: ColumnRef, batch_bytes: int) -> Iterator[TextBlock]:
+def _first_row(unit: WorkUnit, shard: Shard) -> int:
+    if unit.first_row is not None:
+        return unit.first_row
+    if unit.span is not None:
+        return line_number(shard.uri, unit.span.begin)
+    return batch_row(shard.uri, unit.row_groups[0]) if unit.row_groups else 0
+
+
+def _blocks(
+    unit: WorkUnit, shard: Shard, sources: Sources, batch_bytes: int
+) -> Iterator[TextBlock]:
     if shard.format == "parquet":
-        return parquet.text_blocks(shard.uri, text, unit.row_groups, max_bytes=batch_bytes)
+        return parquet.text_blocks(shard.uri, sources, unit.row_groups, max_bytes=batch_bytes)
     if shard.format == "arrow":
-        return ipc.text_blocks(shard.uri, text)
-    return jsonl.text_blocks(shard.uri, text, max_bytes=batch_bytes)
+        return ipc.text_blocks(shard.uri, sources, unit.row_groups)
+    return jsonl.text_blocks(shard.uri, sources, max_bytes=batch_bytes, span=unit.span)
 
 
-def _batches(block: TextBlock, shard: int, row: int, batch_bytes: int) -> Iterator[DocBatch]:
+def _batches(
+    block: TextBlock, shard: int, row: int, batch_bytes: int, column: str
+) -> Iterator[DocBatch]:
     n_empty = int(np.count_nonzero(block.offsets[1:] == block.offsets[:-1])) - block.n_null
     counts = (block.n_null, n_empty, block.n_undecodable, block.undecodable_bytes)
+    n_moved = sum(n for _, n in block.moved)
+    n_first = len(block.offsets) - 1 - block.n_null - n_empty - n_moved
+    columns = (*(((column, n_first),) if n_first else ()), *block.moved)
+    more = (columns, n_moved, block.n_elsewhere)
     for begin, end in pieces(block, batch_bytes):
         data, offsets = block.data, block.offsets
         if (begin, end) != (0, len(offsets) - 1):
@@ -100,5 +124,5 @@ def _batches(block: TextBlock, shard: int, row: int, batch_bytes: int) -> Iterat
             offsets = offsets[begin : end + 1] - offsets[begin]
             offsets.flags.writeable = False
         # The block's counts go with its first piece: only their sum means something.
-        yield DocBatch(shard, row + begin, data, offsets, *counts)
-        counts = (0, 0, 0, 0)
+        yield DocBatch(shard, row + begin, data, offsets, *counts, *more)
+        counts, more = (0, 0, 0, 0), ((), 0, 0)

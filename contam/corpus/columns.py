@@ -11,7 +11,7 @@ from contam.corpus.coverage import ShardFailure
 from contam.corpus.shards import errors_named
 from contam.errors import CorpusError, ShardError
 from contam.tables import ipc, parquet
-from contam.tables.columns import ColumnRef
+from contam.tables.columns import ColumnRef, Kind, Sources
 
 if TYPE_CHECKING:
     from contam.corpus.shards import Shard
@@ -34,6 +34,50 @@ TEXT_NAMES = (
     "dialogue",
 )
 """Columns tried in turn when the user names none."""
+
+PART_NAMES = (
+    "system",
+    "system_prompt",
+    "instruction",
+    "instructions",
+    "context",
+    "passage",
+    "problem",
+    "question",
+    "query",
+    "input",
+    "inputs",
+    "prompt",
+    "choices",
+    "choices.text",
+    "options",
+    "reasoning",
+    "thinking",
+    "rationale",
+    "chosen",
+    "rejected",
+    "completion",
+    "response",
+    "responses",
+    "output",
+    "outputs",
+    "answer",
+    "answers",
+    "answers.text",
+    "solution",
+    "solutions",
+    "explanation",
+    "generation",
+    "generations",
+    "target",
+    "targets",
+)
+"""Columns joined in this order, a line each, where no column by itself is the text."""
+
+_ASKING = frozenset(
+    ("instruction", "instructions", "problem", "question", "query", "input", "inputs", "prompt")
+)
+_REPLYING = frozenset(PART_NAMES[PART_NAMES.index("prompt") + 1 :]) - {"reasoning", "thinking"}
 
 METADATA_NAMES: Mapping[MetadataField, tuple[str, ...]] = {
     "id": (
@@ -70,6 +114,11 @@ METADATA_PARENTS = ("metadata", "meta")
 _MAX_LISTED = 40
 _SEARCHABLE = ("text", "null", "list", "chat")
 
+# A JSONL line may have keys that none of the first lines has: every usual name is looked up.
+_USUAL_KEYS = tuple(
+    ColumnRef(tuple(name.split(".")), "text", "text") for name in (*TEXT_NAMES, *PART_NAMES)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -77,10 +126,19 @@ class Selection:
 
     text      where the documents' text is; None in a shard that has no rows and no columns
     metadata  for each field, the columns that may hold it, best first; usually one
+    others    columns that may hold the text of a row in which `text` holds none, best first
+    named     the user named `text`: rows with a text in `others` only are counted, not read
     """
 
     text: ColumnRef | None
     metadata: Mapping[MetadataField, tuple[ColumnRef, ...]] = field(default_factory=dict)
+    others: tuple[ColumnRef, ...] = ()
+    named: bool = False
+
+    @property
+    def sources(self) -> Sources | None:
+        """Where each row has its text; None in a shard without rows."""
+        return Sources(self.text, self.others, self.named) if self.text else None
 
     @property
     def text_path(self) -> str | None:
@@ -119,7 +177,13 @@ def select_columns(shard: Shard, text: str | None = None) -> Selection:
         columns = _columns(shard)
     if not columns and shard.format == "jsonl":
         return Selection(text=None)
-    return Selection(text=_text_column(shard, columns, text), metadata=_metadata(columns))
+    chosen = _text_column(shard, columns, text)
+    return Selection(
+        text=chosen,
+        metadata=_metadata(columns),
+        others=_others(shard, columns, chosen),
+        named=text is not None,
+    )
 
 
 def select_all(
@@ -150,6 +214,12 @@ def _columns(shard: Shard) -> tuple[ColumnRef, ...]:
         return parquet.columns(shard.uri)
     if shard.format == "arrow":
         return ipc.columns(shard.uri)
+    if shard.format == "unfinished":
+        raise ShardError(
+            f"{shard.name}: an unfinished download or copy",
+            shard=shard.name,
+            hint="let it finish; if it is not wanted, remove the file",
+        )
     return jsonl.columns(shard.uri)
 
 
@@ -162,6 +232,12 @@ def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None)
         for name in TEXT_NAMES:
             if name in tops and tops[name].kind in kinds:
                 return tops[name]
+        parts = _parts(columns, kinds)
+        names = {ref.path[0] for ref in parts}
+        if names & _ASKING and names & _REPLYING:
+            parts = _parts(columns, ("text", "list", "chat")) or parts
+            any_key = shard.format == "jsonl"
+            return _group(parts, _parts(_USUAL_KEYS, ("text",)) if any_key else parts)
     if "blob_id" in tops and ("content_id" in tops or "directory_id" in tops):
         raise CorpusError(
             f"{shard.name}: this is The Stack v2 as published: file identifiers, and no text",
@@ -171,6 +247,30 @@ def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None)
         f"{shard.name}: no text column found; columns seen: {_listing(columns)}",
         hint="name the column that holds the text with --text",
     )
+
+
+def _parts(columns: tuple[ColumnRef, ...], kinds: tuple[Kind, ...]) -> tuple[ColumnRef, ...]:
+    by_name = {ref.dotted: ref for ref in columns if ref.kind in kinds}
+    return tuple(by_name[name] for name in PART_NAMES if name in by_name)
+
+
+def _group(seen: tuple[ColumnRef, ...], parts: tuple[ColumnRef, ...]) -> ColumnRef:
+    name = "+".join(ref.dotted for ref in seen)
+    return ColumnRef((name,), "group", "columns", parts=parts)
+
+
+def _others(
+    shard: Shard, columns: tuple[ColumnRef, ...], chosen: ColumnRef
+) -> tuple[ColumnRef, ...]:
+    """List the usual columns besides the chosen one, those joined from several last."""
+    kinds: tuple[Kind, ...] = ("text", "list", "chat")
+    if shard.format == "jsonl":
+        columns = _USUAL_KEYS
+    tops = {ref.path[0]: ref for ref in columns if len(ref.path) == 1 and ref.kind in kinds}
+    taken = {one.path for one in chosen.single}
+    found = [tops[name] for name in TEXT_NAMES if name in tops and (name,) not in taken]
+    parts = tuple(ref for ref in _parts(columns, kinds) if ref.path not in taken)
+    return (*found, _group(parts, parts)) if parts else tuple(found)
 
 
 def _named(shard: Shard, columns: tuple[ColumnRef, ...], text: str) -> ColumnRef:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ class ShardCoverage:
     rows, n_bytes      documents, and bytes of their text as UTF-8
     n_null, n_empty    documents without a text, and with a text of length zero
     n_undecodable      documents holding bytes that are not UTF-8; their number: undecodable_bytes
+    n_moved            documents read from another column because theirs held no text
+    n_elsewhere        documents without a text in the column the user named, with one in another
+    columns            columns that documents with a text were read from, by name, with their number
     """
 
     units: int = 0
@@ -40,13 +44,20 @@ class ShardCoverage:
     n_empty: int = 0
     n_undecodable: int = 0
     undecodable_bytes: int = 0
+    n_moved: int = 0
+    n_elsewhere: int = 0
+    columns: tuple[tuple[str, int], ...] = ()
 
     def __add__(self, other: ShardCoverage) -> ShardCoverage:
-        return ShardCoverage(*(getattr(self, n) + getattr(other, n) for n in _COUNTS))
+        columns = Counter(dict(self.columns))
+        columns.update(dict(other.columns))
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        return ShardCoverage(**counts, columns=tuple(sorted(columns.items())))
 
-    def to_dict(self) -> dict[str, int]:
-        """Return the counts under their field names."""
-        return {name: getattr(self, name) for name in _COUNTS}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts under their field names; `columns` as a mapping."""
+        counts: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS}
+        return {**counts, "columns": dict(self.columns)}
 
     @classmethod
     def of_batch(cls, batch: DocBatch) -> ShardCoverage:
@@ -58,6 +69,9 @@ class ShardCoverage:
             n_empty=batch.n_empty,
             n_undecodable=batch.n_undecodable,
             undecodable_bytes=batch.undecodable_bytes,
+            n_moved=batch.n_moved,
+            n_elsewhere=batch.n_elsewhere,
+            columns=tuple(sorted(batch.columns)),
         )
 
 
@@ -69,6 +83,8 @@ _COUNTS = (
     "n_empty",
     "n_undecodable",
     "undecodable_bytes",
+    "n_moved",
+    "n_elsewhere",
 )
 
 

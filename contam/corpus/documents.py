@@ -11,15 +11,15 @@ from contam.corpus.columns import METADATA_NAMES, MetadataField, Selection
 from contam.corpus.shards import errors_named
 from contam.errors import ShardError
 from contam.tables import lookup
-from contam.tables.blocks import texts_of
 from contam.tables.chat import Turn, turn_at
-from contam.tables.json_text import at_path, clean, text_at
+from contam.tables.json_text import at_path, clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from contam.corpus.shards import Shard
     from contam.tables.columns import ColumnRef
+    from contam.tables.record import Found
 
 T = TypeVar("T")
 
@@ -53,10 +53,38 @@ def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> li
             for row, record in jsonl.records(shard.uri, wanted):
                 yield row, _meta(selection, {ref: at_path(record, ref.path) for ref in refs})
         else:
-            for row, values in lookup.values(shard.uri, shard.format, refs, wanted):
+            for row, values in lookup.values(shard.uri, _table(shard), refs, wanted):
                 yield row, _meta(selection, dict(zip(refs, values, strict=True)))
 
     return _in_order(shard, rows, look)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as it was searched.
+
+    column  the column it was read from when the shard's first one held no text; else ""
+    turns   what the text is joined from, in order; None for plain text
+    """
+
+    text: str
+    column: str = ""
+    turns: tuple[Turn, ...] | None = None
+
+    def turn_at(self, char: int) -> str | None:
+        """Name the turn that code point `char` lies in: "3:assistant", counted from 0.
+
+        None when the document is no conversation or the position is past its end.
+        """
+        return turn_at(self.turns, char) if self.turns is not None else None
+
+
+def read_documents(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[Document]:
+    """Return the documents of `rows`, in the order asked: the same texts that `read_unit` gave.
+
+    Raises ShardError when the shard cannot be read or has no such row.
+    """
+    return _documents(shard, selection, rows, with_turns=True)
 
 
 def read_texts(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[str]:
@@ -64,17 +92,7 @@ def read_texts(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[
 
     Raises ShardError when the shard cannot be read or has no such row.
     """
-    text = _text_of(shard, selection)
-
-    def look(wanted: list[int]) -> Iterator[tuple[int, str]]:
-        if shard.format == "jsonl":
-            for row, record in jsonl.records(shard.uri, wanted):
-                yield row, clean(text_at(record, text.path) or "")[0].decode()
-        else:
-            for numbers, block in lookup.texts(shard.uri, shard.format, text, wanted):
-                yield from zip(numbers, texts_of(block), strict=True)
-
-    return _in_order(shard, rows, look)
+    return [one.text for one in _documents(shard, selection, rows, with_turns=False)]
 
 
 def turn_of(shard: Shard, selection: Selection, row: int, char_start: int) -> str | None:
@@ -83,24 +101,52 @@ def turn_of(shard: Shard, selection: Selection, row: int, char_start: int) -> st
     Turns are counted from 0. None when the documents are no chats or the position is past the
     end. Raises ShardError when the shard cannot be read or has no such row.
     """
-    text = _text_of(shard, selection)
-    if text.kind not in ("chat", "list"):
-        return None
-
-    def look(wanted: list[int]) -> Iterator[tuple[int, list[Turn]]]:
-        if shard.format == "jsonl":
-            for number, record in jsonl.records(shard.uri, wanted):
-                yield number, jsonl.turns(record, text)
-        else:
-            yield from lookup.turns(shard.uri, shard.format, text, wanted)
-
-    return turn_at(_in_order(shard, [row], look)[0], char_start)
+    return read_documents(shard, selection, [row])[0].turn_at(char_start)
 
 
-def _text_of(shard: Shard, selection: Selection) -> ColumnRef:
-    if selection.text is None:
+def _documents(
+    shard: Shard, selection: Selection, rows: Sequence[int], *, with_turns: bool
+) -> list[Document]:
+    sources = selection.sources
+    if sources is None:
         raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
-    return selection.text
+
+    def look(wanted: list[int]) -> Iterator[tuple[int, Document]]:
+        if shard.format == "jsonl":
+            for row, one in jsonl.documents(shard.uri, sources, wanted):
+                yield row, _document(one)
+            return
+        found: dict[int, Document] = {}
+        for ref in sources.every:
+            left = [row for row in wanted if row not in found or _is_blank(found[row].text)]
+            if not left:
+                break
+            column = "" if ref is sources.first else ref.dotted
+            for row, text, turns in lookup.documents(
+                shard.uri, _table(shard), ref, left, with_turns=with_turns
+            ):
+                if not (column and _is_blank(text)):
+                    found[row] = Document(text, column, None if turns is None else tuple(turns))
+        yield from found.items()
+
+    return _in_order(shard, rows, look)
+
+
+def _document(found: Found) -> Document:
+    turns = found.turns
+    if turns is not None:
+        turns = [Turn(turn.role, clean(turn.text)[0].decode()) for turn in turns]
+    return Document(
+        (found.text or b"").decode(), found.column, None if turns is None else tuple(turns)
+    )
+
+
+def _table(shard: Shard) -> lookup.TableFormat:
+    return "parquet" if shard.format == "parquet" else "arrow"
+
+
+def _is_blank(text: str) -> bool:
+    return not text or (text.isascii() and text.isspace())
 
 
 def _in_order(

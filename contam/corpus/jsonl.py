@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from contam.corpus.offsets import Span, line_number, span_pieces
 from contam.corpus.streams import pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, block_of
-from contam.tables.chat import Turn, turns_of
-from contam.tables.columns import CONTENT_KEYS, ROLE_KEYS, ColumnRef, Kind
-from contam.tables.json_text import at_path, clean, parse, text_at
+from contam.tables.columns import ColumnRef, Kind, Sources, is_turn
+from contam.tables.json_text import parse
+from contam.tables.record import Found, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,28 +42,25 @@ def columns(path: str) -> tuple[ColumnRef, ...]:
     return tuple(ColumnRef(key, kind, kind) for key, kind in seen.items())
 
 
-def text_blocks(path: str, ref: ColumnRef, *, max_bytes: int) -> Iterator[TextBlock]:
-    """Yield the documents at `ref`, one a line, about `max_bytes` of text at a time.
+def text_blocks(
+    path: str, sources: Sources, *, max_bytes: int, span: Span | None = None
+) -> Iterator[TextBlock]:
+    """Yield the documents of `sources`, one a line, about `max_bytes` of text at a time.
+
+    span  only the lines that begin inside these bytes of a file without compression
 
     A blank line is an empty document, so that rows stay line numbers. Raises ShardError, with
     file and line, for a line that is not a JSON object or whose text is no text.
     """
     limit = min(max_bytes, _BLOCK_BYTES)
-    texts: list[bytes] = []
-    size = n_null = n_bad = n_bytes = 0
-    for row, line in enumerate(_lines(path)):
-        raw, missing, bad = _document(path, row, line, ref.path)
-        texts.append(raw)
-        size += len(raw)
-        n_null += missing
-        n_bad += bad > 0
-        n_bytes += bad
-        if size >= limit or len(texts) >= _BLOCK_ROWS:
-            yield block_of(texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes)
-            texts = []
-            size = n_null = n_bad = n_bytes = 0
-    if texts:
-        yield block_of(texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes)
+    block = _Block()
+    for row, line in _numbered(path, span):
+        block.add(_document(path, row, _record(path, row, line), sources))
+        if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
+            yield block.finished()
+            block = _Block()
+    if block.texts:
+        yield block.finished()
 
 
 def records(path: str, wanted: Sequence[int]) -> Iterator[tuple[int, dict[str, object] | None]]:
@@ -75,27 +74,47 @@ def records(path: str, wanted: Sequence[int]) -> Iterator[tuple[int, dict[str, o
             position += 1
 
 
-def turns(record: object, ref: ColumnRef) -> list[Turn]:
-    """Return the turns of one record's conversation, in the text they are searched in."""
-    value = at_path(record, ref.path)
-    if not isinstance(value, list):
-        return []
-    return [Turn(turn.role, clean(turn.text)[0].decode()) for turn in turns_of(value)]
+def documents(path: str, sources: Sources, wanted: Sequence[int]) -> Iterator[tuple[int, Found]]:
+    """Yield (row, document) for the wanted rows (ascending, distinct)."""
+    for row, record in records(path, wanted):
+        yield row, _document(path, row, record, sources)
 
 
-def _document(path: str, row: int, line: bytes, keys: Sequence[str]) -> tuple[bytes, bool, int]:
-    """Return (text, whether it is missing, replaced surrogates)."""
-    record = _record(path, row, line)
+class _Block:
+    """Documents on their way into a block."""
+
+    def __init__(self) -> None:
+        self.texts: list[bytes] = []
+        self.size = self.n_null = self.n_undecodable = self.n_bytes = self.n_elsewhere = 0
+        self.moved: Counter[str] = Counter()
+
+    def add(self, found: Found) -> None:
+        self.texts.append(found.text or b"")
+        self.size += len(found.text or b"")
+        self.n_null += found.text is None
+        self.n_undecodable += found.n_bad > 0
+        self.n_bytes += found.n_bad
+        self.n_elsewhere += found.n_elsewhere
+        if found.column:
+            self.moved[found.column] += 1
+
+    def finished(self) -> TextBlock:
+        block = block_of(
+            self.texts,
+            n_null=self.n_null,
+            n_undecodable=self.n_undecodable,
+            undecodable_bytes=self.n_bytes,
+        )
+        return block._replace(moved=tuple(sorted(self.moved.items())), n_elsewhere=self.n_elsewhere)
+
+
+def _document(path: str, row: int, record: dict[str, object] | None, sources: Sources) -> Found:
     if record is None:
-        return b"", False, 0
+        return Found(b"")
     try:
-        text = text_at(record, keys)
-    except ValueError as error:
+        return find(record, sources)
+    except (ValueError, RecursionError) as error:
         raise _bad_line(path, row, str(error)) from error
-    if text is None:
-        return b"", True, 0
-    raw, bad = clean(text)
-    return raw, False, bad
 
 
 def _record(path: str, row: int, line: bytes) -> dict[str, object] | None:
@@ -118,11 +137,17 @@ def _bad_line(path: str, row: int, what: str) -> ShardError:
     )
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def _numbered(path: str, span: Span | None) -> Iterator[tuple[int, bytes]]:
+    first = line_number(path, span.begin) if span else 0
+    return enumerate(_lines(path, first, span), first)
+
+
+def _lines(path: str, first: int = 0, span: Span | None = None) -> Iterator[bytes]:
+    """Yield the lines of a file or span; `first` is the row of its first line."""
     parts: list[bytes] = []
     size = 0
-    row = 0
-    for piece in pieces(path):
+    row = first
+    for piece in span_pieces(path, span) if span else pieces(path):
         lines = piece.split(b"\n")
         if len(lines) > 1:
             parts.append(lines[0])
@@ -164,10 +189,6 @@ def _kind(value: object) -> Kind:
     if isinstance(value, list):
         if all(isinstance(entry, str) for entry in value):
             return "list"
-        if all(isinstance(entry, dict) and _is_turn(entry) for entry in value):
+        if all(isinstance(entry, dict) and is_turn(entry) for entry in value):
             return "chat"
     return "other"
-
-
-def _is_turn(entry: dict[str, object]) -> bool:
-    return any(key in entry for key in ROLE_KEYS) and any(key in entry for key in CONTENT_KEYS)

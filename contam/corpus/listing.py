@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,14 +16,22 @@ from contam.errors import CorpusError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Format = Literal["parquet", "jsonl", "arrow"]
+Format = Literal["parquet", "jsonl", "arrow", "unfinished"]
 
 _PARQUET = (".parquet", ".parq", ".pq")
 _ARROW = (".arrow", ".arrows", ".ipc", ".feather")
 _JSONL = (".jsonl", ".ndjson", ".json", ".jsonlines")
 # Compression nobody reads here is listed too: such a shard must fail by name, not be overlooked.
 _COMPRESSED = (".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip", ".lzma", ".snappy")
-_UNFINISHED = (".incomplete", ".part", ".partial", ".tmp", ".crdownload", ".lock")
+_UNFINISHED = (".incomplete", ".part", ".partial", ".crdownload", ".download", ".aria2", ".gstmp")
+# Copying tools write to `name.parquet.tmp`, to `name.parquet.` and eight hexadecimal digits, or to
+# `.name.parquet.` and six letters or digits.
+_COPYING = re.compile(
+    r"(^\..*)?\.(parquet|parq|pq|arrows?|ipc|feather|jsonl|ndjson|jsonlines|json)"
+    r"(\.(gz|zst|zstd|bz2|xz))?\.(tmp|[0-9a-f]{8}|(?(1)(?!sha)[0-9a-z]{6}|tmp))$"
+)
+# Hidden, but where a download into a folder keeps what has not arrived yet.
+_DOWNLOADS = ".cache"
 _MAGIC: tuple[tuple[bytes, Format], ...] = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"))
 _SNIFF_BYTES = 64 << 10
 
@@ -127,9 +136,16 @@ def _walk(folder: Path) -> Iterator[Path]:
             folders.clear()
             continue
         visited.add((status.st_dev, status.st_ino))
+        if _DOWNLOADS in folders:
+            yield from _arriving(Path(root, _DOWNLOADS))
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         for name in sorted(files):
             yield Path(root, name)
+
+
+def _arriving(folder: Path) -> Iterator[Path]:
+    files = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
+    yield from sorted(path for path in files if path.name.lower().endswith(_UNFINISHED))
 
 
 def _format(path: Path, *, named: bool) -> Format | Skipped:
@@ -146,10 +162,12 @@ def _format(path: Path, *, named: bool) -> Format | Skipped:
         kind = "jsonl"
     if named:
         return kind or _named_format(path)
+    if lowered.endswith(_UNFINISHED) or _COPYING.search(lowered):
+        return "unfinished"
     if lowered.startswith((".", "_")):
         return Skipped(path, "hidden or marker file")
-    if lowered.endswith(_UNFINISHED):
-        return Skipped(path, "unfinished download or lock file")
+    if lowered.endswith(".lock"):
+        return Skipped(path, "lock file")
     if kind == "jsonl" and lowered.endswith(".json"):
         reason = _not_lines(path)
         return Skipped(path, reason) if reason else kind

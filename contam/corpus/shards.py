@@ -16,7 +16,7 @@ from contam.errors import CorpusError, ShardError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Format = Literal["parquet", "jsonl", "arrow"]
+Format = Literal["parquet", "jsonl", "arrow", "unfinished"]
 
 _EDGE_BYTES = 64 << 10
 _MAX_FOOTER_BYTES = 64 << 20
@@ -31,6 +31,7 @@ class Shard:
 
     uri         absolute path
     name        what reports call it: the path below the folder the user gave, unique in the run
+    format      "unfinished": what a download or copy left, expected and not to be read
     size_bytes  size on disk when it was listed
     """
 

@@ -57,6 +57,15 @@ def pieces(path: str) -> Iterator[bytes]:
         ) from error
 
 
+def is_plain(path: str) -> bool:
+    """Say whether a file is not compressed; False, too, when it cannot be opened."""
+    try:
+        with Path(path).open("rb") as file:
+            return not _compression(path, file.read(8))
+    except (OSError, ShardError):
+        return False
+
+
 class _Decoder(Protocol):
     """What the loop below needs; the standard library's bz2 and xz decoders have it."""
 

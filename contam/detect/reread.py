@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from contam.corpus.columns import select_columns
-from contam.corpus.documents import read_texts, turn_of
+from contam.corpus.documents import read_documents
 from contam.corpus.shards import Shard, shard_digest
 from contam.errors import CorpusError, ShardError
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from contam.corpus.columns import Selection
+    from contam.corpus.documents import Document
 
 Place: TypeAlias = tuple[str, int]
 """A document: shard name and row."""
@@ -27,7 +28,7 @@ class Library:
         self._shards: dict[str, dict[str, Any]] = {shard["name"]: shard for shard in shards}
         self._column: str | None = run.get("parameters", {}).get("text")
         self._opened: dict[str, tuple[Shard, Selection] | str] = {}
-        self._texts: dict[Place, str] = {}
+        self._documents: dict[Place, Document] = {}
         self._problems: dict[str, str] = {}
 
     def fetch(self, places: Iterable[Place]) -> None:
@@ -35,7 +36,7 @@ class Library:
         rows_by_shard: dict[str, set[int]] = {}
         for name, row in places:
             rows_by_shard.setdefault(name, set()).add(row)
-        self._texts.clear()
+        self._documents.clear()
         for name, rows in sorted(rows_by_shard.items()):
             opened = self._open(name)
             if isinstance(opened, str):
@@ -44,19 +45,26 @@ class Library:
             shard, selection = opened
             order = sorted(rows)
             try:
-                texts = read_texts(shard, selection, order)
+                found = read_documents(shard, selection, order)
             except (CorpusError, ShardError) as error:
                 self._problems[name] = error.message
                 continue
-            self._texts.update(((name, row), text) for row, text in zip(order, texts, strict=True))
+            for row, document in zip(order, found, strict=True):
+                self._documents[name, row] = document
 
     def text(self, place: Place) -> str | None:
         """The text of a fetched document; None when it cannot be had."""
-        return self._texts.get(place)
+        document = self._documents.get(place)
+        return None if document is None else document.text
+
+    def column(self, place: Place) -> str | None:
+        """The column its text stands in, where that is not the one its shard is read from."""
+        document = self._documents.get(place)
+        return None if document is None else document.column or None
 
     def problem(self, place: Place) -> str | None:
         """Why the text cannot be had."""
-        return None if place in self._texts else self._problems[place[0]]
+        return None if place in self._documents else self._problems[place[0]]
 
     def shard(self, name: str) -> tuple[Shard, Selection] | str:
         """A shard of the run and its columns, or why it cannot be read as it was."""
@@ -64,13 +72,8 @@ class Library:
 
     def turn(self, place: Place, start: int) -> str | None:
         """Which turn of a conversation a match begins in."""
-        opened = self._opened.get(place[0])
-        if not isinstance(opened, tuple) or place not in self._texts:
-            return None
-        try:
-            return turn_of(*opened, place[1], start)
-        except ShardError:
-            return None
+        document = self._documents.get(place)
+        return None if document is None else document.turn_at(start)
 
     def _open(self, name: str) -> tuple[Shard, Selection] | str:
         if name not in self._opened:

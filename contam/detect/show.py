@@ -48,7 +48,11 @@ class PartMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentMatch:
-    """All that one document shares with an item; `problem` says why its text cannot be shown."""
+    """All that one document shares with an item.
+
+    column   the column its text stands in, where that is not the one its shard is read from
+    problem  why its text cannot be shown
+    """
 
     document_id: str
     shard: str
@@ -56,6 +60,7 @@ class DocumentMatch:
     url: str | None
     date: str | None
     source: str | None
+    column: str | None
     problem: str | None
     parts: tuple[PartMatch, ...]
 
@@ -178,6 +183,7 @@ def _document(
         url=first["url"],
         date=first["date"],
         source=first["source"],
+        column=library.column(place),
         problem=library.problem(place),
         parts=tuple(
             _part_match(part, [row for row in rows if row["part"] == part], texts, text, library)

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
+
+_SPACE = 32
 
 
 class TextBlock(NamedTuple):
@@ -19,6 +23,9 @@ class TextBlock(NamedTuple):
     n_null             documents without a text (zero length here)
     n_undecodable      documents in which bytes that are not UTF-8 became U+FFFD
     undecodable_bytes  how many bytes were replaced
+    moved              columns that were read for documents without a text in the shard's first
+                       one, and for how many
+    n_elsewhere        documents left without a text although another column holds one
     """
 
     data: NDArray[np.uint8]
@@ -26,6 +33,8 @@ class TextBlock(NamedTuple):
     n_null: int
     n_undecodable: int
     undecodable_bytes: int
+    moved: tuple[tuple[str, int], ...] = ()
+    n_elsewhere: int = 0
 
 
 def frozen(array: NDArray[np.generic]) -> None:
@@ -60,6 +69,36 @@ def texts_of(block: TextBlock) -> list[str]:
     whole = block.data.tobytes()
     bounds = block.offsets.tolist()
     return [whole[begin:end].decode() for begin, end in pairwise(bounds)]
+
+
+def blank_rows(block: TextBlock) -> NDArray[np.int64]:
+    """Return the documents without a text: of length zero, or nothing but ASCII white space."""
+    begins, ends = block.offsets[:-1], block.offsets[1:]
+    blank = begins == ends
+    if len(block.data):
+        # Text hardly ever begins with white space: few documents are looked at whole.
+        first = block.data[np.minimum(begins, len(block.data) - 1)]
+        for i in np.flatnonzero(~blank & (first <= _SPACE)).tolist():
+            blank[i] = block.data[begins[i] : ends[i]].tobytes().isspace()
+    return np.flatnonzero(blank)
+
+
+def replaced(block: TextBlock, texts: Mapping[int, bytes]) -> TextBlock:
+    """Put other texts in place of some documents; the counts stay those of `block`."""
+    parts: list[bytes] = []
+    done = 0
+    lengths = np.diff(block.offsets)
+    for i in sorted(texts):
+        parts += (block.data[block.offsets[done] : block.offsets[i]].tobytes(), texts[i])
+        lengths[i] = len(texts[i])
+        done = i + 1
+    parts.append(block.data[block.offsets[done] :].tobytes())
+    data = np.frombuffer(b"".join(parts), np.uint8)
+    offsets = np.zeros_like(block.offsets)
+    np.cumsum(lengths, out=offsets[1:])
+    frozen(data)
+    frozen(offsets)
+    return block._replace(data=data, offsets=offsets)
 
 
 def pieces(block: TextBlock, max_bytes: int) -> list[tuple[int, int]]:

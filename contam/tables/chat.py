@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from contam.tables.columns import CONTENT_KEYS, ROLE_KEYS
+from contam.tables.columns import CONTENT_KEYS, EXTRA_KEYS, ROLE_KEYS
 
 TURN_SEPARATOR = "\n"
+
+# Where a part of a message has its text, and a call of a tool what it was called with.
+_PART_KEYS = ("text", "content", "value", "thinking", "reasoning")
+_CALL_KEYS = ("arguments", "args", "input", "parameters")
 
 
 class Turn(NamedTuple):
@@ -20,10 +24,16 @@ class Turn(NamedTuple):
 def turns_of(value: Sequence[object]) -> list[Turn]:
     """Read the turns of a list of messages, `from`/`value` pairs or plain strings.
 
-    A turn without content is empty, so that turn numbers stay those of the list. Raises
-    ValueError for anything that is none of these.
+    What a turn reasons and what it calls tools with follows its content, a line each. A turn
+    without any is empty, so that turn numbers stay those of the list. Raises ValueError for
+    anything that is none of these.
     """
     return [_turn(entry) for entry in value]
+
+
+def named(turn: Turn, column: str) -> Turn:
+    """Say in a turn's role which of several columns it stands in."""
+    return Turn(f"{column}.{turn.role}" if turn.role else column, turn.text)
 
 
 def joined(turns: Sequence[Turn]) -> str:
@@ -51,8 +61,10 @@ def _turn(entry: object) -> Turn:
         return Turn("", entry)
     if isinstance(entry, Mapping):
         role = next((entry[key] for key in ROLE_KEYS if entry.get(key)), "")
-        content = next((entry[key] for key in CONTENT_KEYS if key in entry), None)
-        return Turn(str(role), _content(content))
+        contents = (_content(entry.get(key)) for key in CONTENT_KEYS)
+        texts = [next((text for text in contents if text), "")]
+        texts += [_extra(entry.get(key)) for key in EXTRA_KEYS]
+        return Turn(str(role), TURN_SEPARATOR.join(text for text in texts if text))
     raise ValueError(f"a turn is a {type(entry).__name__}, not a message")
 
 
@@ -62,8 +74,40 @@ def _content(content: object) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
-        # A part of another medium (an image, a tool call) has no text.
-        return _content(content.get("text"))
+        # A part of another medium (an image) has no text.
+        texts = (_content(content.get(key)) for key in _PART_KEYS if _may_say(content.get(key)))
+        return next((text for text in texts if text), "") or _arguments(content)
     if isinstance(content, Sequence) and not isinstance(content, bytes | bytearray):
         return TURN_SEPARATOR.join(_content(part) for part in content)
     raise ValueError(f"a turn's content is a {type(content).__name__}, not text")
+
+
+def _may_say(value: object) -> bool:
+    return isinstance(value, str | Mapping | list | tuple)
+
+
+def _extra(value: object) -> str:
+    """Return the text of reasoning, or what tools were called with."""
+    if isinstance(value, Mapping):
+        function = value.get("function")
+        if "function" in value or "name" in value:
+            return _arguments(function if isinstance(function, Mapping) else value)
+        return _leaves(value)
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return TURN_SEPARATOR.join(text for entry in value if (text := _extra(entry)))
+    return _leaves(value)
+
+
+def _arguments(call: Mapping[str, object]) -> str:
+    return next((text for key in _CALL_KEYS if (text := _leaves(call.get(key)))), "")
+
+
+def _leaves(value: object) -> str:
+    """Join all strings inside a value, in its order."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return TURN_SEPARATOR.join(text for entry in value if (text := _leaves(entry)))
+    return ""

@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
-Kind = Literal["text", "null", "list", "chat", "json", "struct", "other"]
+Kind = Literal["text", "null", "list", "chat", "json", "group", "struct", "other"]
 
 ROLE_KEYS = ("role", "from", "speaker")
-CONTENT_KEYS = ("content", "value", "text")
+CONTENT_KEYS = ("content", "value", "text", "parts")
+EXTRA_KEYS = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
+"""Fields of a turn whose text is added to its content."""
 _MAX_DEPTH = 4
 
 
@@ -25,15 +27,18 @@ class ColumnRef:
     path       names from the top-level column downwards
     kind       text: characters; null: no value in the whole file; list: strings to join;
                chat: turns with role and content; json: a field inside a text column that holds
-               JSON objects; struct and other: nothing to search in
+               JSON objects; group: several columns joined as the turns of a chat; struct and
+               other: nothing to search in
     type_name  the file's own name for the type, for messages
     depth      kind json: how many names lead to the column, the others lie inside its JSON
+    parts      kind group: its columns in order; its path is one name for all of them
     """
 
     path: tuple[str, ...]
     kind: Kind
     type_name: str = ""
     depth: int = 0
+    parts: tuple[ColumnRef, ...] = ()
 
     @property
     def column(self) -> tuple[str, ...]:
@@ -49,6 +54,30 @@ class ColumnRef:
     def dotted(self) -> str:
         """The path as a user writes it: `meta.text`."""
         return ".".join(self.path)
+
+    @property
+    def single(self) -> tuple[ColumnRef, ...]:
+        """The columns that this one stands for: the parts of a group, else itself."""
+        return self.parts if self.kind == "group" else (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the documents of one shard have their text.
+
+    first   the column that is read
+    others  columns that may hold the text of a row in which `first` holds none, best first
+    named   the user named `first`: such rows are counted and not read
+    """
+
+    first: ColumnRef
+    others: tuple[ColumnRef, ...] = ()
+    named: bool = False
+
+    @property
+    def every(self) -> tuple[ColumnRef, ...]:
+        """The columns whose text is read, best first."""
+        return (self.first,) if self.named else (self.first, *self.others)
 
 
 def describe(schema: pa.Schema) -> tuple[ColumnRef, ...]:
@@ -77,16 +106,11 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
 
 
-def content_field(kind: pa.DataType) -> str | None:
-    """Return the field of a turn that holds its text."""
-    names = {kind.field(i).name for i in range(kind.num_fields)}
-    return next((name for name in CONTENT_KEYS if name in names), None)
-
-
-def role_field(kind: pa.DataType) -> str | None:
-    """Return the field of a turn that names who speaks."""
-    names = {kind.field(i).name for i in range(kind.num_fields)}
-    return next((name for name in ROLE_KEYS if name in names), None)
+def is_turn(names: Container[str]) -> bool:
+    """Say whether a record with these fields is a turn of a conversation."""
+    return any(key in names for key in ROLE_KEYS) and any(
+        key in names for key in (*CONTENT_KEYS, *EXTRA_KEYS)
+    )
 
 
 def _walk(field: pa.Field, above: tuple[str, ...]) -> Iterator[ColumnRef]:
@@ -109,6 +133,6 @@ def _kind(kind: pa.DataType) -> Kind:
         if is_text(inner):
             return "list"
         # {"text", "type"} without a role is a part of a message, not a turn.
-        if pt.is_struct(inner) and content_field(inner) and role_field(inner):
+        if pt.is_struct(inner) and is_turn({inner.field(i).name for i in range(inner.num_fields)}):
             return "chat"
     return "other"

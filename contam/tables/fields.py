@@ -9,21 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from contam.tables.arrow_text import plain, text_block
+from contam.tables.arrow_text import text_block
 from contam.tables.blocks import TextBlock, block_of, texts_of
-from contam.tables.chat import TURN_SEPARATOR, Turn, joined, turns_of
-from contam.tables.columns import (
-    CONTENT_KEYS,
-    ROLE_KEYS,
-    ColumnRef,
-    content_field,
-    is_text,
-    role_field,
-)
+from contam.tables.chat import TURN_SEPARATOR, Turn, named, turns_of
+from contam.tables.chat_arrow import joined_block, values_of
+from contam.tables.columns import CONTENT_KEYS, EXTRA_KEYS, ROLE_KEYS, ColumnRef, is_text
 from contam.tables.json_text import at_path, clean, json_or_none, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 
 def pick(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
@@ -42,31 +38,47 @@ def pick(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 
 def as_text_block(batch: pa.RecordBatch, ref: ColumnRef) -> TextBlock:
     """Return the documents of column `ref`, whatever its kind."""
+    if ref.kind == "group":
+        return _group_block(batch, ref)
     array = pick(batch, ref.column)
     if ref.kind == "json":
         return _json_block(array, ref.inside)
     if ref.kind in ("chat", "list") and not pt.is_null(array.type):
-        return _joined_block(array)
+        return joined_block(array)
     return text_block(array)
 
 
+def null_rows(batch: pa.RecordBatch, ref: ColumnRef) -> NDArray[np.bool_]:
+    """Tell, row by row (bool[n]), whether `ref` has no value at all."""
+    missing = np.ones(batch.num_rows, np.bool_)
+    for one in ref.single:
+        array = pick(batch, one.column)
+        if one.kind == "json":
+            texts = texts_of(text_block(array))
+            missing &= [text_at(text, one.inside) is None for text in texts]
+        else:
+            missing &= np.asarray(array.is_null())
+    return missing
+
+
 def turns_at(batch: pa.RecordBatch, ref: ColumnRef, row: int) -> list[Turn]:
-    """Return the turns of one document of a chat or list column."""
-    value = pick(batch, ref.column).slice(row, 1)
-    if pt.is_null(value.type) or value.null_count:
-        return []
-    inner = value.flatten()
-    if not pt.is_struct(inner.type):
-        return [Turn("", text) for text in texts_of(text_block(inner))]
-    name = content_field(inner.type)
-    if name is None or not is_text(inner.type.field(name).type):
-        return turns_of(inner.to_pylist())
-    texts = texts_of(text_block(pc.struct_field(inner, name)))
-    speaker = role_field(inner.type)
-    if speaker is None or not is_text(inner.type.field(speaker).type):
-        return [Turn("", text) for text in texts]
-    roles = texts_of(text_block(pc.struct_field(inner, speaker)))
-    return [Turn(role, text) for role, text in zip(roles, texts, strict=True)]
+    """Return the turns of one document of a chat, list or group column.
+
+    Joined they are the text that `as_text_block` gives.
+    """
+    if ref.kind != "group":
+        (value,) = values_of(pick(batch, ref.column).slice(row, 1))
+        turns = turns_of(value) if isinstance(value, list) else []
+        return [Turn(turn.role, clean(turn.text)[0].decode()) for turn in turns]
+    found: list[Turn] = []
+    one_row = batch.slice(row, 1)
+    for part in ref.parts:
+        text = texts_of(as_text_block(one_row, part))[0]
+        if text and part.kind in ("chat", "list"):
+            found += [named(turn, part.dotted) for turn in turns_at(one_row, part, 0)]
+        elif text:
+            found.append(Turn(part.dotted, text))
+    return found
 
 
 def values_at(batch: pa.RecordBatch, ref: ColumnRef) -> list[object]:
@@ -130,39 +142,29 @@ def _json_block(array: pa.Array, path: Sequence[str]) -> TextBlock:
     return block_of(texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes)
 
 
-def _joined_block(array: pa.Array) -> TextBlock:
-    inner = array.type.value_type
-    name = content_field(inner) if pt.is_struct(inner) else None
-    content_type = inner.field(name).type if name is not None else inner
-    if not is_text(content_type):
-        return _joined_slowly(array)
-    # Lists are rebuilt from flat values and lengths: slices, null lists and fixed-size lists then
-    # need no care of their own.
-    content = array.flatten()
-    if name is not None:
-        content = pc.struct_field(content, name)
-    content = plain(content)
-    large = pa.large_string() if pt.is_string(content.type) else content.type
-    large = pa.large_binary() if pt.is_binary(content.type) else large
-    content = content.cast(large)
-    content = pc.fill_null(content, pa.scalar("", pa.string()).cast(large))
-    lengths = pc.fill_null(pc.list_value_length(array), 0)
-    offsets = np.zeros(len(array) + 1, np.int64)
-    np.cumsum(np.asarray(lengths), out=offsets[1:])
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), content)
-    separator = pa.scalar(TURN_SEPARATOR, pa.string()).cast(large)
-    texts = pc.binary_join(lists, separator)
-    return text_block(texts)._replace(n_null=int(array.null_count))
-
-
-def _joined_slowly(array: pa.Array) -> TextBlock:
-    documents = array.to_pylist()
-    texts = [joined(turns_of(value)).encode() if value else b"" for value in documents]
-    return block_of(texts, n_null=sum(value is None for value in documents))
+def _group_block(batch: pa.RecordBatch, ref: ColumnRef) -> TextBlock:
+    blocks = [as_text_block(batch, part) for part in ref.parts]
+    texts = []
+    for block in blocks:
+        present = pa.array(np.diff(block.offsets) > 0)
+        buffers = [None, pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
+        array = pa.Array.from_buffers(pa.large_string(), len(block.offsets) - 1, buffers)
+        texts.append(pc.if_else(present, array, pa.scalar(None, pa.large_string())))
+    separator = pa.scalar(TURN_SEPARATOR, pa.large_string())
+    whole = pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+    return text_block(whole)._replace(
+        n_null=int(null_rows(batch, ref).sum()),
+        n_undecodable=min(batch.num_rows, sum(block.n_undecodable for block in blocks)),
+        undecodable_bytes=sum(block.undecodable_bytes for block in blocks),
+    )
 
 
 def wanted_leaves(leaves: Sequence[str], ref: ColumnRef) -> tuple[str, ...]:
     """Choose, among a Parquet file's leaf columns, those that the text of `ref` needs."""
+    if ref.kind == "group":
+        return tuple(
+            dict.fromkeys(leaf for one in ref.parts for leaf in wanted_leaves(leaves, one))
+        )
     column = ".".join(ref.column)
     below = [leaf for leaf in leaves if leaf.startswith(column + ".")]
     roles = [leaf for leaf in below if leaf.rpartition(".")[2] in ROLE_KEYS]
@@ -170,8 +172,5 @@ def wanted_leaves(leaves: Sequence[str], ref: ColumnRef) -> tuple[str, ...]:
         return (column,)
     # Writers name the levels of a list differently; the role sits where the content sits.
     turn = min(roles, key=len).rpartition(".")[0]
-    for key in CONTENT_KEYS:
-        content = f"{turn}.{key}"
-        if found := tuple(leaf for leaf in below if f"{leaf}.".startswith(f"{content}.")):
-            return found
-    return (column,)
+    said = tuple(f"{turn}.{key}." for key in (*CONTENT_KEYS, *EXTRA_KEYS))
+    return tuple(leaf for leaf in below if f"{leaf}.".startswith(said)) or (column,)

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import ipc
 
 from contam.tables.columns import ColumnRef, describe
-from contam.tables.fields import as_text_block, take_rows
+from contam.tables.fields import take_rows
 from contam.tables.guard import shard_errors
+from contam.tables.sources import filled_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from contam.tables.blocks import TextBlock
+    from contam.tables.columns import Sources
 
 _FILE_MAGIC = b"ARROW1"
 # Record batches come as large as their writer made them; what is joined or cast is cut to this.
 _MAX_ROWS = 4096
+_UNKNOWN_BITS = 1 << 20
 
 
 def columns(path: str) -> tuple[ColumnRef, ...]:
@@ -28,13 +35,41 @@ def columns(path: str) -> tuple[ColumnRef, ...]:
         return describe(schema)
 
 
-def text_blocks(path: str, ref: ColumnRef) -> Iterator[TextBlock]:
-    """Yield the documents of column `ref`, rows in order."""
-    for batch in batches(path, (ref.path[0],)):
+def text_blocks(
+    path: str, sources: Sources, chosen: Sequence[int] | None = None
+) -> Iterator[TextBlock]:
+    """Yield the documents of `sources`, rows in order.
+
+    chosen  record batches of an IPC file to read, in order; None reads them all
+    """
+    names = [one.path[0] for ref in (sources.first, *sources.others) for one in ref.single]
+    for batch in batches(path, names, chosen):
         for begin in range(0, batch.num_rows, _MAX_ROWS):
+            part = batch.slice(begin, _MAX_ROWS)
             with shard_errors(path):
-                block = as_text_block(batch.slice(begin, _MAX_ROWS), ref)
+                block = filled_block(part, sources, partial(_taken, part))
             yield block
+
+
+def _taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
+    return batch.take(pa.array(rows))
+
+
+def n_batches(path: str) -> int | None:
+    """Tell how many record batches an IPC file has; None for a stream, which is read in order."""
+    with shard_errors(path), pa.OSFile(path) as source:
+        if source.read(len(_FILE_MAGIC)) != _FILE_MAGIC:
+            return None
+        source.seek(0)
+        with ipc.open_file(source) as reader:
+            return int(reader.num_record_batches)
+
+
+def batch_rows(path: str, chosen: Sequence[int]) -> list[int]:
+    """Count the rows of some record batches of an IPC file, reading as little as possible."""
+    with shard_errors(path), _opened(path, None) as (schema, _):
+        cheap = _cheapest(schema)
+    return [batch.num_rows for batch in batches(path, cheap, chosen)]
 
 
 def rows(
@@ -45,14 +80,21 @@ def rows(
         yield from take_rows(batches(path, names), 0, wanted)
 
 
-def batches(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches as they were written, with only the columns `names`."""
-    with shard_errors(path), _opened(path, names) as (_, found):
+def batches(
+    path: str, names: Sequence[str], chosen: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches as they were written, with only the columns `names`.
+
+    chosen  record batches of an IPC file, in order; None yields them all
+    """
+    with shard_errors(path), _opened(path, names, chosen) as (_, found):
         yield from found
 
 
 @contextmanager
-def _opened(path: str, names: Sequence[str] | None) -> Iterator[tuple[pa.Schema, Any]]:
+def _opened(
+    path: str, names: Sequence[str] | None, chosen: Sequence[int] | None = None
+) -> Iterator[tuple[pa.Schema, Any]]:
     with pa.OSFile(path) as source:
         is_file = source.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         source.seek(0)
@@ -67,6 +109,20 @@ def _opened(path: str, names: Sequence[str] | None) -> Iterator[tuple[pa.Schema,
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         with open_any(source, options=options) as reader:
             if is_file:
-                yield schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+                numbers = range(reader.num_record_batches) if chosen is None else chosen
+                yield schema, (reader.get_batch(i) for i in numbers)
             else:
                 yield schema, iter(reader)
+
+
+def _cheapest(schema: pa.Schema) -> list[str]:
+    """Name the column that takes least to read: the narrowest, text and nested ones last."""
+
+    def bits(field: pa.Field) -> int:
+        try:
+            return int(field.type.bit_width)
+        except ValueError:
+            return _UNKNOWN_BITS
+
+    once = [field for field in schema if schema.get_field_index(field.name) >= 0]
+    return [min(once, key=bits).name] if once else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from contam.tables import ipc, parquet
+from contam.tables.blocks import texts_of
 from contam.tables.fields import as_text_block, columns_at, turns_at, values_at, wanted_leaves
 from contam.tables.guard import shard_errors
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from contam.tables.blocks import TextBlock
     from contam.tables.chat import Turn
     from contam.tables.columns import ColumnRef
 
@@ -39,10 +39,10 @@ def all_values(
 ) -> Iterator[dict[ColumnRef, list[object]]]:
     """Yield the values of `refs` for consecutive rows, some thousands at a time, rows in order.
 
-    groups  row groups of a Parquet file; None reads the whole file
+    groups  row groups of a Parquet file or record batches of an IPC file; None reads all
     """
     if kind == "arrow":
-        batches = ipc.batches(path, [ref.path[0] for ref in refs])
+        batches = ipc.batches(path, [ref.path[0] for ref in refs], groups)
     else:
         batches = parquet.batches(path, _leaves(path, refs), groups)
     for batch in batches:
@@ -50,25 +50,19 @@ def all_values(
             yield columns_at(batch, refs)
 
 
-def texts(
-    path: str, kind: TableFormat, ref: ColumnRef, rows: Sequence[int]
-) -> Iterator[tuple[list[int], TextBlock]]:
-    """Yield (rows, their documents) for the rows (ascending, distinct)."""
-    for numbers, batch in _rows(path, kind, [ref], rows):
+def documents(
+    path: str, kind: TableFormat, ref: ColumnRef, rows: Sequence[int], *, with_turns: bool
+) -> Iterator[tuple[int, str, list[Turn] | None]]:
+    """Yield (row, text, turns) of column `ref` for the rows (ascending, distinct).
+
+    with_turns  whether to tell the turns of texts that are joined from some; None otherwise
+    """
+    with_turns = with_turns and ref.kind in ("chat", "list", "group")
+    for numbers, batch in _rows(path, kind, [ref], rows, whole=with_turns):
         with shard_errors(path):
-            block = as_text_block(batch, ref)
-        yield numbers, block
-
-
-def turns(
-    path: str, kind: TableFormat, ref: ColumnRef, rows: Sequence[int]
-) -> Iterator[tuple[int, list[Turn]]]:
-    """Yield (row, the turns of its conversation) for the rows (ascending, distinct)."""
-    for numbers, batch in _rows(path, kind, [ref], rows, whole=True):
-        for i, number in enumerate(numbers):
-            with shard_errors(path):
-                found = turns_at(batch, ref, i)
-            yield number, found
+            texts = texts_of(as_text_block(batch, ref))
+            turns = [turns_at(batch, ref, i) if with_turns else None for i in range(len(numbers))]
+        yield from zip(numbers, texts, turns, strict=True)
 
 
 def _rows(
@@ -80,8 +74,8 @@ def _rows(
     whole: bool = False,
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
     if kind == "arrow":
-        return ipc.rows(path, [ref.path[0] for ref in refs], rows)
-    leaves = list(dict.fromkeys(".".join(ref.column) for ref in refs))
+        return ipc.rows(path, [one.path[0] for ref in refs for one in ref.single], rows)
+    leaves = list(dict.fromkeys(".".join(one.column) for ref in refs for one in ref.single))
     return parquet.rows(path, leaves if whole else _leaves(path, refs), rows)
 
 

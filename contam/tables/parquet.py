@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,13 +12,15 @@ import pyarrow.parquet as pq
 
 from contam.errors import ShardError
 from contam.tables.columns import ColumnRef, describe
-from contam.tables.fields import as_text_block, take_rows, wanted_leaves
+from contam.tables.fields import take_rows, wanted_leaves
 from contam.tables.guard import shard_errors
+from contam.tables.sources import RowReader, filled_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from contam.tables.blocks import TextBlock
+    from contam.tables.columns import Sources
 
 # Decoding about 2 MB at a time keeps pages, output and whoever reads it next in cache: measured,
 # it beats reading whole row groups by a fifth.
@@ -65,19 +67,23 @@ def row_groups(
 
 
 def text_blocks(
-    path: str, ref: ColumnRef, groups: Sequence[int] | None, *, max_bytes: int
+    path: str, sources: Sources, groups: Sequence[int] | None, *, max_bytes: int
 ) -> Iterator[TextBlock]:
-    """Yield the documents of column `ref`, rows in order, about `max_bytes` at a time.
+    """Yield the documents of `sources`, rows in order, about `max_bytes` at a time.
 
     groups  row groups to read, in order; None reads them all
     """
-    columns = wanted_leaves(leaves(path), ref)
+    every = leaves(path)
+    columns = wanted_leaves(every, sources.first)
+    others = [leaf for ref in sources.others for leaf in wanted_leaves(every, ref)]
     chosen = range(footer(path).num_row_groups) if groups is None else groups
     sizes = _row_groups(path, columns, chosen)
+    rows = _batch_rows(_row_groups(path, [*columns, *others], chosen), max_bytes)
+    reader = RowReader(partial(_batches_at, path, others, chosen, rows))
     seen = 0
-    for batch in _batches(path, columns, chosen, _batch_rows(sizes, max_bytes)):
+    for batch in _batches(path, columns, chosen, rows):
         with shard_errors(path):
-            block = as_text_block(batch, ref)
+            block = filled_block(batch, sources, partial(reader.take, seen))
         seen += len(block.offsets) - 1
         yield block
     expected = sum(size.n_rows for size in sizes)
@@ -120,6 +126,20 @@ def leaves(path: str) -> tuple[str, ...]:
     with shard_errors(path):
         schema = footer(path).schema
         return tuple(schema.column(i).path for i in range(len(schema)))
+
+
+def _batches_at(
+    path: str, columns: Sequence[str], groups: Sequence[int], rows: int, row: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield (first row, batch) of the row group that holds `row`; rows count from `groups[0]`."""
+    begin = 0
+    for group, size in zip(groups, _row_groups(path, columns, groups), strict=True):
+        if begin <= row < begin + size.n_rows:
+            for batch in _batches(path, columns, [group], rows):
+                yield begin, batch
+                begin += batch.num_rows
+            return
+        begin += size.n_rows
 
 
 def _row_groups(

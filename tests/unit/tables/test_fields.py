@@ -169,10 +169,11 @@ def test_a_chat_needs_only_the_leaves_of_its_contents(level):
         "id",
         f"messages.{level}.content",
         f"messages.{level}.role",
-        f"messages.{level}.tool_calls.list.element.content",
+        f"messages.{level}.tool_calls.list.element.arguments",
+        f"messages.{level}.image.content",
     ]
     ref = ColumnRef(("messages",), "chat")
-    assert wanted_leaves(leaves, ref) == (f"messages.{level}.content",)
+    assert wanted_leaves(leaves, ref) == (leaves[1], leaves[3])
     parts = [f"messages.{level}.content.list.element.{x}" for x in ("text", "type")]
     assert wanted_leaves([*parts, leaves[2]], ref) == tuple(parts)
     assert wanted_leaves(["messages"], ref) == ("messages",)

@@ -1,0 +1,92 @@
+"""One JSON record: its document, in the column that is read or in the next that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from contam.tables.chat import Turn, joined, named, turns_of
+from contam.tables.json_text import at_path, clean, text_at
+
+if TYPE_CHECKING:
+    from contam.tables.columns import ColumnRef, Sources
+
+
+class Found(NamedTuple):
+    """The document of a record.
+
+    text         valid UTF-8; None when no column that is read has a value
+    n_bad        bytes that were replaced in it
+    turns        what it is joined from; None for plain text
+    column       the column it was read from; "" when that is the first
+    n_elsewhere  1 when it has no text and a column that is not read has one
+    """
+
+    text: bytes | None
+    n_bad: int = 0
+    turns: list[Turn] | None = None
+    column: str = ""
+    n_elsewhere: int = 0
+
+
+def find(record: Mapping[str, object], sources: Sources) -> Found:
+    """Return the document of a record. Raises ValueError for a value that cannot be its text."""
+    first = _read(record, sources.first, strict=True)._replace(column="")
+    if not sources.others or not _blank(first.text):
+        return first
+    for ref in sources.others:
+        other = _read(record, ref, strict=False)
+        if not _blank(other.text):
+            return first._replace(n_elsewhere=1) if sources.named else other
+    return first
+
+
+def _read(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> Found:
+    """Read one column; unless `strict`, a value of another kind is no mistake but no text."""
+    if ref.kind == "group":
+        return _group(record, ref, strict=strict)
+    value = at_path(record, ref.path)
+    if not strict and not _may_be_text(value):
+        return Found(None)
+    turns = turns_of(value) if isinstance(value, list) else None
+    text = text_at(record, ref.path) if turns is None else joined(turns)
+    if text is None:
+        return Found(None)
+    raw, bad = clean(text)
+    return Found(raw, bad, turns, ref.dotted)
+
+
+def _group(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> Found:
+    """Join the parts that this record has; numbers and flags among them are no text."""
+    turns: list[Turn] = []
+    columns: list[str] = []
+    missing = True
+    paths = {part.path for part in ref.parts}
+    for part in ref.parts:
+        value = at_path(record, part.path)
+        missing = missing and value is None
+        if isinstance(value, int | float) or not (strict or _may_be_text(value)):
+            continue
+        if isinstance(value, Mapping) and (*part.path, "text") in paths:
+            continue
+        if isinstance(value, list):
+            inner = [named(turn, part.dotted) for turn in turns_of(value)]
+        else:
+            inner = [Turn(part.dotted, text_at(record, part.path) or "")]
+        if joined(inner):
+            turns += inner
+            columns.append(part.dotted)
+    if missing:
+        return Found(None)
+    raw, bad = clean(joined(turns))
+    return Found(raw, bad, turns, "+".join(columns))
+
+
+def _may_be_text(value: object) -> bool:
+    if isinstance(value, list):
+        return any(isinstance(entry, str | dict | list) for entry in value)
+    return isinstance(value, str)
+
+
+def _blank(text: bytes | None) -> bool:
+    return not text or text.isspace()
