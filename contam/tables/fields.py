@@ -144,19 +144,25 @@ def _json_block(array: pa.Array, path: Sequence[str]) -> TextBlock:
 
 def _group_block(batch: pa.RecordBatch, ref: ColumnRef) -> TextBlock:
     blocks = [as_text_block(batch, part) for part in ref.parts]
-    texts = []
+    pieces: list[pa.Array] = []
+    begun = np.zeros(batch.num_rows, np.bool_)
     for block in blocks:
-        present = pa.array(np.diff(block.offsets) > 0)
-        buffers = [None, pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
-        array = pa.Array.from_buffers(pa.large_string(), len(block.offsets) - 1, buffers)
-        texts.append(pc.if_else(present, array, pa.scalar(None, pa.large_string())))
-    separator = pa.scalar(TURN_SEPARATOR, pa.large_string())
-    whole = pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+        present = np.diff(block.offsets) > 0
+        # Separators are columns of their own: parts without a text get none.
+        separators = pc.if_else(pa.array(begun & present), TURN_SEPARATOR, "")
+        pieces += (separators.cast(pa.large_string()), _strings(block))
+        begun |= present
+    whole = pc.binary_join_element_wise(*pieces, pa.scalar("", pa.large_string()))
     return text_block(whole)._replace(
         n_null=int(null_rows(batch, ref).sum()),
         n_undecodable=min(batch.num_rows, sum(block.n_undecodable for block in blocks)),
         undecodable_bytes=sum(block.undecodable_bytes for block in blocks),
     )
+
+
+def _strings(block: TextBlock) -> pa.Array:
+    buffers = [None, pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
+    return pa.Array.from_buffers(pa.large_string(), len(block.offsets) - 1, buffers)
 
 
 def wanted_leaves(leaves: Sequence[str], ref: ColumnRef) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def test_every_known_suffix_is_a_shard(tmp_path):
 
 
 def test_what_lies_beside_a_corpus_is_left_out_with_reasons(tmp_path):
-    make(tmp_path, "a.jsonl", "README.md", "_SUCCESS", ".a.jsonl.crc", "b.parquet.incomplete")
+    make(tmp_path, "a.jsonl", "README.md", "_SUCCESS", ".a.jsonl.crc", "b.parquet.lock")
     make(tmp_path, ".cache/c.jsonl", "_temporary/d.jsonl")
     (tmp_path / "manifest.json").write_text(json.dumps({"shards": 1}, indent=1))
     (tmp_path / "state.json").write_text(json.dumps({"shards": 1}))
@@ -63,7 +63,7 @@ def test_what_lies_beside_a_corpus_is_left_out_with_reasons(tmp_path):
         "README.md": "not a corpus format",
         "_SUCCESS": "hidden or marker file",
         ".a.jsonl.crc": "hidden or marker file",
-        "b.parquet.incomplete": "unfinished download or lock file",
+        "b.parquet.lock": "lock file",
         "manifest.json": "a JSON document over several lines",
         "state.json": "a single JSON object",
         "items.json": "a JSON array, not one object a line",
