@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.shards import Shard
     from contam.corpus.units import WorkUnit
-    from contam.tables.columns import Sources
+    from contam.tables.columns import TextColumns
 
 BATCH_BYTES = 8 << 20
 """Default upper bound on the text of one batch; a longer document is a batch of its own."""
@@ -99,7 +99,7 @@ def _first_row(unit: WorkUnit, shard: Shard) -> int:
 
 
 def _blocks(
-    unit: WorkUnit, shard: Shard, sources: Sources, batch_bytes: int
+    unit: WorkUnit, shard: Shard, sources: TextColumns, batch_bytes: int
 ) -> Iterator[TextBlock]:
     if shard.format == "parquet":
         return parquet.text_blocks(shard.uri, sources, unit.row_groups, max_bytes=batch_bytes)

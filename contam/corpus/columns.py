@@ -11,7 +11,7 @@ from contam.corpus.coverage import ShardFailure
 from contam.corpus.shards import errors_named
 from contam.errors import CorpusError, ShardError
 from contam.tables import ipc, parquet
-from contam.tables.columns import ColumnRef, Kind, Sources
+from contam.tables.columns import ColumnRef, Kind, TextColumns
 
 if TYPE_CHECKING:
     from contam.corpus.shards import Shard
@@ -136,9 +136,9 @@ class Selection:
     named: bool = False
 
     @property
-    def sources(self) -> Sources | None:
+    def sources(self) -> TextColumns | None:
         """Where each row has its text; None in a shard without rows."""
-        return Sources(self.text, self.others, self.named) if self.text else None
+        return TextColumns(self.text, self.others, self.named) if self.text else None
 
     @property
     def text_path(self) -> str | None:

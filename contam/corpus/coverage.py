@@ -54,10 +54,15 @@ class ShardCoverage:
         counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
         return ShardCoverage(**counts, columns=tuple(sorted(columns.items())))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts under their field names; `columns` as a mapping."""
-        counts: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS}
-        return {**counts, "columns": dict(self.columns)}
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts under their field names; `columns` is not among them."""
+        return {name: getattr(self, name) for name in _COUNTS}
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[str, int]) -> ShardCoverage:
+        """Return what `to_dict` gave as counts again; the columns are not known any more."""
+        known: dict[str, Any] = {name: counts[name] for name in _COUNTS}
+        return cls(**known)
 
     @classmethod
     def of_batch(cls, batch: DocBatch) -> ShardCoverage:
@@ -174,8 +179,13 @@ class Coverage:
             ],
             "complete": self.complete,
             **total,
+            "columns": dict(self.total.columns),
             "by_shard": [
-                {"shard": self.names[shard], **counts.to_dict()}
+                {
+                    "shard": self.names[shard],
+                    **counts.to_dict(),
+                    "columns": dict(counts.columns),
+                }
                 for shard, counts in sorted(self.read.items())
             ],
         }

@@ -9,7 +9,7 @@ from contam.corpus.offsets import Span, line_number, span_pieces
 from contam.corpus.streams import pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, block_of
-from contam.tables.columns import ColumnRef, Kind, Sources, is_turn
+from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
 from contam.tables.json_text import parse
 from contam.tables.record import Found, find
 
@@ -43,7 +43,7 @@ def columns(path: str) -> tuple[ColumnRef, ...]:
 
 
 def text_blocks(
-    path: str, sources: Sources, *, max_bytes: int, span: Span | None = None
+    path: str, sources: TextColumns, *, max_bytes: int, span: Span | None = None
 ) -> Iterator[TextBlock]:
     """Yield the documents of `sources`, one a line, about `max_bytes` of text at a time.
 
@@ -74,7 +74,9 @@ def records(path: str, wanted: Sequence[int]) -> Iterator[tuple[int, dict[str, o
             position += 1
 
 
-def documents(path: str, sources: Sources, wanted: Sequence[int]) -> Iterator[tuple[int, Found]]:
+def documents(
+    path: str, sources: TextColumns, wanted: Sequence[int]
+) -> Iterator[tuple[int, Found]]:
     """Yield (row, document) for the wanted rows (ascending, distinct)."""
     for row, record in records(path, wanted):
         yield row, _document(path, row, record, sources)
@@ -108,7 +110,7 @@ class _Block:
         return block._replace(moved=tuple(sorted(self.moved.items())), n_elsewhere=self.n_elsewhere)
 
 
-def _document(path: str, row: int, record: dict[str, object] | None, sources: Sources) -> Found:
+def _document(path: str, row: int, record: dict[str, object] | None, sources: TextColumns) -> Found:
     if record is None:
         return Found(b"")
     try:

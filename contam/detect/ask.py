@@ -86,6 +86,8 @@ def _plain_fields(shard: Shard, selection: Selection) -> dict[str, str | None] |
     text = selection.text
     if shard.format != "parquet" or text is None or text.type_name not in _STRINGS:
         return None
+    if selection.others and not selection.named:
+        return None
     fields: dict[str, str | None] = {}
     for name in METADATA_NAMES:
         refs = selection.metadata.get(name, ())

@@ -88,7 +88,7 @@ class Index:
         failures: list[ShardFailure] = []
         for place, (name, record) in enumerate(zip(self.names, self.records, strict=True)):
             if record is not None and record.counts:
-                read[place] = ShardCoverage(**record.counts)
+                read[place] = ShardCoverage.of_counts(record.counts)
             if name in self.manifest.pending:
                 failures.append(ShardFailure(place, name, f"{name}: not indexed yet", _RESUME))
             elif record is not None and record.failure is not None:

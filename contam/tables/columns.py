@@ -62,7 +62,7 @@ class ColumnRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class TextColumns:
     """Where the documents of one shard have their text.
 
     first   the column that is read

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from contam.tables.columns import ColumnRef, describe
+from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
 from contam.tables.guard import shard_errors
-from contam.tables.sources import filled_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.tables.blocks import TextBlock
-    from contam.tables.columns import Sources
+    from contam.tables.columns import TextColumns
 
 _FILE_MAGIC = b"ARROW1"
 # Record batches come as large as their writer made them; what is joined or cast is cut to this.
@@ -36,7 +36,7 @@ def columns(path: str) -> tuple[ColumnRef, ...]:
 
 
 def text_blocks(
-    path: str, sources: Sources, chosen: Sequence[int] | None = None
+    path: str, sources: TextColumns, chosen: Sequence[int] | None = None
 ) -> Iterator[TextBlock]:
     """Yield the documents of `sources`, rows in order.
 

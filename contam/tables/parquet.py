@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 
 from contam.errors import ShardError
 from contam.tables.columns import ColumnRef, describe
+from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
 from contam.tables.guard import shard_errors
-from contam.tables.sources import RowReader, filled_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from contam.tables.blocks import TextBlock
-    from contam.tables.columns import Sources
+    from contam.tables.columns import TextColumns
 
 # Decoding about 2 MB at a time keeps pages, output and whoever reads it next in cache: measured,
 # it beats reading whole row groups by a fifth.
@@ -67,7 +67,7 @@ def row_groups(
 
 
 def text_blocks(
-    path: str, sources: Sources, groups: Sequence[int] | None, *, max_bytes: int
+    path: str, sources: TextColumns, groups: Sequence[int] | None, *, max_bytes: int
 ) -> Iterator[TextBlock]:
     """Yield the documents of `sources`, rows in order, about `max_bytes` at a time.
 

@@ -33,8 +33,12 @@ _OLD = ".contam-old-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """Where a result goes: by renaming a whole folder, or file by file when `in_place`."""
+    """Where a result goes: by renaming a whole folder, or file by file when `in_place`.
 
+    shown  the folder as the user writes it
+    """
+
+    shown: Path
     folder: Path
     names: tuple[str, ...]
     last: str
@@ -119,7 +123,7 @@ def _target(out: Path, names: tuple[str, ...], last: str) -> _Target:
         or not os.access(folder.parent, os.W_OK | os.X_OK)
         or folder == Path(os.path.realpath(Path.cwd()))
     )
-    return _Target(folder=folder, names=names, last=last, in_place=in_place)
+    return _Target(shown=out, folder=folder, names=names, last=last, in_place=in_place)
 
 
 def _make_parents(home: Path) -> list[Path]:
@@ -145,14 +149,14 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     foreign = [name for name in present if name not in target.names]
     if foreign:
         raise OutputError(
-            f"{folder} holds files that are not a contam result: {', '.join(foreign[:3])}"
+            f"{target.shown} holds files that are not a contam result: {', '.join(foreign[:3])}"
             + (" ..." if len(foreign) > 3 else ""),  # noqa: PLR2004 - as many as are named
             hint="choose a new or empty folder",
         )
     if present and not overwrite:
         finished = target.last in present
         raise OutputError(
-            f"{folder} already holds {'a finished' if finished else 'part of a'} result",
+            f"{target.shown} already holds {'a finished' if finished else 'part of a'} result",
             hint="choose another folder, or replace it with --overwrite",
         )
 

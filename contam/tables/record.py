@@ -9,7 +9,7 @@ from contam.tables.chat import Turn, joined, named, turns_of
 from contam.tables.json_text import at_path, clean, text_at
 
 if TYPE_CHECKING:
-    from contam.tables.columns import ColumnRef, Sources
+    from contam.tables.columns import ColumnRef, TextColumns
 
 
 class Found(NamedTuple):
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     n_elsewhere: int = 0
 
 
-def find(record: Mapping[str, object], sources: Sources) -> Found:
+def find(record: Mapping[str, object], sources: TextColumns) -> Found:
     """Return the document of a record. Raises ValueError for a value that cannot be its text."""
     first = _read(record, sources.first, strict=True)._replace(column="")
     if not sources.others or not _blank(first.text):

@@ -216,6 +216,8 @@ def keys_of(value, path=""):
         "counts.BENCHMARK": "POLICY",
         "counts.BENCHMARK.POLICY": "LABEL",
         "outputs": "FILE",
+        "coverage.columns": "COLUMN",
+        "coverage.by_shard[].columns": "COLUMN",
     }
     whole = {"parameters.policy_definitions.POLICY"}
     if isinstance(value, dict) and path not in whole:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.tables.columns import Sources
+    from contam.tables.columns import TextColumns
 
     Others = Callable[[NDArray[np.int64]], pa.RecordBatch]
 
 
-def filled_block(batch: pa.RecordBatch, sources: Sources, others: Others) -> TextBlock:
+def filled_block(batch: pa.RecordBatch, sources: TextColumns, others: Others) -> TextBlock:
     """Return the documents of a batch: of the first column, or of the first other that has one.
 
     others  gives, for rows of the batch (int64[k], ascending), a batch of those rows with the
@@ -46,7 +46,7 @@ def filled_block(batch: pa.RecordBatch, sources: Sources, others: Others) -> Tex
 
 
 def _found(
-    batch: pa.RecordBatch, sources: Sources, rows: NDArray[np.int64]
+    batch: pa.RecordBatch, sources: TextColumns, rows: NDArray[np.int64]
 ) -> tuple[dict[int, bytes], Counter[str], tuple[int, int]]:
     """Return the texts by row, how many each column gave, and what was undecodable in them."""
     texts: dict[int, bytes] = {}
