@@ -53,7 +53,7 @@ def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> li
             for row, record in jsonl.records(shard.uri, wanted):
                 yield row, _meta(selection, {ref: at_path(record, ref.path) for ref in refs})
         else:
-            for row, values in lookup.values(shard.uri, _table(shard), refs, wanted):
+            for row, values in lookup.values(shard.uri, table_format(shard), refs, wanted):
                 yield row, _meta(selection, dict(zip(refs, values, strict=True)))
 
     return _in_order(shard, rows, look)
@@ -123,7 +123,7 @@ def _documents(
                 break
             column = "" if ref is sources.first else ref.dotted
             for row, text, turns in lookup.documents(
-                shard.uri, _table(shard), ref, left, with_turns=with_turns
+                shard.uri, table_format(shard), ref, left, with_turns=with_turns
             ):
                 if not (column and _is_blank(text)):
                     found[row] = Document(text, column, None if turns is None else tuple(turns))
@@ -141,7 +141,8 @@ def _document(found: Found) -> Document:
     )
 
 
-def _table(shard: Shard) -> lookup.TableFormat:
+def table_format(shard: Shard) -> lookup.TableFormat:
+    """Say how the tables of a shard that is no JSONL are stored."""
     return "parquet" if shard.format == "parquet" else "arrow"
 
 

@@ -74,6 +74,12 @@ def records(path: str, wanted: Sequence[int]) -> Iterator[tuple[int, dict[str, o
             position += 1
 
 
+def all_records(path: str, span: Span | None) -> Iterator[dict[str, object] | None]:
+    """Yield every record in turn, of a span or of the whole file; a blank line is None."""
+    for row, line in _numbered(path, span):
+        yield _record(path, row, line)
+
+
 def documents(
     path: str, sources: TextColumns, wanted: Sequence[int]
 ) -> Iterator[tuple[int, Found]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, TypeAlias
 
 from contam.corpus import jsonl
 from contam.corpus.columns import METADATA_NAMES, MetadataField
-from contam.corpus.documents import as_text
+from contam.corpus.documents import as_text, table_format
 from contam.corpus.shards import errors_named
 from contam.errors import ShardError
 from contam.tables import lookup
@@ -70,11 +69,11 @@ def _blocks(
     unit: WorkUnit, shard: Shard, refs: tuple[ColumnRef, ...]
 ) -> Iterator[dict[ColumnRef, list[object]]]:
     if shard.format != "jsonl":
-        yield from lookup.all_values(shard.uri, shard.format, refs, unit.row_groups)
+        yield from lookup.all_values(shard.uri, table_format(shard), refs, unit.row_groups)
         return
     columns: dict[ColumnRef, list[object]] = {ref: [] for ref in refs}
     n = 0
-    for _, record in jsonl.records(shard.uri, range(sys.maxsize)):
+    for record in jsonl.all_records(shard.uri, unit.span):
         for ref, values in columns.items():
             values.append(at_path(record, ref.path))
         n += 1

@@ -16,7 +16,8 @@ from pyarrow import ipc
 
 from contam.corpus import offsets, units
 from contam.corpus.batches import read_unit
-from contam.corpus.columns import select_all
+from contam.corpus.columns import select_all, select_columns
+from contam.corpus.metadata import MetadataStream
 from contam.corpus.offsets import Span, line_number, span_pieces
 from contam.corpus.shards import find_shards
 from contam.corpus.units import plan_units
@@ -156,3 +157,25 @@ def test_small_compressed_and_streamed_files_stay_whole(tmp_path, monkeypatch):
     assert n_units == 3
     assert [text for shard, _, text in found if shard == 0] == TEXTS
     assert [text for shard, _, text in found if shard == 2] == TEXTS
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "arrow"])
+def test_metadata_stays_beside_its_text_in_every_piece(tmp_path, monkeypatch, kind):
+    rows = [{"text": text, "id": f"d{i}"} for i, text in enumerate(TEXTS)]
+    path = tmp_path / f"a.{kind}"
+    if kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        table = pa.Table.from_pylist(rows)
+        with ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=7)
+    monkeypatch.setattr(units, "UNIT_BYTES", 2000)
+    (shard,) = find_shards([path])
+    selection = select_columns(shard)
+    found = {}
+    for unit in reversed(plan_units([shard], selection)[0]):
+        stream = MetadataStream(unit, shard, selection)
+        for batch in read_unit(unit, [shard], selection):
+            ids = stream.take(batch.n_docs)["id"]
+            found |= {batch.first_row + i: one for i, one in enumerate(ids)}
+    assert found == {i: f"d{i}" for i in range(500)}
