@@ -1,0 +1,325 @@
+"""Sketches of windows: which shingles a window is found by, and which windows share them.
+
+A document of n shingles has windows of `window` shingles, one every `step`, the last one cut by
+its end. A window is entered under the shingle that each permutation makes smallest, unless the
+window before it (of the same document) is entered under that shingle as well.
+
+An entry is 40 bits: the 12 lower bits of the higher 28 of the shingle, then the number of the
+window (28 bits). The 16 highest bits of the shingle are the bucket that holds it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contam.kernels._jit import int64, kernel
+from contam.kernels.minhash import AFFINE32, hash_shingles, mix32, permuted61
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WINDOW_BITS = 28
+"""Bits of a window's number within its segment."""
+
+REST_BITS = 12
+"""Bits of a shingle that an entry keeps beside those of its bucket."""
+
+BUCKETS = 1 << 16
+ENTRY_BYTES = 5
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_LARGEST = np.uint64(0xFFFFFFFFFFFFFFFF)
+_REST_SHIFT = np.uint64(4)
+_REST_MASK = (1 << REST_BITS) - 1
+_WINDOW_MASK = (1 << WINDOW_BITS) - 1
+_COUNTERS = 4096
+_HIT_BITS = 24
+
+
+@kernel
+def count_windows(n_tokens: int, shingle: int, window: int, step: int) -> int:
+    """Windows of a document of so many tokens."""
+    if n_tokens <= 0:
+        return 0
+    n = max(n_tokens - shingle, 0) + 1
+    return 1 + (max(n - window, 0) + step - 1) // step
+
+
+@kernel
+def least_of_block(
+    shingle: NDArray[np.uint32],
+    mixed: NDArray[np.uint32],
+    limits: tuple[int, int],
+    scheme: int,
+    factor: NDArray[np.uint64],
+    shift: NDArray[np.uint64],
+    out: NDArray[np.uint64],
+) -> None:
+    """The shingle that each permutation makes smallest, of equals the smaller: value << 32 | it.
+
+    shingle  uint32[n]; mixed  uint32[n], their values after `mix32`
+    limits   first shingle of the block, and the one behind its last
+    factor, shift  uint64[p]; out  uint64[p], written
+    """
+    first, last = limits
+    for p in range(out.shape[0]):
+        a, b = factor[p], shift[p]
+        low = _LARGEST
+        # Value and shingle in one word: the smallest of them is found without a branch.
+        if scheme == AFFINE32:
+            a32, b32 = np.uint32(a), np.uint32(b)
+            for i in range(first, last):
+                value = np.uint64(np.uint32(a32 * mixed[i] + b32)) << _HALF
+                low = min(low, value | np.uint64(shingle[i]))
+        else:
+            for i in range(first, last):
+                value = np.uint64(permuted61(a, b, np.uint64(shingle[i]))) << _HALF
+                low = min(low, value | np.uint64(shingle[i]))
+        out[p] = low
+
+
+@kernel
+def enter_windows(
+    token: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    geometry: tuple[int, int, int],
+    scheme: int,
+    factor: NDArray[np.uint64],
+    shift: NDArray[np.uint64],
+    shingle: NDArray[np.uint32],
+    mixed: NDArray[np.uint32],
+    out: NDArray[np.uint64],
+) -> tuple[int, int]:
+    """Entries of all windows of all documents token[starts[i] : starts[i + 1]].
+
+    geometry        tokens of a shingle, shingles of a window (a multiple of the step), of a step
+    factor, shift   uint64[p]
+    shingle, mixed  uint32[>= tokens of the longest document], scratch
+    out             uint64[> p * windows], written: shingle << 32 | window, numbered from 0
+    return          entries, windows
+    """
+    n, window, step = geometry
+    n_perm = factor.shape[0]
+    ring = window // step
+    blocks = np.empty((ring, n_perm), np.uint64)
+    chosen = np.empty(n_perm, np.uint32)
+    before = np.empty(n_perm, np.uint32)
+    used = 0
+    number = 0
+    for d in range(starts.shape[0] - 1):
+        count = hash_shingles(token, starts[d], starts[d + 1], n, shingle)
+        for i in range(count):
+            mixed[i] = mix32(shingle[i])
+        n_blocks = (count + step - 1) // step
+        blocks[:] = _LARGEST
+        follows = False
+        for block in range(n_blocks):
+            limits = (block * step, min(block * step + step, count))
+            least_of_block(shingle, mixed, limits, scheme, factor, shift, blocks[block % ring])
+            if block < ring - 1 and block < n_blocks - 1:
+                continue
+            for p in range(n_perm):
+                low = blocks[0, p]
+                for r in range(1, ring):
+                    low = min(low, blocks[r, p])
+                chosen[p] = np.uint32(low & _LOW)
+            for p in range(n_perm):
+                fresh = True
+                for q in range(p):
+                    fresh &= chosen[q] != chosen[p]
+                if follows:
+                    for q in range(n_perm):
+                        fresh &= before[q] != chosen[p]
+                # Written in any case and kept only when it is new: a branch here is a coin toss.
+                out[used] = (np.uint64(chosen[p]) << _HALF) | np.uint64(number)
+                used += int64(fresh)
+            before[:] = chosen
+            follows = True
+            number += 1
+    return used, number
+
+
+@kernel
+def pack_entries(
+    entries: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.uint8]
+) -> None:
+    """Sorted entries as they lie on disk.
+
+    entries  uint64[n], shingle << 32 | window, ascending; starts int64[BUCKETS + 1], zeros, written:
+             first row of each bucket; rows uint8[n, ENTRY_BYTES], written
+    """
+    for i in range(entries.shape[0]):
+        key = entries[i] >> _HALF
+        starts[int64(key >> np.uint64(16)) + 1] += 1
+        rest = (key >> _REST_SHIFT) & np.uint64(_REST_MASK)
+        value = (rest << np.uint64(WINDOW_BITS)) | (entries[i] & np.uint64(_WINDOW_MASK))
+        for k in range(ENTRY_BYTES):
+            rows[i, k] = np.uint8((value >> np.uint64(8 * k)) & np.uint64(0xFF))
+    for b in range(BUCKETS):
+        starts[b + 1] += starts[b]
+
+
+@kernel
+def value_at(rows: NDArray[np.uint8], row: int) -> int:
+    """The 40 bits of an entry."""
+    value = 0
+    for k in range(ENTRY_BYTES):
+        value |= int64(rows[row, k]) << (8 * k)
+    return value
+
+
+@kernel
+def find_shingles(
+    keys: NDArray[np.uint32],
+    starts: NDArray[np.int64],
+    rows: NDArray[np.uint8],
+    first: NDArray[np.int64],
+    stop: NDArray[np.int64],
+) -> None:
+    """Rows of the windows that are entered under each shingle (its 28 highest bits).
+
+    first, stop  int64[m], written: the range of rows, empty where there is none
+    """
+    for i in range(keys.shape[0]):
+        key = int64(keys[i])
+        bucket = key >> 16
+        rest = (key >> 4) & _REST_MASK
+        for side in range(2):
+            lo, hi = starts[bucket], starts[bucket + 1]
+            bound = (rest + side) << WINDOW_BITS
+            while lo < hi:
+                middle = (lo + hi) >> 1
+                if value_at(rows, middle) < bound:
+                    lo = middle + 1
+                else:
+                    hi = middle
+            if side == 0:
+                first[i] = lo
+            else:
+                stop[i] = lo
+
+
+@kernel
+def count_live(
+    rows: NDArray[np.uint8],
+    first: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    window_start: NDArray[np.int64],
+    dead: NDArray[np.bool_],
+    count: NDArray[np.int64],
+) -> None:
+    """Add to count[i] the rows first[i] to stop[i] whose documents still count.
+
+    window_start  int64[docs + 1], first window of each document; dead bool[docs]
+    """
+    for i in range(first.shape[0]):
+        for row in range(first[i], stop[i]):
+            window = value_at(rows, row) & _WINDOW_MASK
+            count[i] += int64(not dead[np.searchsorted(window_start, window, side="right") - 1])
+
+
+@kernel
+def propose_documents(
+    item_first: NDArray[np.int64],
+    item_key: NDArray[np.int64],
+    span: NDArray[np.int64],
+    weight: NDArray[np.int64],
+    least: int,
+    rows: NDArray[np.uint8],
+    first: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    window_start: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], int]:
+    """Documents with neighbouring windows that share enough with an item.
+
+    item_first    int64[items + 1], where an item's shingles begin in item_key
+    item_key      int64[shingles], number of the shingle; distinct within an item
+    span          int64[items], neighbouring windows that are looked at together
+    weight        int64[keys], what sharing it counts; 0 where it is not looked up
+    least         what all shared shingles together have to weigh
+    rows, first, stop, window_start  one segment: see find_shingles, count_live
+    return        (int64[m, 3] item, document, highest weight, by item and document; m)
+    """
+    out = np.empty((1024, 3), np.int64)
+    used = 0
+    counters = np.zeros(_COUNTERS, np.int64)
+    hits = np.empty(1024, np.int64)
+    most = 0
+    for item in range(item_first.shape[0] - 1):
+        most = max(most, item_first[item + 1] - item_first[item])
+    inside = np.zeros(most, np.int64)
+    for item in range(item_first.shape[0] - 1):
+        lo, hi = item_first[item], item_first[item + 1]
+        reachable = 0
+        room = 0
+        for j in range(lo, hi):
+            k = item_key[j]
+            if weight[k] > 0 and stop[k] > first[k]:
+                reachable += weight[k]
+                room += stop[k] - first[k]
+        if reachable < least or room >= 1 << _HIT_BITS:
+            continue
+        if hits.shape[0] < room:
+            hits = np.empty(2 * room, np.int64)
+        shift = 0
+        while 1 << shift < span[item]:
+            shift += 1
+        # Windows near each other fall into one counter or two neighbours.
+        for j in range(lo, hi):
+            k = item_key[j]
+            if weight[k] > 0:
+                for row in range(first[k], stop[k]):
+                    window = value_at(rows, row) & _WINDOW_MASK
+                    counters[(window >> shift) & (_COUNTERS - 1)] += weight[k]
+        n = 0
+        for j in range(lo, hi):
+            k = item_key[j]
+            if weight[k] > 0:
+                for row in range(first[k], stop[k]):
+                    window = value_at(rows, row) & _WINDOW_MASK
+                    c = window >> shift
+                    around = counters[c & (_COUNTERS - 1)]
+                    around += counters[(c - 1) & (_COUNTERS - 1)]
+                    around += counters[(c + 1) & (_COUNTERS - 1)]
+                    if around >= least:
+                        hits[n] = (window << _HIT_BITS) | (j - lo)
+                        n += 1
+        for j in range(lo, hi):
+            k = item_key[j]
+            if weight[k] > 0:
+                for row in range(first[k], stop[k]):
+                    window = value_at(rows, row) & _WINDOW_MASK
+                    counters[(window >> shift) & (_COUNTERS - 1)] = 0
+        ordered = np.sort(hits[:n])
+        at = 0
+        while at < n:
+            window = ordered[at] >> _HIT_BITS
+            document = np.searchsorted(window_start, window, side="right") - 1
+            behind = window_start[document + 1]
+            best, total, tail = 0, 0, at
+            while at < n and ordered[at] >> _HIT_BITS < behind:
+                window = ordered[at] >> _HIT_BITS
+                while ordered[tail] >> _HIT_BITS <= window - span[item]:
+                    j = ordered[tail] & ((1 << _HIT_BITS) - 1)
+                    inside[j] -= 1
+                    if inside[j] == 0:
+                        total -= weight[item_key[lo + j]]
+                    tail += 1
+                j = ordered[at] & ((1 << _HIT_BITS) - 1)
+                inside[j] += 1
+                if inside[j] == 1:
+                    total += weight[item_key[lo + j]]
+                best = max(best, total)
+                at += 1
+            inside[: hi - lo] = 0
+            if best >= least:
+                if used == out.shape[0]:
+                    larger = np.empty((2 * used, 3), np.int64)
+                    larger[:used] = out
+                    out = larger
+                out[used, 0], out[used, 1], out[used, 2] = item, document, best
+                used += 1
+    return out, used

@@ -1,0 +1,243 @@
+"""MinHash signatures and the sketches of windows, against plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contam.kernels import minhash, windows
+from contam.kernels.fold import PADDING
+from contam.kernels.plan import _SPREAD, GRAM_BASE
+from contam.text.tokenizer import char_tables, tokenize_bytes
+from tests.kernels.support import FEW, U64, u64s
+from tests.twins import minhash as twin
+
+BASE, SPREAD = int(GRAM_BASE), int(_SPREAD)
+GUARD = 7
+SCHEMES = st.sampled_from((minhash.AFFINE32, minhash.MERSENNE61))
+
+u32 = st.sampled_from((0, 1, 2**31, 2**32 - 1)) | st.integers(0, 2**32 - 1)
+tokens = st.lists(U64 | FEW, max_size=30)
+documents = st.lists(tokens, max_size=5)
+
+
+@st.composite
+def permutations(draw) -> tuple[int, list[tuple[int, int]]]:
+    scheme = draw(SCHEMES)
+    top = 2**32 - 1 if scheme == minhash.AFFINE32 else 2**61 - 2
+    pairs = st.tuples(st.integers(0, top), st.integers(0, top))
+    return scheme, draw(st.lists(pairs, min_size=1, max_size=9))
+
+
+def arrays(perms: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return u64s([a for a, _ in perms]), u64s([b for _, b in perms])
+
+
+def flat(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    starts = np.cumsum([0, *map(len, documents)]).astype(np.int64)
+    return u64s([token for document in documents for token in document]), starts
+
+
+@given(u32)
+def test_mixing_is_the_finalizer_of_murmur_hash(value):
+    assert int(minhash.mix32(np.uint32(value))) == twin.mix(value)
+
+
+@given(u32, st.integers(0, 2**61 - 2), st.integers(0, 2**61 - 2))
+@example(2**32 - 1, 2**61 - 2, 2**61 - 2)
+@example(1, 2**61 - 2, 1)
+def test_the_prime_of_the_older_scheme_is_taken_after_the_wrap(value, a, b):
+    found = minhash.permuted61(np.uint64(a), np.uint64(b), np.uint64(value))
+    assert int(found) == twin.permuted(value, minhash.MERSENNE61, a, b)
+
+
+@given(tokens, st.integers(1, 5))
+@example([], 3)
+@example([5], 3)
+def test_shingles_are_the_higher_halves_of_gram_hashes(values, n):
+    out = np.full(len(values) + 1, GUARD, np.uint32)
+    count = minhash.hash_shingles(u64s(values), 0, len(values), n, out)
+    assert out[:count].tolist() == twin.shingles(values, n, BASE, SPREAD)
+    assert (out[count:] == GUARD).all()
+
+
+@given(st.lists(u32, max_size=40), permutations())
+@example([], (0, [(1, 0)]))
+def test_a_signature_has_the_smallest_value_of_each_permutation(values, drawn):
+    scheme, perms = drawn
+    out = np.zeros(len(perms), np.uint32)
+    minhash.sign(np.array(values, np.uint32), len(values), scheme, *arrays(perms), out)
+    assert out.tolist() == twin.signature(values, scheme, perms)
+
+
+@given(documents, st.integers(1, 4), permutations())
+def test_documents_are_signed_one_by_one(texts, n, drawn):
+    scheme, perms = drawn
+    token, starts = flat(texts)
+    out = np.zeros((len(texts), len(perms)), np.uint32)
+    scratch = np.empty(30, np.uint32)
+    minhash.sign_documents(token, starts, n, scheme, *arrays(perms), scratch, out)
+    want = [twin.signature(twin.shingles(t, n, BASE, SPREAD), scheme, perms) for t in texts]
+    assert out.tolist() == want
+
+
+def test_texts_are_tokenised_and_signed():
+    texts = [b"", b"one", b"Two words", b"the quick brown fox jumps over the lazy dog" * 3, b"-"]
+    data = np.frombuffer(b"".join(texts), np.uint8)
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+    perms = [(3, 1), (2**32 - 1, 5), (77, 2**31)]
+    room = 2 * len(data) + 16
+    out = np.zeros((len(texts), 3), np.uint32)
+    minhash.sign_texts(
+        data,
+        offsets,
+        3,
+        minhash.AFFINE32,
+        *arrays(perms),
+        np.empty(len(data) + PADDING, np.uint8),
+        np.empty(room, np.uint64),
+        np.empty((room, 2), np.int32),
+        np.empty(room, np.uint32),
+        char_tables(),
+        out,
+    )
+    words = [tokenize_bytes(text).hashes.tolist() for text in texts]
+    want = [twin.signature(twin.shingles(w, 3, BASE, SPREAD), minhash.AFFINE32, perms) for w in words]
+    assert out.tolist() == want
+
+
+@given(st.integers(0, 60), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5))
+def test_windows_are_counted_without_making_them(n_tokens, n, factor, step):
+    values = twin.shingles([1] * n_tokens, n, BASE, SPREAD)
+    found = windows.count_windows(n_tokens, n, factor * step, step)
+    assert found == len(twin.windows(values, factor * step, step))
+
+
+@given(documents, st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), permutations())
+def test_windows_are_entered_under_their_smallest_shingles(texts, n, factor, step, drawn):
+    scheme, perms = drawn
+    token, starts = flat(texts)
+    room = len(perms) * (len(token) + 1) + 1
+    out = np.full(room + 1, GUARD, np.uint64)
+    scratch = np.empty(30, np.uint32), np.empty(30, np.uint32)
+    geometry = (n, factor * step, step)
+    count, number = windows.enter_windows(
+        token, starts, geometry, scheme, *arrays(perms), *scratch, out
+    )
+    values = [twin.shingles(t, n, BASE, SPREAD) for t in texts]
+    want, want_number = twin.entries(values, geometry[1:], scheme, perms)
+    assert number == want_number
+    assert [divmod(int(one), 2**32) for one in out[:count]] == want
+
+
+#: Few buckets and few shingles within them, so that ranges are long and neighbours close.
+shingle = st.sampled_from((0, 15, 16, 17, 65535, 65536, 2**32 - 1)) | u32
+
+
+def packed(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    entries = np.sort(u64s([key << 32 | window for key, window in pairs]))
+    starts = np.zeros(windows.BUCKETS + 1, np.int64)
+    rows = np.zeros((len(entries), windows.ENTRY_BYTES), np.uint8)
+    windows.pack_entries(entries, starts, rows)
+    return starts, rows
+
+
+@given(st.lists(st.tuples(shingle, st.integers(0, 2**28 - 1)), max_size=20), st.lists(shingle))
+def test_what_was_entered_is_found_and_nothing_else(pairs, more):
+    starts, rows = packed(pairs)
+    keys = [key for key, _ in pairs] + more
+    first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    windows.find_shingles(np.array(keys, np.uint32), starts, rows, first, stop)
+    for key, lo, hi in zip(keys, first.tolist(), stop.tolist(), strict=True):
+        values = [windows.value_at(rows, row) for row in range(lo, hi)]
+        assert {value >> 28 for value in values} <= {(key >> 4) & 0xFFF}
+        want = sorted(window for other, window in pairs if other >> 4 == key >> 4)
+        assert sorted(value & (2**28 - 1) for value in values) == want
+
+
+@st.composite
+def worlds(draw):
+    """Documents with their windows, shingles with the windows they stand in, items of shingles."""
+    n_windows = draw(st.lists(st.integers(0, 6), min_size=1, max_size=5))
+    total = sum(n_windows)
+    keys = [key << 4 for key in range(6)]
+    where = {
+        key: draw(st.lists(st.integers(0, total - 1), unique=True, max_size=8)) if total else []
+        for key in keys
+    }
+    weight = {key: draw(st.integers(0, 5)) for key in keys}
+    items = draw(st.lists(st.lists(st.sampled_from(keys), unique=True), max_size=4))
+    spans = [draw(st.integers(1, 4)) for _ in items]
+    return np.cumsum([0, *n_windows]).tolist(), where, weight, items, spans
+
+
+@given(worlds(), st.integers(1, 14))
+def test_documents_are_proposed_that_share_enough_in_one_place(world, least):
+    window_start, where, weight, items, spans = world
+    starts, rows = packed([(key, window) for key, some in where.items() for window in some])
+    keys = sorted(where)
+    first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    windows.find_shingles(np.array(keys, np.uint32), starts, rows, first, stop)
+    found, used = windows.propose_documents(
+        np.cumsum([0, *map(len, items)]).astype(np.int64),
+        np.array([keys.index(key) for item in items for key in item], np.int64),
+        np.array(spans, np.int64),
+        np.array([weight[key] for key in keys], np.int64),
+        least,
+        rows,
+        first,
+        stop,
+        np.array(window_start, np.int64),
+    )
+    want = twin.proposals(items, spans, weight, least, where, window_start)
+    assert [tuple(row) for row in found[:used].tolist()] == want
+
+
+@given(worlds(), st.lists(st.booleans(), min_size=5, max_size=5))
+def test_only_windows_of_living_documents_are_counted(world, retired):
+    window_start, where, *_ = world
+    starts, rows = packed([(key, window) for key, some in where.items() for window in some])
+    keys = sorted(where)
+    first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    windows.find_shingles(np.array(keys, np.uint32), starts, rows, first, stop)
+    dead = np.array(retired[: len(window_start) - 1])
+    count = np.zeros(len(keys), np.int64)
+    windows.count_live(rows, first, stop, np.array(window_start, np.int64), dead, count)
+    living = [
+        window
+        for document, gone in enumerate(dead.tolist())
+        for window in range(window_start[document], window_start[document + 1])
+        if not gone
+    ]
+    assert count.tolist() == [len(set(living) & set(where[key])) for key in keys]
+
+
+@pytest.mark.parametrize("scheme", [minhash.AFFINE32, minhash.MERSENNE61])
+def test_more_hits_than_the_first_buffers_hold_are_all_proposed(scheme):
+    n = 3000
+    token = u64s(list(range(1, 9)) * n)
+    starts = np.arange(0, 8 * n + 1, 8)
+    a, b = arrays([(3, 1), (5, 2), (7, 3)])
+    out = np.empty(3 * n + 1, np.uint64)
+    scratch = np.empty(8, np.uint32), np.empty(8, np.uint32)
+    count, number = windows.enter_windows(token, starts, (1, 8, 4), scheme, a, b, *scratch, out)
+    pairs = [divmod(int(one), 2**32) for one in out[:count]]
+    starts_, rows = packed(pairs)
+    keys = sorted({key for key, _ in pairs})
+    first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    windows.find_shingles(np.array(keys, np.uint32), starts_, rows, first, stop)
+    ones = np.ones(len(keys), np.int64)
+    _, used = windows.propose_documents(
+        np.array([0, len(keys)]),
+        np.arange(len(keys)),
+        ones,
+        ones,
+        len(keys),
+        rows,
+        first,
+        stop,
+        np.arange(number + 1),
+    )
+    assert used == n

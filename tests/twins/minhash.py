@@ -1,0 +1,91 @@
+"""Twin of the MinHash kernels: sets of shingles, permuted one by one; windows by their definition."""
+
+from tests.twins.grams import gram_hash
+
+AFFINE32 = 0
+NOTHING = 2**32 - 1
+
+
+def mix(value: int) -> int:
+    """MurmurHash3's finalizer of 32 bits."""
+    value ^= value >> 16
+    value = value * 0x85EBCA6B % 2**32
+    value ^= value >> 13
+    value = value * 0xC2B2AE35 % 2**32
+    return value ^ value >> 16
+
+
+def shingles(tokens: list[int], n: int, base: int, spread: int) -> list[int]:
+    if not tokens:
+        return []
+    n = min(n, len(tokens))
+    grams = [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
+    return [gram_hash(gram, base, spread) >> 32 for gram in grams]
+
+
+def permuted(value: int, scheme: int, a: int, b: int) -> int:
+    if scheme == AFFINE32:
+        return (a * mix(value) + b) % 2**32
+    return (a * value + b) % 2**64 % (2**61 - 1) % 2**32
+
+
+def signature(values: list[int], scheme: int, perms: list[tuple[int, int]]) -> list[int]:
+    return [min([permuted(v, scheme, a, b) for v in values], default=NOTHING) for a, b in perms]
+
+
+def windows(values: list[int], window: int, step: int) -> list[list[int]]:
+    """From every `step`-th shingle on `window` shingles, until one reaches the end."""
+    found = []
+    at = 0
+    while values and (not found or at - step + window < len(values)):
+        found.append(values[at : at + window])
+        at += step
+    return found
+
+
+def chosen(values: list[int], scheme: int, perms: list[tuple[int, int]]) -> list[int]:
+    """The distinct shingles that some permutation makes smallest, in the permutations' order."""
+    every = [min(values, key=lambda v: (permuted(v, scheme, a, b), v)) for a, b in perms]
+    return list(dict.fromkeys(every))
+
+
+def entries(
+    documents: list[list[int]],
+    geometry: tuple[int, int],
+    scheme: int,
+    perms: list[tuple[int, int]],
+) -> tuple[list[tuple[int, int]], int]:
+    """(shingle, window) pairs, and the number of windows; documents are lists of shingles."""
+    found = []
+    number = 0
+    for values in documents:
+        before: list[int] = []
+        for one in windows(values, *geometry):
+            here = chosen(one, scheme, perms)
+            found += [(shingle, number) for shingle in here if shingle not in before]
+            before = here
+            number += 1
+    return found, number
+
+
+def proposals(
+    items: list[list[int]],
+    spans: list[int],
+    weight: dict[int, int],
+    least: int,
+    where: dict[int, list[int]],
+    window_start: list[int],
+) -> list[tuple[int, int, int]]:
+    """(item, document, weight) of all documents in which some `span` windows share enough."""
+    found = []
+    for item, keys in enumerate(items):
+        for document in range(len(window_start) - 1):
+            best = 0
+            for last in range(window_start[document], window_start[document + 1]):
+                first = max(window_start[document], last - spans[item] + 1)
+                near = set(range(first, last + 1))
+                shared = [key for key in keys if near & set(where.get(key, []))]
+                best = max(best, sum(weight.get(key, 0) for key in shared))
+            if best >= least:
+                found.append((item, document, best))
+    return found
