@@ -28,7 +28,7 @@ def permutations(
     The first n permutations of "mersenne61" are the same however many are drawn; those of
     "affine32" are not. Raises ConfigError for an unknown scheme.
     """
-    draw = np.random.RandomState(seed)  # noqa: NPY002 - datasketch's generator decides the values
+    draw = np.random.RandomState(seed)
     if scheme == "affine32":
         odd = draw.randint(0, 1 << 31, n_perm, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
         factor = odd.astype(np.uint64)

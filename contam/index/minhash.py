@@ -19,7 +19,6 @@ from contam.kernels.windows import (
     BUCKETS,
     ENTRY_BYTES,
     WINDOW_BITS,
-    count_windows,
     enter_windows,
     pack_entries,
 )
@@ -145,10 +144,12 @@ def sketcher(recipe: MinHashRecipe) -> Sketcher:
     return Sketcher(recipe)
 
 
-def window_counts(n_tokens: NDArray[Any], recipe: MinHashRecipe) -> NDArray[np.uint32]:
+def window_counts(n_tokens: NDArray[np.int64], recipe: MinHashRecipe) -> NDArray[np.uint32]:
     """Windows of documents of so many tokens, uint32[docs]."""
-    geometry = (recipe.shingle, recipe.window, recipe.step)
-    return np.array([count_windows(n, *geometry) for n in n_tokens.tolist()], np.uint32)
+    n_shingles = np.maximum(n_tokens - recipe.shingle, 0) + 1
+    beyond = np.maximum(n_shingles - recipe.window, 0)
+    windows = np.where(n_tokens > 0, 1 + -(-beyond // recipe.step), 0)
+    return windows.astype(np.uint32)
 
 
 def unpack(starts: NDArray[np.int64], rows: NDArray[np.uint8]) -> NDArray[np.uint64]:

@@ -28,9 +28,9 @@ class MinHashRecipe:
     n_perm     permutations of a whole document's signature
     scheme     "affine32" or "mersenne61": datasketch's name of the permutations
     shingle    words of a shingle
-    window     words of a window; step  words from one window to the next
-    bands, rows  band geometry of the windows
-    threshold  similarity that the geometry is made for
+    window     shingles of a window; step  shingles from one window to the next, a divisor of it
+    bands, rows  band geometry of the windows: the first `bands` permutations, one row each
+    threshold  similarity for which datasketch finds this geometry best
     """
 
     n_perm: int

@@ -112,6 +112,10 @@ def _check_minhash(recipe: Recipe, minhash: MinHashRecipe) -> None:
         raise _refused(recipe.name, f"minhash.threshold is {minhash.threshold}, not in (0, 1]")
     if minhash.bands * minhash.rows > minhash.n_perm:
         raise _refused(recipe.name, "minhash: bands x rows is more than n_perm")
+    if minhash.rows != 1:
+        raise _refused(recipe.name, "minhash.rows is not 1, the only geometry of windows there is")
+    if minhash.window % minhash.step:
+        raise _refused(recipe.name, "minhash.window is not a multiple of minhash.step")
 
 
 def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str] | None:

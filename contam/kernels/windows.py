@@ -40,15 +40,6 @@ _HIT_BITS = 24
 
 
 @kernel
-def count_windows(n_tokens: int, shingle: int, window: int, step: int) -> int:
-    """Windows of a document of so many tokens."""
-    if n_tokens <= 0:
-        return 0
-    n = max(n_tokens - shingle, 0) + 1
-    return 1 + (max(n - window, 0) + step - 1) // step
-
-
-@kernel
 def least_of_block(
     shingle: NDArray[np.uint32],
     mixed: NDArray[np.uint32],

@@ -32,7 +32,7 @@ from contam.index.model import FileRecord, MinHashRecipe, Span
 from tests.index.tiny import RECIPE, shard, write_index
 
 SKETCH = MinHashRecipe(
-    n_perm=8, scheme="affine32", shingle=3, window=9, step=4, bands=2, rows=4, threshold=0.5
+    n_perm=8, scheme="affine32", shingle=3, window=12, step=4, bands=8, rows=1, threshold=0.5
 )
 RETIRED = FileRecord(name="retired-0a.npy", n_bytes=144, sha256="0" * 64, checks="1" * 64)
 

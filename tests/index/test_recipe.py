@@ -12,7 +12,7 @@ GUARANTEES = {"standard": ("word", 8), "compact": ("word", 13), "chars": ("char"
 BASE = 'unit = "word"\ngram = 5\nstride = 4\ncap = 100\n'
 SKETCH = (
     '[minhash]\nn_perm = 128\nscheme = "affine32"\nshingle = 3\nwindow = 64\nstep = 32\n'
-    "bands = 32\nrows = 4\nthreshold = 0.4\n"
+    "bands = 128\nrows = 1\nthreshold = 0.4\n"
 )
 
 
@@ -73,6 +73,9 @@ WRONG = {
     "affine32": ("murmur", "scheme"),
     "window": ("windows", "lacks 'window'"),
     "step = 32": ("step = -1", "step is -1"),
+    "window = 64": ("window = 65", "not a multiple"),
+    "rows = 1": ("rows = 2", "more than n_perm"),
+    "bands = 128\nrows = 1": ("bands = 4\nrows = 2", "rows is not 1"),
     "threshold = 0.4": ("threshold = 1.4", "threshold is 1.4"),
     'unit = "word"': ('unit = "char"', "made of words"),
     "cap = 100\n": ("", "lacks 'cap'"),

@@ -24,6 +24,7 @@ COVERED_BY = {
     "equal_tokens": "find_runs",
     "keep_of_gram": "cap_grams",
     "move_posting": "cap_grams",
+    "least_of_block": "enter_windows",
 }
 #: Modules in which runs become evidence. Their twin is brute force over whole documents: what
 #: `scan_batch` says must be true, and no run may be missing (test_document.py).
