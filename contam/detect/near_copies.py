@@ -135,11 +135,11 @@ def _questions(lane: Lane, recipe: MinHashRecipe) -> _Questions:
     owner = np.repeat(np.arange(n_items, dtype=np.uint64), n_shingles)
     shingle = (out[:total] & _KEY_MASK).astype(np.uint64)
     pairs = np.unique((owner << np.uint64(32)) | shingle)
-    item = (pairs >> np.uint64(32)).astype(np.int64)
+    owner_of = (pairs >> np.uint64(32)).astype(np.int64)
     keys, which = np.unique((pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32), return_inverse=True)
     return _Questions(
         keys=keys,
-        first=np.searchsorted(item, np.arange(n_items + 1)).astype(np.int64),
+        first=np.searchsorted(owner_of, np.arange(n_items + 1)).astype(np.int64),
         which=which.astype(np.int64),
         span=2 + n_shingles // recipe.step,
     )

@@ -139,8 +139,9 @@ def pack_entries(
 ) -> None:
     """Sorted entries as they lie on disk.
 
-    entries  uint64[n], shingle << 32 | window, ascending; starts int64[BUCKETS + 1], zeros, written:
-             first row of each bucket; rows uint8[n, ENTRY_BYTES], written
+    entries  uint64[n], shingle << 32 | window, ascending
+    starts   int64[BUCKETS + 1], zeros, written: first row of each bucket
+    rows     uint8[n, ENTRY_BYTES], written
     """
     for i in range(entries.shape[0]):
         key = entries[i] >> _HALF

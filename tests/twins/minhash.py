@@ -1,7 +1,5 @@
 """Twin of the MinHash kernels: sets of shingles, permuted one by one; windows by their definition."""
 
-from tests.twins.grams import gram_hash
-
 AFFINE32 = 0
 NOTHING = 2**32 - 1
 
@@ -19,8 +17,11 @@ def shingles(tokens: list[int], n: int, base: int, spread: int) -> list[int]:
     if not tokens:
         return []
     n = min(n, len(tokens))
-    grams = [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
-    return [gram_hash(gram, base, spread) >> 32 for gram in grams]
+    found = []
+    for i in range(len(tokens) - n + 1):
+        value = sum(token * base ** (n - 1 - j) for j, token in enumerate(tokens[i : i + n]))
+        found.append(value * spread % 2**64 >> 32)
+    return found
 
 
 def permuted(value: int, scheme: int, a: int, b: int) -> int:
