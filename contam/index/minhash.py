@@ -19,6 +19,7 @@ from contam.kernels.windows import (
     BUCKETS,
     ENTRY_BYTES,
     WINDOW_BITS,
+    drop_frequent,
     enter_windows,
     pack_entries,
 )
@@ -35,7 +36,6 @@ MOST_WINDOWS: Final = 1000
 
 SCHEME_CODES: Final = {"affine32": AFFINE32, "mersenne61": MERSENNE61}
 
-_KEY_SHIFT: Final = np.uint64(36)
 _UNUSED_BITS: Final = np.uint64(0xF << 32)
 _WINDOW_MASK: Final = np.uint64((1 << WINDOW_BITS) - 1)
 
@@ -178,17 +178,14 @@ def _arrays(
         )
     entries &= ~_UNUSED_BITS
     entries.sort()
-    keys = (entries >> _KEY_SHIFT).astype(np.uint32)
-    begin = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
-    counts = np.diff(np.append(begin, len(keys)))
-    over = np.union1d(keys[begin[counts > MOST_WINDOWS]], capped >> np.uint32(4))
-    if len(over):
-        entries = entries[~np.isin(keys, over)]
+    over = np.empty(len(entries) // (MOST_WINDOWS + 1) + 1, np.uint32)
+    kept, n_over = drop_frequent(entries, MOST_WINDOWS, capped, over)
+    entries = entries[:kept]
     starts = np.zeros(BUCKETS + 1, np.int64)
     rows = np.empty((len(entries), ENTRY_BYTES), np.uint8)
     pack_entries(entries, starts, rows)
     return {
-        "minhash_capped": (over << np.uint32(4)).astype(np.uint32),
+        "minhash_capped": np.union1d(capped, over[:n_over]),
         "minhash_entries": rows,
         "minhash_signatures": signatures,
         "minhash_starts": starts,

@@ -198,4 +198,6 @@ def sketcher_of(recipe: MinHashRecipe | None) -> Sketcher | None:
     """The sketcher of a recipe; None where it has no MinHash."""
     if recipe is None:
         return None
-    return None  # its maker is not there yet
+    from contam.index.minhash import sketcher
+
+    return sketcher(recipe)

@@ -32,6 +32,7 @@ ENTRY_BYTES = 5
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _LARGEST = np.uint64(0xFFFFFFFFFFFFFFFF)
+_KEY_SHIFT = np.uint64(36)
 _REST_SHIFT = np.uint64(4)
 _REST_MASK = (1 << REST_BITS) - 1
 _WINDOW_MASK = (1 << WINDOW_BITS) - 1
@@ -131,6 +132,42 @@ def enter_windows(
             follows = True
             number += 1
     return used, number
+
+
+@kernel
+def drop_frequent(
+    entries: NDArray[np.uint64], most: int, unwanted: NDArray[np.uint32], over: NDArray[np.uint32]
+) -> tuple[int, int]:
+    """Take the entries of shingles out that are unwanted or have more than `most` entries.
+
+    entries   uint64[n], shingle << 32 | window, ascending; those that stay are moved to the front
+    unwanted  uint32[k], shingles without their 4 lowest bits, ascending
+    over      uint32[>= n // (most + 1) + 1], written: shingles with too many entries, ascending,
+              their 4 lowest bits 0
+    return    entries that stay, shingles in `over`
+    """
+    kept = 0
+    found = 0
+    at = 0
+    next_unwanted = 0
+    n = entries.shape[0]
+    while at < n:
+        key = entries[at] >> _KEY_SHIFT
+        end = at + 1
+        while end < n and entries[end] >> _KEY_SHIFT == key:
+            end += 1
+        shingle = np.uint32(key << np.uint64(4))
+        while next_unwanted < unwanted.shape[0] and unwanted[next_unwanted] < shingle:
+            next_unwanted += 1
+        if end - at > most:
+            over[found] = shingle
+            found += 1
+        elif next_unwanted == unwanted.shape[0] or unwanted[next_unwanted] != shingle:
+            for i in range(at, end):
+                entries[kept] = entries[i]
+                kept += 1
+        at = end
+    return kept, found
 
 
 @kernel

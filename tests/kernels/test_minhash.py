@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -150,6 +152,23 @@ def test_what_was_entered_is_found_and_nothing_else(pairs, more):
         assert {value >> 28 for value in values} <= {(key >> 4) & 0xFFF}
         want = sorted(window for other, window in pairs if other >> 4 == key >> 4)
         assert sorted(value & (2**28 - 1) for value in values) == want
+
+
+@given(
+    st.lists(st.tuples(shingle, st.integers(0, 9)), max_size=30),
+    st.integers(1, 4),
+    st.sets(shingle.map(lambda key: key & ~15)),
+)
+def test_entries_of_frequent_and_unwanted_shingles_are_dropped(pairs, most, unwanted):
+    entries = np.sort(np.array([key << 32 | window for key, window in pairs], np.uint64))
+    over = np.empty(len(pairs) // (most + 1) + 1, np.uint32)
+    given_ = np.array(sorted(unwanted), np.uint32)
+    kept, n_over = windows.drop_frequent(entries, most, given_, over)
+    per_key = Counter(key >> 4 << 4 for key, _ in pairs)
+    often = sorted(key for key, count in per_key.items() if count > most)
+    assert over[:n_over].tolist() == often
+    want = [key << 32 | window for key, window in pairs if key >> 4 << 4 not in {*often, *unwanted}]
+    assert [int(one) for one in entries[:kept]] == sorted(want)
 
 
 @st.composite
