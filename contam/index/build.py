@@ -119,9 +119,7 @@ def index_pending(
     intake = Intake.of(manifest)
     publish_manifest(folder, manifest)
     remove_strays(folder, manifest)
-    n_workers = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
-    # What is read ahead is held besides a segment: a small memory has room for few workers.
-    n_workers = max(1, min(n_workers, memory // 4 // _WORKER_BYTES))
+    n_workers = worker_count(workers, memory)
     if progress is not None:
         progress.start(intake.n_bytes)
     tasks = intake.tasks()
@@ -268,6 +266,13 @@ def remove_strays(folder: Path, manifest: Manifest) -> None:
         for path in folder.iterdir():
             if path.name not in keep and path.name.startswith(("retired-", MANIFEST)):
                 path.unlink()
+
+
+def worker_count(workers: int | None, memory: int) -> int:
+    """Threads to use: what was asked for, or one a core, as far as the memory goes."""
+    wanted = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
+    # What is read ahead is held besides a segment: a small memory has room for few workers.
+    return max(1, min(wanted, memory // 4 // _WORKER_BYTES))
 
 
 def check_limits(workers: int | None, memory: int) -> None:

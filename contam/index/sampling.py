@@ -52,6 +52,17 @@ class Sketcher(Protocol):
     def arrays(self, sketches: Sequence[Any]) -> Mapping[str, NDArray[Any]]:
         """All sketches of a segment, in the order of its documents, as the arrays to be written."""
 
+    def merge(
+        self,
+        segments: Sequence[Mapping[str, NDArray[Any]]],
+        n_documents: Sequence[int],
+        kept: NDArray[np.bool_],
+    ) -> Mapping[str, NDArray[Any]]:
+        """The arrays of several segments as those of one, whose documents are numbered through.
+
+        kept  bool[all documents]: the others are to be found no more
+        """
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:

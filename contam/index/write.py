@@ -234,10 +234,10 @@ def write_postings(
         "capped_count": capped_count,
     }
     files = [write_array(folder, name, array) for name, array in arrays.items()]
-    return files, *_canaries(folder.name, starts, postings)
+    return files, *canaries(folder.name, starts, postings)
 
 
-def _canaries(
+def canaries(
     name: str, starts: NDArray[np.int64], postings: NDArray[np.uint16]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Keys spread over the postings, and keys made of the segment's name that are not there."""

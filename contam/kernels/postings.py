@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.bits import SEED, finish_hash, mix_chunk
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
-@kernel
+@lean_kernel
 def count_buckets(entries: NDArray[np.uint64], counts: NDArray[np.int64]) -> None:
     """Add to counts (int64[BUCKETS]) how many of the entries fall into each bucket."""
     for i in range(entries.shape[0]):
         counts[int64(entries[i] >> _BUCKET_SHIFT)] += 1
 
 
-@kernel
+@lean_kernel
 def place_entries(
     entries: NDArray[np.uint64],
     first: int,
@@ -65,13 +65,13 @@ def place_entries(
         postings[at, 4] = np.uint16(ordinal >> _SIXTEEN)
 
 
-@kernel
+@lean_kernel
 def rest_of(postings: NDArray[np.uint16], at: int) -> np.uint64:
     """Key of the gram of posting `at` without its bucket: 24 bits."""
     return np.uint64(postings[at, 0]) | ((np.uint64(postings[at, 1]) & np.uint64(0xFF)) << _SIXTEEN)
 
 
-@kernel
+@lean_kernel
 def context_at(postings: NDArray[np.uint16], at: int) -> np.uint64:
     """Context of posting `at`: 24 bits."""
     return (np.uint64(postings[at, 1]) >> np.uint64(8)) | (
@@ -79,7 +79,7 @@ def context_at(postings: NDArray[np.uint16], at: int) -> np.uint64:
     )
 
 
-@kernel
+@lean_kernel
 def ordinal_at(postings: NDArray[np.uint16], at: int) -> int:
     """Number of the entry that posting `at` stands for."""
     return int64(postings[at, 3]) | (int64(postings[at, 4]) << 16)
@@ -92,7 +92,7 @@ def key_at(starts: NDArray[np.int64], postings: NDArray[np.uint16], at: int) -> 
     return (np.uint64(bucket) << _REST_SHIFT) | rest_of(postings, at)
 
 
-@kernel
+@lean_kernel
 def move_posting(postings: NDArray[np.uint16], source: int, to: int) -> None:
     """Copy posting `source` over posting `to`."""
     for word in range(POSTING_WORDS):
@@ -129,7 +129,7 @@ def sort_buckets(
                 postings[lo + i, word] = copy[source, word]
 
 
-@kernel
+@lean_kernel
 def hash_documents(seed: np.uint64, first_row: int, out: NDArray[np.uint64]) -> None:
     """Hash of each document: of its shard, which gives the seed, and its row.
 
@@ -157,7 +157,7 @@ def keep_of_gram(
     sets = np.empty(n, np.uint64)
     document = np.empty(n, np.int64)
     for i in range(n):
-        document[i] = np.searchsorted(doc_entries, ordinal_at(postings, lo + i), side="right") - 1
+        document[i] = document_at(doc_entries, ordinal_at(postings, lo + i))
         sets[i] = (np.uint64(document[i]) << _REST_SHIFT) | context_at(postings, lo + i)
     order = np.argsort(sets, kind="mergesort")
     distinct = np.zeros(n, np.bool_)
@@ -259,3 +259,51 @@ def find_postings(
                 hi = middle
         stop[i] = lo
     return first, stop
+
+
+@lean_kernel
+def document_at(doc_entries: NDArray[np.uint32], ordinal: int) -> int:
+    """Number of the document that an entry lies in: the last whose first ordinal is not above."""
+    lo = 0
+    hi = doc_entries.shape[0]
+    while lo < hi:
+        middle = (lo + hi) >> 1
+        if int64(doc_entries[middle]) <= ordinal:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo - 1
+
+
+@lean_kernel
+def move_postings(
+    source: tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint32]],
+    kept: NDArray[np.bool_],
+    first: int,
+    free: NDArray[np.int64],
+    postings: NDArray[np.uint16],
+) -> None:
+    """Append the postings of a segment, bucket by bucket, to those of a larger one.
+
+    source    (starts, postings, doc_entries) of the segment
+    kept      bool[docs], whose postings are wanted
+    first     ordinal that its entry 0 gets
+    free      int64[BUCKETS], next free row of each bucket, advanced
+    postings  uint16[n, 5], written; when it has no rows, they are only counted in `free`
+    """
+    write = postings.shape[0] > 0
+    starts, old, doc_entries = source
+    for bucket in range(starts.shape[0] - 1):
+        to = free[bucket]
+        for row in range(starts[bucket], starts[bucket + 1]):
+            ordinal = ordinal_at(old, row)
+            if not kept[document_at(doc_entries, ordinal)]:
+                continue
+            if write:
+                for word in range(3):
+                    postings[to, word] = old[row, word]
+                number = np.uint64(ordinal + first)
+                postings[to, 3] = np.uint16(number & _WORD)
+                postings[to, 4] = np.uint16(number >> _SIXTEEN)
+            to += 1
+        free[bucket] = to

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import lean_kernel
 from contam.kernels.plan import _SPREAD, GRAM_BASE
 from contam.kernels.tokens import tokenize
 
@@ -32,7 +32,7 @@ _FOUR = np.uint64(4)
 _RIGHT = np.uint64(12)
 
 
-@kernel
+@lean_kernel
 def hash_gram(token: NDArray[np.uint64], at: int, n: int) -> np.uint64:
     """Spread hash of the gram of n tokens at token[at]: what `hash_grams` says of it."""
     value = _ZERO
@@ -42,7 +42,7 @@ def hash_gram(token: NDArray[np.uint64], at: int, n: int) -> np.uint64:
     return mixed ^ (mixed >> _HALF)
 
 
-@kernel
+@lean_kernel
 def context_of(token: NDArray[np.uint64], lo: int, hi: int, at: int, n: int) -> np.uint64:
     """Context of the gram of n tokens at token[at] in the document token[lo:hi].
 
@@ -60,7 +60,7 @@ def context_of(token: NDArray[np.uint64], lo: int, hi: int, at: int, n: int) -> 
     return context
 
 
-@kernel
+@lean_kernel
 def sample_document(
     token: NDArray[np.uint64],
     limits: tuple[int, int],
@@ -84,7 +84,7 @@ def sample_document(
     return count
 
 
-@kernel
+@lean_kernel
 def sample_text(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
@@ -128,7 +128,7 @@ def sample_text(
     return count
 
 
-@kernel
+@lean_kernel
 def sample_tokens(
     hashes: NDArray[np.uint64],
     starts: NDArray[np.int64],

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
@@ -36,7 +37,16 @@ _GROUPS_KEPT: Final = 16
 def write_documents(path: Path, columns: Mapping[str, Column]) -> None:
     """Write the table; `columns` has every column of DOCUMENTS. Equal columns give equal bytes."""
     arrays = [pa.array(columns[field.name], field.type) for field in DOCUMENTS]
-    table = pa.Table.from_arrays(arrays, schema=DOCUMENTS)
+    _write(path, pa.Table.from_arrays(arrays, schema=DOCUMENTS))
+
+
+def join_documents(path: Path, tables: Sequence[DocumentTable]) -> None:
+    """Write the rows of several tables, one table after another, as one."""
+    joined = pa.concat_tables([table.whole() for table in tables])
+    _write(path, joined.combine_chunks())
+
+
+def _write(path: Path, table: pa.Table) -> None:
     pq.write_table(
         table,
         path,
@@ -84,6 +94,19 @@ class DocumentTable:
     def column(self, name: str) -> Any:  # noqa: ANN401 - Arrow ships no types
         """A whole column, as an Arrow array."""
         return self._file.read([name]).column(name).combine_chunks()
+
+    def whole(self) -> pa.Table:
+        """All rows and columns."""
+        return self._file.read(use_threads=False).cast(DOCUMENTS)
+
+    def numbers_of(self, ids: Sequence[str]) -> dict[str, list[int]]:
+        """The rows of the documents with these ids: several where the corpus repeats one."""
+        found: dict[str, list[int]] = {}
+        wanted = pa.array(ids, pa.string())
+        column = self.column("document_id")
+        for number in pc.indices_nonzero(pc.is_in(column, value_set=wanted)).to_pylist():
+            found.setdefault(column[number].as_py(), []).append(number)
+        return found
 
     def _read_group(self, group: int) -> pa.Table:
         try:

@@ -147,3 +147,35 @@ def test_a_key_finds_all_its_postings_and_no_others(entries, strangers):
     for key, lo, hi in zip(asked, first.tolist(), stop.tolist(), strict=True):
         assert hi - lo == want.count(key)
         assert want[lo:hi] == [key] * (hi - lo)
+
+
+@given(documents(), st.integers(0, 40))
+def test_an_entry_lies_in_the_document_that_counts_it(world, ordinal):
+    entries, counts, _ = world
+    doc_of = [d for d, count in enumerate(counts) for _ in range(count)]
+    ordinals = np.cumsum([0, *counts]).astype(np.uint32)
+    if ordinal < len(entries):
+        assert postings.document_at(ordinals, ordinal) == doc_of[ordinal]
+
+
+@given(st.lists(documents(), max_size=3), st.data())
+def test_segments_moved_together_are_as_one_of_the_documents_that_stay(worlds, more):
+    sources, masks, firsts, together = [], [], [], []
+    for entries, counts, _ in worlds:
+        kept = more.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts)))
+        doc_of = [d for d, count in enumerate(counts) for _ in range(count)]
+        firsts.append(len(together))
+        together += [(entry, kept[d]) for entry, d in zip(entries, doc_of, strict=True)]
+        sources.append((*made(entries), np.cumsum([0, *counts]).astype(np.uint32)))
+        masks.append(np.array(kept, np.bool_))
+    free = np.zeros(postings.BUCKETS, np.int64)
+    for source, mask in zip(sources, masks, strict=True):
+        postings.move_postings(source, mask, 0, free, np.empty((0, 5), np.uint16))
+    starts = np.concatenate([[0], np.cumsum(free)])
+    free, rows = starts[:-1].copy(), np.full((int(starts[-1]), 5), 9, np.uint16)
+    for source, mask, first in zip(sources, masks, firsts, strict=True):
+        postings.move_postings(source, mask, first, free, rows)
+    postings.sort_buckets(rows, starts, 0, postings.BUCKETS)
+    stays = [keep for _, keep in together]
+    want = [one for one in twin.postings([entry for entry, _ in together]) if stays[one[1]]]
+    assert read(starts, rows) == want

@@ -1,0 +1,257 @@
+"""Change an index: add shards, retire shards and documents, compact segments."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.corpus.shards import survey
+from contam.errors import IndexMismatchError, UsageError
+from contam.index.build import (
+    DEFAULT_MEMORY,
+    check_limits,
+    index_pending,
+    refuse_inside,
+    remove_strays,
+    worker_count,
+)
+from contam.index.intake import new_record
+from contam.index.manifest import publish_manifest, read_manifest, writer_lock
+from contam.index.merge import merge_segments, merged_id
+from contam.index.retired import read_retired, write_retired
+from contam.index.sampling import sketcher_of
+from contam.index.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
+
+    from contam.index.intake import Progress
+    from contam.index.model import Manifest, SegmentRecord, ShardRecord
+
+    PathLike = str | Path
+
+_POSTING_BYTES: Final = 12
+_DOCUMENT_BYTES: Final = 1 << 9
+_MOST_ENTRIES: Final = 1 << 31
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What `add` did: the index as it is now, and the shards that were in it already."""
+
+    manifest: Manifest
+    passed_over: tuple[str, ...]
+
+
+def add(
+    index: PathLike,
+    corpus: PathLike | Sequence[PathLike],
+    *,
+    workers: int | None = None,
+    memory: int = DEFAULT_MEMORY,
+    text: str | None = None,
+    progress: Progress | None = None,
+) -> Added:
+    """Index the shards that the index does not hold yet, and those it could not read before.
+
+    Options as in `build`; the text column is the one of the other shards unless `text` names it.
+    Raises IndexMismatchError for a shard of a known name with other bytes, and what `build` raises.
+    """
+    folder = Path(index)
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    check_limits(workers, memory)
+    with _writing(folder):
+        manifest = read_manifest(folder)
+        refuse_inside(folder, paths)
+        columns = {record.column for record in manifest.shards}
+        column = text if text is not None or len(columns) != 1 else columns.pop()
+        found, passed = _with_shards(
+            manifest, [new_record(shard, column) for shard in survey(paths)[0]]
+        )
+        named = sorted({*manifest.paths, *(str(path) for path in paths)})
+        found = replace(found, paths=tuple(named))
+        if not found.pending:
+            # Nothing to read: the index stays as it is, to the byte.
+            return Added(manifest, passed)
+        done = index_pending(folder, found, workers=workers, memory=memory, progress=progress)
+        return Added(done, passed)
+
+
+def retire(
+    index: PathLike, *, shards: Sequence[str] = (), documents: Sequence[str] = ()
+) -> Manifest:
+    """Let no answer count these shards and documents any more, from the next opening on.
+
+    shards     names as reports write them
+    documents  ids as evidence writes them: the corpus' own, else SHARD:ROW; all that have the id
+    Raises UsageError when there is none of a name; then nothing is retired.
+    """
+    folder = Path(index)
+    with _writing(folder):
+        manifest = read_manifest(folder)
+        live = {record.name for record in manifest.shards if not record.retired}
+        _refuse_unknown("shard", [name for name in shards if name not in live])
+        gone = set(shards)
+        pairs = read_retired(folder, manifest.retired).pairs
+        if documents:
+            more = np.array(_places(folder, manifest, documents), np.int64)
+            pairs = np.concatenate([pairs, more])
+        manifest = replace(
+            manifest,
+            shards=tuple(
+                replace(record, retired=record.retired or record.name in gone)
+                for record in manifest.shards
+            ),
+            pending=tuple(name for name in manifest.pending if name not in gone),
+            retired=write_retired(folder, pairs),
+        )
+        publish_manifest(folder, manifest)
+        remove_strays(folder, manifest)
+        return manifest
+
+
+def compact(
+    index: PathLike, *, workers: int | None = None, memory: int = DEFAULT_MEMORY
+) -> Manifest:
+    """Join neighbouring segments, and leave out what is retired. No answer changes.
+
+    Raises UsageError when a build is unfinished, and IndexDamageError.
+    """
+    folder = Path(index)
+    check_limits(workers, memory)
+    with _writing(folder):
+        manifest = read_manifest(folder)
+        if manifest.pending:
+            raise UsageError(
+                f"{folder}: shards are still to be indexed", hint="finish the build first"
+            )
+        segments: list[SegmentRecord] = []
+        for group in _groups(manifest, memory // 2):
+            segments += _compacted(folder, manifest, group, worker_count(workers, memory))
+        if tuple(segments) != manifest.segments:
+            manifest = replace(manifest, segments=tuple(segments))
+            publish_manifest(folder, manifest)
+        remove_strays(folder, manifest)
+        return manifest
+
+
+def _writing(folder: Path) -> AbstractContextManager[None]:
+    """The lock of an index that is there: a wrong path must not leave a folder behind."""
+    read_manifest(folder)
+    return writer_lock(folder)
+
+
+def _with_shards(
+    manifest: Manifest, offered: Sequence[ShardRecord]
+) -> tuple[Manifest, tuple[str, ...]]:
+    """The manifest with all that is new as pending, and the names of what is not new."""
+    records = list(manifest.shards)
+    pending = list(manifest.pending)
+    passed: list[str] = []
+    place_of = {one.name: place for place, one in enumerate(records) if not one.retired}
+    known = {
+        one.digest
+        for one in records
+        if not one.retired and one.failure is None and one.name not in manifest.pending
+    }
+    for record in offered:
+        place = place_of.get(record.name)
+        if record.digest in known:
+            passed.append(record.name)
+        elif place is None:
+            records.append(record)
+            pending.append(record.name)
+        elif records[place].failure is not None or record.name in pending:
+            records[place] = record
+            if record.name not in pending:
+                pending.append(record.name)
+        else:
+            raise IndexMismatchError(
+                f"shard {record.name} is in the index with other bytes",
+                hint=f"retire it first: contam index retire --shard {record.name}",
+            )
+    return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
+
+
+def _places(folder: Path, manifest: Manifest, ids: Sequence[str]) -> list[tuple[int, int]]:
+    """Shard and row of every document with one of these ids. Raises UsageError."""
+    wanted = list(dict.fromkeys(ids))
+    found: list[tuple[int, int]] = []
+    seen: set[str] = set()
+    for record in manifest.segments:
+        segment = Segment.open(folder, record, manifest.recipe)
+        for name, numbers in segment.document_table().numbers_of(wanted).items():
+            shards, rows = segment.place_of(numbers)
+            live = [not manifest.shards[shard].retired for shard in shards.tolist()]
+            places = zip(shards.tolist(), rows.tolist(), strict=True)
+            found += [place for place, is_live in zip(places, live, strict=True) if is_live]
+            if any(live):
+                seen.add(name)
+    for name in wanted:
+        shard, colon, row = name.rpartition(":")
+        if name in seen or not colon or not row.isdecimal():
+            continue
+        for place, one in enumerate(manifest.shards):
+            if one.name == shard and not one.retired and int(row) < one.counts["rows"]:
+                found.append((place, int(row)))
+                seen.add(name)
+    _refuse_unknown("document", [name for name in wanted if name not in seen])
+    return found
+
+
+def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
+    if names:
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        raise UsageError(
+            f"the index has no {thing} {', '.join(names[:_NAMED])}{more}",
+            hint="`contam index show` lists its shards; nothing was retired",
+        )
+
+
+def _groups(manifest: Manifest, budget: int) -> Iterator[list[SegmentRecord]]:
+    """Neighbouring segments that fit the memory together; without those that are retired whole."""
+    group: list[SegmentRecord] = []
+    weight = entries = 0
+    for record in manifest.segments:
+        if all(manifest.shards[span.shard].retired for span in record.spans):
+            continue
+        mine = _POSTING_BYTES * record.n_entries + _DOCUMENT_BYTES * record.n_documents
+        over = weight + mine > budget or entries + record.n_entries > _MOST_ENTRIES
+        if group and over:
+            yield group
+            group, weight, entries = [], 0, 0
+        group.append(record)
+        weight += mine
+        entries += record.n_entries
+    if group:
+        yield group
+
+
+def _compacted(
+    folder: Path, manifest: Manifest, group: list[SegmentRecord], workers: int
+) -> list[SegmentRecord]:
+    """The one segment that stands for a group; the group itself where there is nothing to gain."""
+    recipe, shards = manifest.recipe, manifest.shards
+    retired = read_retired(folder, manifest.retired)
+    gone = np.array([shard.retired for shard in shards], np.bool_)
+    segments = [Segment.open(folder, record, recipe) for record in group]
+    kept: list[NDArray[np.bool_]] = []
+    for segment in segments:
+        shard, row = segment.place_of(np.arange(segment.n_documents))
+        kept.append(~(gone[shard] | retired.holds(shard, row)))
+    name = merged_id(recipe, segments, shards, kept)
+    whole = all(mask.all() for mask in kept)
+    if len(group) == 1 and (whole or name == group[0].id):
+        return group
+    sketcher = sketcher_of(recipe.minhash)
+    return [
+        merge_segments(folder, recipe, segments, shards, kept, sketcher=sketcher, workers=workers)
+    ]
