@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from contam.cli import policies, scan, show, sql
+from contam.cli import index, policies, scan, show, sql
 from contam.cli.arguments import spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -39,9 +39,10 @@ app.command("scan")(scan.scan)
 app.command("show")(show.show)
 app.command("policies")(policies.policies)
 app.command("sql")(sql.sql)
+app.add_typer(index.app, name="index")
 
-COMMANDS = ("scan", "show", "policies", "sql")
-SPREAD_OPTIONS = {"scan": scan.SPREAD_OPTIONS}
+COMMANDS = ("scan", "show", "policies", "sql", "index")
+SPREAD_OPTIONS = {"scan": scan.SPREAD_OPTIONS, "index": index.SPREAD_OPTIONS}
 
 
 @app.callback(invoke_without_command=True)
@@ -83,7 +84,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _dispatch(list(arguments))
     except (KeyboardInterrupt, typer.Abort):
-        talk("interrupted: nothing was written")
+        is_build = "index" in arguments[:1]
+        talk(f"interrupted: {index.INTERRUPTED if is_build else 'nothing was written'}")
         return EXIT_INTERRUPTED
     except ContamError as error:
         if debug:

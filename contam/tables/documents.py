@@ -108,6 +108,11 @@ class DocumentTable:
             found.setdefault(column[number].as_py(), []).append(number)
         return found
 
+    def range_of(self, name: str) -> tuple[str, str] | None:
+        """The first and the last text of a column in the order of code points; None without any."""
+        ends = pc.min_max(self.column(name)).as_py()
+        return None if ends["min"] is None else (ends["min"], ends["max"])
+
     def _read_group(self, group: int) -> pa.Table:
         try:
             # A reader is not made for two threads; groups are read once and kept.

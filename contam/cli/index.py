@@ -1,0 +1,322 @@
+"""`contam index`: build an index of a corpus, change it, check it, look at it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from contam.index.model import Manifest
+
+SPREAD_OPTIONS = ("--corpus", "--shard", "--document")
+INTERRUPTED = "what is finished is kept, and the same call goes on from there"
+EXIT_INCOMPLETE = 4
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_NAMED = 5
+
+app = typer.Typer(
+    help="Build an index of a corpus once, to answer any benchmark from it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_Index = Annotated[
+    str, typer.Option("--index", metavar="DIR", help="The index: a folder, or a name in --home.")
+]
+_Home = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Where named indexes lie. [default: CONTAM_INDEX_HOME, or the user's data folder]",
+    ),
+]
+_Corpus = Annotated[
+    list[str],
+    typer.Option(
+        "--corpus",
+        metavar="PATH...",
+        help="Corpus shards: files, folders or globs; Parquet, JSONL (compressed, too), Arrow.",
+    ),
+]
+_Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Threads; the index does not depend on it. [default: one per CPU]"
+    ),
+]
+_Memory = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory to use besides the program's own 300 MB: 500MB, 2GB. It decides how large "
+        "segments are.",
+    ),
+]
+_Text = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+_Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
+
+
+@app.command("build")
+def build(
+    *,
+    corpus: _Corpus,
+    index: _Index,
+    recipe: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="standard, compact, chars, bpe, or a TOML file of your own."
+        ),
+    ] = "standard",
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The tokenizer.json of a recipe like bpe."),
+    ] = None,
+    workers: _Workers = None,
+    memory: _Memory = "2GB",
+    text: _Text = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Begin afresh although there is an index.")
+    ] = False,
+    home: _Home = None,
+    as_json: _Json = False,
+    quiet: _Quiet = False,
+    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Index every document of a corpus. A build that was stopped goes on with the same call."""
+    n_bytes = parse_memory(memory)
+    folder = _folder(index, home)
+    from contam.cli.progress import reporter
+    from contam.index import build as builds
+    from contam.index.recipe import load_recipe
+
+    chosen = load_recipe(recipe, tokenizer=tokenizer)
+    with reporter(quiet=quiet) as progress:
+        manifest = builds.build(
+            corpus,
+            folder,
+            chosen,
+            workers=workers,
+            memory=n_bytes,
+            text=text,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    return _tell_built(folder, manifest, as_json=as_json)
+
+
+@app.command("add")
+def add(
+    *,
+    corpus: _Corpus,
+    index: _Index,
+    workers: _Workers = None,
+    memory: _Memory = "2GB",
+    text: _Text = None,
+    home: _Home = None,
+    as_json: _Json = False,
+    quiet: _Quiet = False,
+    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Index the shards that are not in the index yet."""
+    n_bytes = parse_memory(memory)
+    folder = _folder(index, home)
+    from contam.cli.progress import reporter
+    from contam.cli.terminal import plain, talk
+    from contam.index import change
+
+    with reporter(quiet=quiet) as progress:
+        added = change.add(
+            folder, corpus, workers=workers, memory=n_bytes, text=text, progress=progress
+        )
+    if added.passed_over and not quiet:
+        names = ", ".join(added.passed_over[:_NAMED])
+        more = len(added.passed_over) - _NAMED
+        talk(plain(f"indexed already: {names}" + (f" and {more:,} more" if more > 0 else "")))
+    return _tell_built(folder, added.manifest, as_json=as_json, passed_over=list(added.passed_over))
+
+
+@app.command("retire")
+def retire(
+    *,
+    index: _Index,
+    shard: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME...", help="Shards, by the names that reports give them."),
+    ] = None,
+    document: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID...", help="Documents, by the ids that evidence gives them."),
+    ] = None,
+    ids: Annotated[
+        Path | None,
+        typer.Option("--list", metavar="FILE", help="Documents, one id a line."),
+    ] = None,
+    home: _Home = None,
+    as_json: _Json = False,
+    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Take shards or documents out of all answers, at once."""
+    documents = [*(document or []), *(_lines(ids) if ids is not None else [])]
+    if not shard and not documents:
+        raise UsageError("nothing to retire", hint="name it with --shard, --document or --list")
+    folder = _folder(index, home)
+    from contam.index.change import retire as retire_from
+
+    retire_from(folder, shards=shard or [], documents=documents)
+    _tell(folder, as_json=as_json)
+
+
+@app.command("compact")
+def compact(
+    *,
+    index: _Index,
+    workers: _Workers = None,
+    memory: _Memory = "2GB",
+    home: _Home = None,
+    as_json: _Json = False,
+    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Join segments and leave out what is retired. No answer changes."""
+    n_bytes = parse_memory(memory)
+    folder = _folder(index, home)
+    from contam.index.change import compact as compact_all
+
+    compact_all(folder, workers=workers, memory=n_bytes)
+    _tell(folder, as_json=as_json)
+
+
+@app.command("verify")
+def verify(
+    *,
+    index: _Index,
+    sample: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Documents to read back from their shards.")
+    ] = 32,
+    home: _Home = None,
+    as_json: _Json = False,
+    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Check every byte of an index, and that its corpus is still the same.
+
+    Exit codes: 0 all well, 1 the index is damaged, 4 shards changed or cannot be read.
+    """
+    folder = _folder(index, home)
+    from contam.cli import render
+    from contam.cli.terminal import emit, plain
+    from contam.index.verify import verify as verify_all
+
+    report = verify_all(folder, sample=sample)
+    if as_json:
+        render.emit_json(report.to_dict())
+    else:
+        emit(
+            f"{render.counted(report.n_files, 'file')}, {render.size(report.n_bytes)} compared; "
+            f"{render.counted(report.n_documents, 'document')} read back\n"
+        )
+        for one in report.findings:
+            emit(plain(f"WRONG {one.place}: {one.fact}") + "\n")
+        if report.ok:
+            emit("nothing is wrong\n")
+    return 0 if report.ok else 1 if report.damaged else EXIT_INCOMPLETE
+
+
+@app.command("show")
+def show(
+    *,
+    index: _Index,
+    home: _Home = None,
+    as_json: _Json = False,
+    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Say what an index holds and how large it is."""
+    _tell(_folder(index, home), as_json=as_json)
+
+
+def parse_memory(text: str) -> int:
+    """`2GB`, `500 MB`, `1.5g` or a number of bytes as bytes. Raises UsageError."""
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    if found is None:
+        raise UsageError(f"--memory {text} is no size", hint="for example --memory 2GB")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def _folder(index: str, home: str | None) -> Path:
+    from contam.index.home import resolve_index
+
+    return resolve_index(index, home)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"--list {path} cannot be read: {reason}", hint="one id a line") from error
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _tell_built(
+    folder: Path, manifest: Manifest, *, as_json: bool, passed_over: list[str] | None = None
+) -> int:
+    from contam.cli.terminal import talk
+
+    code = EXIT_INCOMPLETE if any(one.failure and not one.retired for one in manifest.shards) else 0
+    more: dict[str, Any] = {"exit_code": code}
+    if passed_over is not None:
+        more["passed_over"] = passed_over
+    _tell(folder, as_json=as_json, more=more)
+    if code:
+        talk("the corpus was not read whole: answers from this index will say so")
+        talk("hint: mend the shards named NOT READ, then `contam index add` them")
+    return code
+
+
+def _tell(folder: Path, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
+    """Print what the index holds."""
+    from contam.cli import render
+    from contam.cli.terminal import emit, visible
+    from contam.index.describe import describe
+    from contam.index.open import Index
+
+    facts = describe(Index.open(folder.absolute()))
+    if as_json:
+        render.emit_json({**facts, **(more or {})})
+        return
+    emit("\n".join(visible(line) for line in _lines_of(facts)) + "\n")
+
+
+def _lines_of(facts: dict[str, Any]) -> list[str]:
+    from contam.cli import render
+
+    recipe, text, size = facts["recipe"], facts["n_text_bytes"], facts["n_index_bytes"]
+    unit = {"word": "words", "char": "letters and digits"}.get(recipe["unit"], "tokens")
+    ratio = f", {size / text:.2f} of the text" if text else ""
+    segments = render.counted(facts["n_segments"], "segment")
+    lines = [
+        f"index      {facts['index']}  ({facts['index_id']})",
+        f"recipe     {recipe['name']}: every run of {facts['guarantee_tokens']} {unit} is found",
+        f"size       {render.size(size)} in {segments}{ratio}",
+    ]
+    if facts["dates"]:
+        lines.append(f"dates      {facts['dates'][0]} to {facts['dates'][1]}")
+    if facts["capped_grams"]:
+        grams = render.counted(facts["capped_grams"], "frequent gram")
+        lines.append(f"capped     {grams}: at most {recipe['cap']:,} places kept of each")
+    if facts["retired_shards"] or facts["retired_documents"]:
+        lines.append(
+            f"retired    {render.counted(facts['retired_shards'], 'shard')}, "
+            f"{render.counted(facts['retired_documents'], 'document')}"
+        )
+    first, *others = render.coverage_lines(facts["coverage"])
+    return [*lines, f"corpus     {first}", *others]
