@@ -11,10 +11,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from contam.detect.finish import exposure_of, finish, kind_of
+from contam.detect.finish import finish
 from contam.detect.model import CONTAMINATED, LABELS, PASSAGE, QUESTION, Pairs, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.scan import Corpus, Partial, _scan_units
+from contam.detect.standing import EXPOSURES, KINDS, exposures, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +112,8 @@ def _pair_table(
         collection = partial.collections[at]
         pairs, _ = collection.evidence()
         label = label_pairs(policy, pairs, plan.lanes[at], collection)
-        exposures = [exposure_of(pairs, i) for i in range(len(pairs))]
+        exposure = exposures(pairs)
+        kind = kinds(pairs, exposure, plan.lanes[at].items.n_tokens[pairs.item])
         shards = [corpus.shards[shard].name for shard in pairs.shard.tolist()]
         tables.append(
             pa.table(
@@ -126,17 +128,11 @@ def _pair_table(
                     ),
                     "score": policy.score_pairs(pairs, plan.lanes[at].items),
                     "label": pa.array([LABELS[one] for one in label.tolist()], pa.string()),
-                    "exposure": pa.array(exposures, pa.string()),
+                    "exposure": pa.array(
+                        [EXPOSURES[one] for one in exposure.tolist()], pa.string()
+                    ),
                     "kind": pa.array(
-                        [
-                            kind_of(
-                                pairs,
-                                i,
-                                exposures[i],
-                                plan.lanes[at].items.n_tokens[int(pairs.item[i])],
-                            )
-                            for i in range(len(pairs))
-                        ],
+                        [KINDS[one] if one >= 0 else None for one in kind.tolist()],
                         pa.string(),
                     ),
                     "longest_question": pairs.longest[:, QUESTION].copy(),

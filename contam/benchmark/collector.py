@@ -7,12 +7,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from contam.benchmark.items import BenchItem, Benchmark, SkippedRow, SourceFile
-from contam.benchmark.keys import identity
+from contam.benchmark.keys import content_keys
 from contam.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from contam.benchmark.keys import ContentKeys
     from contam.benchmark.rows import Parts
 
 
@@ -98,23 +99,26 @@ class Collector:
             )
         names = sorted(self._items)
         self._skipped[names[0]].extend(skipped_files)
-        return tuple(
-            Benchmark(
-                name=name,
-                items=tuple(self._items[name]),
-                skipped=tuple(self._skipped[name]),
-                sources=tuple(self._sources[name]),
-                duplicates=duplicates(self._items[name]),
-            )
-            for name in names
+        return tuple(self._benchmark(name) for name in names)
+
+    def _benchmark(self, name: str) -> Benchmark:
+        items = tuple(self._items[name])
+        keys = tuple(map(content_keys, items))
+        return Benchmark(
+            name=name,
+            items=items,
+            skipped=tuple(self._skipped[name]),
+            sources=tuple(self._sources[name]),
+            duplicates=duplicates(keys),
+            keys=keys,
         )
 
 
-def duplicates(items: Sequence[BenchItem]) -> tuple[tuple[int, ...], ...]:
+def duplicates(keys: Iterable[ContentKeys]) -> tuple[tuple[int, ...], ...]:
     """Groups of places whose normalised question, choices in any order and passage are equal."""
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(items):
-        places[identity(item)].append(place)
+    for place, key in enumerate(keys):
+        places[key.item_key].append(place)
     return tuple(tuple(group) for group in places.values() if len(group) > 1)
 
 

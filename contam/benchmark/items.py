@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from contam.errors import InternalError
+
+if TYPE_CHECKING:
+    from contam.benchmark.keys import ContentKeys
 
 PARTS = ("passage", "question", "choices", "answer")
 """The texts of an item, in the order every array over parts uses."""
@@ -79,6 +83,7 @@ class Benchmark:
 
     duplicates  groups of indices into `items` whose question, choices (in any order) and
                 passage are equal after normalisation; every group has two members or more
+    keys        content keys of every item; () when nobody has made them yet
     """
 
     name: str
@@ -86,3 +91,4 @@ class Benchmark:
     skipped: tuple[SkippedRow, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     duplicates: tuple[tuple[int, ...], ...] = ()
+    keys: tuple[ContentKeys, ...] = ()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from contam.benchmark.items import BenchItem
 
 KEY_VERSION = "ck1"
@@ -43,11 +45,16 @@ class ContentKeys:
     text_key  question alone; not unique in every benchmark
     item_key  question, choices in any order, passage
     full_key  item_key and the gold answer
+    passage_key, choices_key, answer_key  of the part alone, as `text_key` has it for its text (of
+              the choices in the order of their unchanged texts); None where the item has none
     """
 
     text_key: str
     item_key: str
     full_key: str
+    passage_key: str | None
+    choices_key: str | None
+    answer_key: str | None
 
 
 def normalise(text: str) -> str:
@@ -67,14 +74,31 @@ def _unified(text: str) -> str:
 
 
 def content_keys(item: BenchItem) -> ContentKeys:
-    """All three keys of an item."""
-    body = identity(item)
-    gold = "" if item.answer is None else normalise(item.answer)
+    """All keys of an item."""
+    question = normalise(item.question)
+    choices = [normalise(text) for text in item.choices]
+    passage = normalise(item.passage or "")
+    answer = normalise(item.answer or "")
+    body = _body(question, choices, passage)
     return ContentKeys(
-        text_key=_digest(body.partition("\x1d")[0]),
+        text_key=_digest(question),
         item_key=_digest(body),
-        full_key=_digest(f"{body}\x1d{gold}"),
+        full_key=_digest(f"{body}\x1d{answer}"),
+        passage_key=_digest(passage) if item.passage else None,
+        choices_key=_digest(_listed(item.choices, choices)) if choices else None,
+        answer_key=_digest(answer) if item.answer else None,
     )
+
+
+def _body(question: str, choices: Sequence[str], passage: str) -> str:
+    # Group and record separators count as white space, so normalised text cannot contain them.
+    return f"{question}\x1d{chr(0x1E).join(sorted(choices))}\x1d{passage}"
+
+
+def _listed(texts: Sequence[str], normalised: Sequence[str]) -> str:
+    """The choices as one normalised text, in the order of their unchanged texts."""
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    return " ".join(normalised[at] for at in order if normalised[at])
 
 
 def text_key(question: str) -> str:
@@ -94,9 +118,8 @@ def full_key(item: BenchItem) -> str:
 
 def identity(item: BenchItem) -> str:
     """What `item_key` hashes: equal exactly for items that are duplicates of each other."""
-    # Group and record separators count as white space, so normalised text cannot contain them.
-    choices = "\x1e".join(sorted(map(normalise, item.choices)))
-    return f"{normalise(item.question)}\x1d{choices}\x1d{normalise(item.passage or '')}"
+    choices = [normalise(text) for text in item.choices]
+    return _body(normalise(item.question), choices, normalise(item.passage or ""))
 
 
 def _digest(text: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.lane import Lane, build_lane
 from contam.detect.policy import get_policy
-from contam.detect.result import item_order
+from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PolicyError, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem, Benchmark
+    from contam.benchmark.keys import ContentKeys
     from contam.detect.policy import Policy
 
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
@@ -64,9 +67,10 @@ class ScanParameters:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """The items in a fixed order, the policies, and the lanes they are judged on.
+    """The items in canonical order, the policies, and the lanes they are judged on.
 
     lane_of  for each policy, the index of its lane
+    keys     content keys of the items; () when they are still to be made
     """
 
     parameters: ScanParameters
@@ -75,6 +79,7 @@ class Plan:
     policies: tuple[Policy, ...]
     lanes: tuple[Lane, ...]
     lane_of: tuple[int, ...]
+    keys: tuple[ContentKeys, ...] = ()
 
 
 def make_plan(
@@ -85,10 +90,7 @@ def make_plan(
 
     Raises BenchmarkError, PolicyError, UsageError or ConfigError.
     """
-    policies = tuple(get_policy(policy) for policy in parameters.policies)
-    ids = [policy.spec.id for policy in policies]
-    if len(set(ids)) != len(ids):
-        raise PolicyError(f"two policies share one id: {', '.join(ids)}")
+    policies = _policies(parameters)
     benchmarks = read_benchmarks(
         benchmark,
         mapping=parameters.mapping,
@@ -96,13 +98,20 @@ def make_plan(
         split=parameters.split,
         secret=not parameters.keep_text,
     )
-    # By name: the answer must not depend on the order in which files were given.
-    items = tuple(
-        sorted(
-            (item for one in benchmarks for item in one.items),
-            key=lambda item: item_order((item.benchmark, item.split, item.item_id)),
-        )
-    )
+    return plan_for(benchmarks, parameters, policies)
+
+
+def plan_for(
+    benchmarks: Sequence[Benchmark],
+    parameters: ScanParameters,
+    policies: Sequence[Policy] | None = None,
+) -> Plan:
+    """Build the lanes for benchmarks that are read already; policies None takes those named.
+
+    Raises PolicyError, UsageError or ConfigError.
+    """
+    policies = _policies(parameters) if policies is None else tuple(policies)
+    items, keys = _in_order(benchmarks)
     units: list[str] = []
     lane_of = []
     for policy in policies:
@@ -119,12 +128,36 @@ def make_plan(
     lanes = tuple(_lane(items, unit, parameters) for unit in units)
     return Plan(
         parameters=parameters,
-        benchmarks=benchmarks,
+        benchmarks=tuple(benchmarks),
         items=items,
         policies=policies,
         lanes=lanes,
         lane_of=tuple(lane_of),
+        keys=keys,
     )
+
+
+def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
+    policies = tuple(get_policy(policy) for policy in parameters.policies)
+    ids = [policy.spec.id for policy in policies]
+    if len(set(ids)) != len(ids):
+        raise PolicyError(f"two policies share one id: {', '.join(ids)}")
+    return policies
+
+
+def _in_order(
+    benchmarks: Sequence[Benchmark],
+) -> tuple[tuple[BenchItem, ...], tuple[ContentKeys, ...]]:
+    """All items by name, and their keys where every benchmark has them.
+
+    The answer must not depend on the order in which files were given.
+    """
+    items = [item for one in benchmarks for item in one.items]
+    keys = [key for one in benchmarks for key in one.keys]
+    rank = item_ranks([(item.benchmark, item.split, item.item_id) for item in items])
+    order = np.argsort(rank, kind="stable").tolist()
+    known = keys if len(keys) == len(items) else []
+    return tuple(items[i] for i in order), tuple(known[i] for i in order if known)
 
 
 def _lane(items: Sequence[BenchItem], unit: str, parameters: ScanParameters) -> Lane:

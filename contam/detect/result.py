@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from contam.tables.schemas import Columns, Table
 
 FLAGGED: Final = ("contaminated", "suspect")
+_NUMBERS: Final = re.compile("([0-9]+)")
 LEFT_OUT: Final = "left out of the corpus: "
 """How a note begins that names a file beside the shards."""
 
@@ -72,7 +73,7 @@ class ScanResult:
                       `parameters["policies"]` names the policies in the order asked,
                       `inputs["shards"]` is a list of `{name, uri, format, size_bytes, digest}`.
     items_in_order    the items themselves, for callers who want more than the table
-    sorted_by_item    evidence and items are in canonical order of their items already
+    sorted_by_item    all columns are in canonical order already
 
     The tables are in canonical order (benchmark, split, item id in natural order, then policy as
     asked), so that equal questions give equal bytes whatever order the items came in.
@@ -88,7 +89,8 @@ class ScanResult:
     @cached_property
     def verdicts(self) -> Table:
         """Arrow table, one row per item and policy."""
-        return _in_order(schemas.verdict_table(self.verdict_columns), self._policy_rank())
+        table = schemas.verdict_table(self.verdict_columns)
+        return table if self.sorted_by_item else _in_order(table, self._policy_rank())
 
     @cached_property
     def evidence(self) -> Table:
@@ -160,26 +162,25 @@ def label_counts(verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
     return counts
 
 
-def natural_key(text: str) -> tuple[tuple[int, int, str, str], ...]:
-    """A sort key that puts `item-9` before `item-10`; equal only for equal texts."""
-    pieces = re.split(r"([0-9]+)", text)
-    return tuple(
-        _number_key(piece) if at % 2 else (0, 0, piece, "") for at, piece in enumerate(pieces)
-    )
+def natural_key(text: str) -> tuple[int | str, ...]:
+    """A sort key that puts `item-9` before `item-10`; equal only for equal texts.
 
-
-def _number_key(digits: str) -> tuple[int, int, str, str]:
-    # By length, then as text: `int` refuses more than 4300 digits, and ids come from strangers.
-    significant = digits.lstrip("0")
-    return (1, len(significant), significant, digits)
+    Text and number take turns, so that keys meet text with text and number with number.
+    """
+    pieces = _NUMBERS.split(text)
+    key: list[int | str] = pieces[:1]
+    for digits, rest in zip(pieces[1::2], pieces[2::2], strict=True):
+        # By length, then as text: `int` refuses more than 4300 digits, and ids come from strangers.
+        significant = digits.lstrip("0")
+        key += (len(significant), significant, digits, rest)
+    return tuple(key)
 
 
 def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
     """Rows by benchmark, split and item, then by policy; rows of one item else keep their order."""
     names = [schemas.column(table, name) for name in ("benchmark", "split", "item_id")]
     rows = list(zip(*names, strict=True))
-    rank = {row: at for at, row in enumerate(sorted(set(rows), key=item_order))}
-    ranks: NDArray[np.int64] = np.fromiter((rank[row] for row in rows), np.int64, len(rows))
+    ranks = item_ranks(rows)
     if policy_rank:
         policies = schemas.column(table, "policy")
         last = len(policy_rank)
@@ -191,6 +192,9 @@ def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
     return schemas.take(table, order)
 
 
-def item_order(row: tuple[str, ...]) -> tuple[Any, ...]:
-    """Sort key of an item's (benchmark, split, item id): the canonical order of results."""
-    return tuple(natural_key(name) for name in row)
+def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:
+    """Places of (benchmark, split, item id) in the canonical order of results; equal for equals."""
+    keys = {name: natural_key(name) for row in rows for name in row}
+    ordered = sorted(set(rows), key=lambda row: (keys[row[0]], keys[row[1]], keys[row[2]]))
+    rank = {row: at for at, row in enumerate(ordered)}
+    return np.fromiter((rank[row] for row in rows), np.int64, len(rows))

@@ -7,6 +7,7 @@ The columns of a table and their order are part of the result format: a change i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -20,8 +21,23 @@ from contam.errors import InternalError
 if TYPE_CHECKING:
     from pathlib import Path
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeated:
+    """A column in which few values come again and again: row i holds values[index[i]].
+
+    index  integers; a negative one means that the row holds nothing
+    """
+
+    values: Sequence[Any]
+    index: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
 Table: TypeAlias = pa.Table
-Column: TypeAlias = Sequence[Any] | NDArray[Any]
+Column: TypeAlias = Sequence[Any] | NDArray[Any] | Repeated
 Columns: TypeAlias = Mapping[str, Column]
 
 RESULT_FORMAT: Final = 1
@@ -139,15 +155,25 @@ def _table(columns: Columns, schema: pa.Schema) -> Table:
 
 def _array(column: Column, field: pa.Field) -> pa.Array:
     """One column; raises ValueError when it holds a null that its field forbids."""
+    if isinstance(column, Repeated):
+        values = pa.array(column.values, type=field.type)
+        absent = column.index < 0
+        array = values.take(pa.array(column.index, mask=absent if absent.any() else None))
+    else:
+        array = _plain_array(column, field)
+    if field.name in _NEGATIVE_MEANS_NONE:
+        array = pc.if_else(pc.less(array, 0), None, array)
+    if array.null_count and not field.nullable:
+        raise ValueError(f"{field.name} has {array.null_count} nulls")
+    return array
+
+
+def _plain_array(column: Sequence[Any] | NDArray[Any], field: pa.Field) -> pa.Array:
     from_numpy = isinstance(column, np.ndarray) and column.dtype != np.object_
     # `from_pandas` makes a score of NaN a null: both mean that there is none.
     array = pa.array(column, type=None if from_numpy else field.type, from_pandas=True)
     if array.type != field.type:
         array = array.cast(field.type)
-    if field.name in _NEGATIVE_MEANS_NONE:
-        array = pc.if_else(pc.less(array, 0), None, array)
-    if array.null_count and not field.nullable:
-        raise ValueError(f"{field.name} has {array.null_count} nulls")
     return array
 
 
