@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,11 +57,12 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
     shards = place >> _ROW_BITS
     rows = place & ((1 << _ROW_BITS) - 1)
     metas: list[DocumentMeta] = []
+    known = sources.names
     names: list[str] = []
     first = np.flatnonzero(np.diff(shards, prepend=-1))
-    for lo, hi in zip(first.tolist(), [*first[1:].tolist(), len(place)], strict=True):
+    for lo, hi in pairwise([*first.tolist(), len(place)]):
         shard, wanted = int(shards[lo]), rows[lo:hi].tolist()
-        name = sources.names[shard]
+        name = known[shard]
         try:
             metas += sources.metadata(shard, wanted)
         except ShardError as error:
@@ -71,8 +73,7 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
     return Documents(
         place=place,
         document_id=[
-            known or f"{name}:{row}"
-            for known, name, row in zip(ids, names, rows.tolist(), strict=True)
+            own or f"{name}:{row}" for own, name, row in zip(ids, names, rows.tolist(), strict=True)
         ],
         shard=names,
         url=[meta.url for meta in metas],
