@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,13 @@ from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, LaneItems
 from contam.kernels.items import code_point_spans, template_weights, tokenize_parts
 from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts
+from contam.kernels.parts import (
+    count_words,
+    gather_places,
+    group_grams,
+    longest_pieces,
+    word_starts,
+)
 from contam.kernels.plan import (
     EMPTY,
     PlanArrays,
@@ -35,7 +43,7 @@ from contam.text.single_characters import character_tokens, is_among
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -96,11 +104,52 @@ class Lane:
         )
 
 
-def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    texts = [item.part_text(part).encode() for item in items for part in PARTS]
+def _part_texts(
+    items: Sequence[BenchItem],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]]:
+    """All parts' texts behind each other, where each begins, and their code points, int32[n, 4]."""
+    texts = [item.part_text(part) for item in items for part in PARTS]
+    encoded = [text.encode() for text in texts]
     offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in texts], out=offsets[1:])
-    return np.frombuffer(b"".join(texts) or b"\0", np.uint8), offsets
+    np.cumsum(list(map(len, encoded)), out=offsets[1:])
+    n_chars = np.array(list(map(len, texts)), np.int32).reshape(-1, N_PARTS)
+    return np.frombuffer(b"".join(encoded) or b"\0", np.uint8), offsets, n_chars
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grams:
+    """All grams of the items: g different ones, in p places.
+
+    key         uint64[g], their hashes
+    start       int64[g + 1], where a gram's places begin in the next two
+    place       int64[p], token where it stands; part  int32[p], in which part
+    at, number  int64[p], int32[p]: the places again, in the order of the tokens, and which gram
+                stands there
+    """
+
+    key: NDArray[np.uint64]
+    start: NDArray[np.int64]
+    place: NDArray[np.int64]
+    part: NDArray[np.int32]
+    at: NDArray[np.int64]
+    number: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, hashes: NDArray[np.uint64], starts: NDArray[np.int64], seed: int) -> _Grams:
+        """The grams of `seed` tokens of every part."""
+        grams = np.empty(len(hashes), np.uint64)
+        at = np.empty(len(hashes), np.int64)
+        part_of = np.empty(len(hashes), np.int32)
+        count = hash_item_grams(hashes, starts, seed, grams, at, part_of)
+        grams, at, part_of = grams[:count], at[:count], part_of[:count]
+        key = np.empty(count, np.uint64)
+        number = np.empty(count, np.int32)
+        slots = np.full(_power_of_two(2 * count + 2), EMPTY, np.int32)
+        n_grams = group_grams(grams, slots, key, number)
+        start = np.zeros(n_grams + 1, np.int64)
+        place, part = np.empty_like(at), np.empty_like(part_of)
+        gather_places(number, at, part_of, start, place, part)
+        return cls(key[:n_grams].copy(), start, place, part, at, number)
 
 
 def _base_weights(
@@ -133,12 +182,17 @@ def _frozen(array: NDArray[np.generic]) -> None:
     array.setflags(write=False)
 
 
+@cache
+def _mark_hashes(marks: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(int(tokenize_bytes(mark.encode()).hashes[0]) for mark in marks)
+
+
 def _choice_marks(
-    items: Sequence[BenchItem], marks: Sequence[str], tokenizer: FileTokenizer | None
+    items: Sequence[BenchItem], marks: tuple[str, ...], tokenizer: FileTokenizer | None
 ) -> NDArray[np.uint64]:
     """Hash of the mark (a letter, a number) of each item's right choice, 0 where there is none."""
     if tokenizer is None:
-        hashes = [int(tokenize_bytes(mark.encode()).hashes[0]) for mark in marks]
+        hashes = list(_mark_hashes(marks))
     else:
         found = [tokenizer.single_tokens([mark.upper()]) for mark in marks]
         hashes = [int(one[0]) if len(one) else 0 for one in found]
@@ -171,7 +225,7 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
 
     Raises UsageError or ConfigError when the unit is no tokenizer file.
     """
-    data, offsets = _part_texts(items)
+    data, offsets, n_chars = _part_texts(items)
     tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
     code, (hashes, spans, starts) = _tokens(data, offsets, unit, tokenizer)
     points = code_point_spans(data, offsets, starts, spans)
@@ -180,41 +234,32 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
     number = {name: at for at, name in enumerate(names)}
     benchmark = np.array([number[item.benchmark] for item in items], np.int32)
 
-    grams = np.empty(len(hashes), np.uint64)
-    where = np.empty(len(hashes), np.int64)
-    part_of = np.empty(len(hashes), np.int32)
-    count = hash_item_grams(hashes, starts, seed, grams, where, part_of)
-    order = np.argsort(grams[:count], kind="stable")
-    grams, where, part_of = grams[order], where[order], part_of[order]
-    first = np.flatnonzero(np.concatenate([[True], grams[1:] != grams[:-1]]))[: max(count, 0)]
-    if count == 0:
-        first = np.empty(0, np.int64)
-    gram_start = np.append(first, count).astype(np.int64)
-    keys = grams[first]
-    owners = np.empty(count, np.int32)
-    holders = np.empty(len(first), np.int32)
-    count_owners(gram_start, part_of, benchmark, owners, holders)
+    grams = _Grams.of(hashes, starts, seed)
+    where, part_of = grams.place, grams.part
+    owners = np.empty(len(where), np.int32)
+    holders = np.empty(len(grams.key), np.int32)
+    count_owners(grams.start, part_of, benchmark, owners, holders)
 
-    gram_short = np.zeros(len(first), np.int32)
-    common_owners = np.zeros(len(first), np.bool_)
-    if count:
-        most_owners = np.maximum.reduceat(owners, first)
-        common_owners = (most_owners > COMMON_OWNERS) | (np.diff(gram_start) > COMMON_PLACES)
+    gram_short = np.zeros(len(grams.key), np.int32)
+    common_owners = np.zeros(len(grams.key), np.bool_)
+    if len(where):
+        most_owners = np.maximum.reduceat(owners, grams.start[:-1])
+        common_owners = (most_owners > COMMON_OWNERS) | (np.diff(grams.start) > COMMON_PLACES)
     common_at = np.zeros(len(hashes), np.bool_)
-    common_at[where] = np.repeat(common_owners, np.diff(gram_start))
+    common_at[grams.at] = common_owners[grams.number]
     base, single = _base_weights(hashes, spans, points, code)
     single_before = np.concatenate([[0], np.cumsum(single)])
     n_single = single_before[starts[1:]] - single_before[starts[:-1]]
     weight = template_weights(base, where, owners, seed, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     gram_idf = np.zeros(len(hashes), np.float32)
-    per_place = np.repeat(np.log(max(n_items, 2) / holders), np.diff(gram_start))
-    gram_idf[where] = per_place
-    short_places_first(gram_start, starts, min_run, where, part_of, gram_short)
-    slots = _power_of_two(2 * len(keys) + 2)
+    idf = np.log(max(n_items, 2) / holders).astype(np.float32)
+    gram_idf[grams.at] = idf[grams.number]
+    short_places_first(grams.start, starts, min_run, where, part_of, gram_short)
+    slots = _power_of_two(2 * len(grams.key) + 2)
     slot_key = np.zeros(slots, np.uint64)
     slot_gram = np.full(slots, EMPTY, np.int32)
-    filter_words = np.zeros(_power_of_two(len(keys) // 3 + 1), np.uint64)
-    fill_table(keys, slot_key, slot_gram, filter_words)
+    filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
+    fill_table(grams.key, slot_key, slot_gram, filter_words)
     sums = np.concatenate([[0.0], np.cumsum(weight.astype(np.float64))])
     plan = PlanArrays(
         token=hashes,
@@ -226,7 +271,7 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
         part_weight=sums[starts[1:]] - sums[starts[:-1]],
         slot_key=slot_key,
         slot_gram=slot_gram,
-        gram_start=gram_start,
+        gram_start=grams.start,
         gram_short=gram_short,
         gram_common=common_owners,
         place=where,
@@ -244,13 +289,13 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
             benchmark=benchmark,
             benchmark_names=tuple(names),
             n_tokens=n_tokens.astype(np.int32),
-            n_words=_per_part(items, lambda text: len(text.split())),
-            n_chars=_per_part(items, len),
+            n_words=count_words(data, offsets).reshape(n_items, N_PARTS),
+            n_chars=n_chars,
             token_start=starts[:-1].reshape(n_items, N_PARTS),
             token_hash=hashes,
             token_weight=weight,
             n_single=n_single.reshape(n_items, N_PARTS).astype(np.int32),
-            word_start=_word_starts(data, offsets, starts, spans) if code == CHARS else None,
+            word_start=word_starts(data, offsets, starts, spans) if code == CHARS else None,
             stretch=_stretches(data, offsets, starts, spans),
             seed=seed,
             min_run=min_run,
@@ -269,11 +314,6 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
     )
 
 
-def _per_part(items: Sequence[BenchItem], measure: Callable[[str], int]) -> NDArray[np.int32]:
-    flat = [measure(item.part_text(part)) for item in items for part in PARTS]
-    return np.array(flat, np.int32).reshape(len(items), N_PARTS)
-
-
 def _stretches(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],
@@ -285,39 +325,6 @@ def _stretches(
     That is its passage, its question or one of its choices: letters and bullets come between
     choices.
     """
-    n_parts = len(starts) - 1
-    part = np.repeat(np.arange(n_parts), np.diff(starts))
-    breaks = np.concatenate([[0], np.cumsum(data == ord("\n"))])
-    start, end = offsets[part] + spans[:, 0], offsets[part] + spans[:, 1]
-    fresh = np.ones(len(part), np.bool_)
-    fresh[1:] = part[1:] != part[:-1]
-    broken = np.zeros(len(part), np.bool_)
-    broken[1:] = breaks[start[1:]] > breaks[end[:-1]]
-    fresh |= broken & (part % N_PARTS == CHOICES)
-    first = np.flatnonzero(fresh)
-    lengths = np.diff(np.append(first, len(part)))
-    longest = np.zeros(n_parts, np.int32)
-    np.maximum.at(longest, part[first], lengths.astype(np.int32))
-    kept = longest.reshape(-1, N_PARTS)
-    result: NDArray[np.int32] = kept[:, :ANSWER].max(axis=1)
-    return result
-
-
-def _word_starts(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    spans: NDArray[np.int32],
-) -> NDArray[np.bool_]:
-    """Whether a token begins a white-space separated word of its text."""
-    blank = np.isin(data, np.frombuffer(b" \t\n\r\f\v", np.uint8))
-    text_of = np.repeat(offsets[:-1], np.diff(starts))
-    byte = text_of + spans[:, 0]
-    # The token begins a word when a blank, or nothing of the same text, lies between it and the
-    # token before.
-    blanks = np.concatenate([[0], np.cumsum(blank)])
-    previous_end = np.concatenate([[0], byte[:-1]])
-    fresh = np.ones(len(byte), np.bool_)
-    fresh[1:] = text_of[1:] != text_of[:-1]
-    result: NDArray[np.bool_] = fresh | (blanks[byte] > blanks[previous_end])
+    longest = longest_pieces(data, offsets, starts, spans, N_PARTS, CHOICES)
+    result: NDArray[np.int32] = longest.reshape(-1, N_PARTS)[:, :ANSWER].max(axis=1)
     return result

@@ -14,6 +14,8 @@ from contam.text.token_hash import hash_code_points, token_hash
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_FIRST_BITS = 20
+_MANY = 1 << 16
 _FIRST_OUTSIDE_ASCII = 0x80
 _SHORT = [chr(code).encode() for code in (*range(ord("a"), ord("z") + 1), *range(48, 58))]
 
@@ -58,6 +60,17 @@ def character_tokens() -> CharacterTokens:
 
 def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which hashes are in a sorted array of them."""
+    if len(hashes) < _MANY:
+        return _found(hashes, known)
+    # Most are in no list: their first bits tell, without a search in a long array for each.
+    begins = np.zeros(1 << _FIRST_BITS, np.bool_)
+    begins[known >> (64 - _FIRST_BITS)] = True
+    among: NDArray[np.bool_] = begins[hashes >> (64 - _FIRST_BITS)]
+    among[among] = _found(hashes[among], known)
+    return among
+
+
+def _found(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
     at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
     found: NDArray[np.bool_] = known[at] == hashes
     return found
