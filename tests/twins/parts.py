@@ -1,12 +1,14 @@
 """Twin of what a lane knows of texts beside their tokens, and of grams put together."""
 
+from itertools import pairwise
+
 
 def longest_piece(text: bytes, spans: list[tuple[int, int]], cut: bool) -> int:
     """Tokens of the longest piece of a text, which line feeds between tokens cut."""
     if not spans:
         return 0
     pieces = [[spans[0]]]
-    for before, after in zip(spans, spans[1:], strict=False):
+    for before, after in pairwise(spans):
         if cut and b"\n" in text[before[1] : after[0]]:
             pieces.append([])
         pieces[-1].append(after)
