@@ -36,6 +36,10 @@ class Resampler:
         self._tokenizer = tokenizer_of(manifest.recipe)
         self._selections: dict[int, Selection] = {}
 
+    def is_retired(self, shard: int) -> bool:
+        """Whether no answer counts the shard any more."""
+        return self._manifest.shards[shard].retired
+
     def compare(self, segment: Segment, document: int) -> str | None:
         """What is wrong with a document; None when nothing is, "" when it cannot be read."""
         shards, rows = segment.place_of([document])
