@@ -1,0 +1,91 @@
+"""The golden index of format 1: it is as it was written, opens, and finds what it always found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import runpy
+
+import numpy as np
+import pytest
+
+from contam.index.manifest import read_manifest
+from contam.index.open import Index
+from contam.index.resample import entries_of
+from contam.index.verify import verify
+from contam.text.tokenizer import tokenize_bytes
+
+#: SHA-256 over all files of the golden index: a change to one of them is never right.
+FROZEN = "60f03b822557932c2f29710c39a98b547aea7e2cb381a7ff76e313d456fe82e6"
+
+
+@pytest.fixture(scope="module")
+def golden(repository):
+    return repository / "indexes" / "golden" / "v1"
+
+
+@pytest.fixture(scope="module")
+def truth(golden):
+    return json.loads((golden / "truth.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def maker(repository):
+    return runpy.run_path(str(repository / "indexes" / "golden" / "make_golden.py"))
+
+
+def test_no_byte_of_it_has_changed(golden):
+    digest = hashlib.sha256()
+    for path in sorted(path for path in golden.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(golden).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    assert digest.hexdigest() == FROZEN
+
+
+def test_it_opens_and_nothing_in_it_is_damaged(golden):
+    index = Index.open(golden / "index")
+    assert (index.guarantee, len(index.segments), len(index.retired)) == (8, 2, 1)
+    assert index.names == ("part-0.parquet", "part-1.parquet", "part-2.jsonl")
+    assert index.coverage().complete
+    report = verify(golden / "index")
+    assert not report.damaged
+    # Its shards lie beside it, and not where the manifest has them: no place fits every checkout.
+    assert {one.place for one in report.findings} == {f"/golden/{name}" for name in index.names}
+
+
+def test_it_finds_every_document_that_shares_eight_words(golden, truth):
+    index = Index.open(golden / "index")
+    found = set()
+    for line in (golden / "items.jsonl").read_text(encoding="utf-8").splitlines():
+        item = json.loads(line)
+        for part in ("passage", "question", "answer"):
+            found |= {(item["id"], one) for one in candidates(index, item.get(part, ""))}
+    expected = {(item, document) for item, document, _ in truth["shared"]}
+    retired = {pair for pair in expected if pair[1] in truth["retired"]}
+    assert len(retired) == 1
+    assert found >= expected - retired
+    assert not found & retired
+
+
+def candidates(index, text):
+    """Ids of the documents that hold an indexed gram of the text, its neighbours not looked at."""
+    hashes = tokenize_bytes(text.encode()).hashes
+    for at in range(len(hashes) - index.recipe.gram + 1):
+        ((key, _),) = entries_of(hashes[at : at + index.recipe.gram], index.recipe)
+        for segment in index.segments:
+            lo, hi = segment.find(key)
+            words = segment.arrays["postings"].array[lo:hi].astype(np.int64)
+            documents = segment.document_of(words[:, 3] | (words[:, 4] << 16))
+            kept = documents[~index.retired.holds(*segment.place_of(documents))]
+            yield from (one.document_id for one in segment.documents(kept.tolist()))
+
+
+def test_a_build_of_today_writes_the_same_segments(golden, maker, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    maker["make"](tmp_path / "again")
+    old = read_manifest(golden / "index").segments
+    new = read_manifest(tmp_path / "again" / "index").segments
+    arrays = [[one for one in segment.files if one.checks] for segment in old]
+    assert [[one for one in segment.files if one.checks] for segment in new] == arrays
+    truth = (tmp_path / "again" / "truth.json").read_bytes()
+    assert truth == (golden / "truth.json").read_bytes()
