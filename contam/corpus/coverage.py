@@ -60,8 +60,11 @@ class ShardCoverage:
 
     @classmethod
     def of_counts(cls, counts: Mapping[str, int]) -> ShardCoverage:
-        """Return what `to_dict` gave as counts again; the columns are not known any more."""
-        known: dict[str, Any] = {name: counts[name] for name in _COUNTS}
+        """Return what `to_dict` gave as counts again; the columns are not known any more.
+
+        Another version of contam may have written them: what it did not count is 0.
+        """
+        known: dict[str, Any] = {name: counts.get(name, 0) for name in _COUNTS}
         return cls(**known)
 
     @classmethod

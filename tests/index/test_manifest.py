@@ -144,7 +144,7 @@ FORGED = {
     "an object for a list": (put("shards", value={}), "shards is no list"),
     "a list for an object": (put("recipe", value=[]), "recipe is no object"),
     "counts of text": (put("shards", 0, "counts", "rows", value="7"), "rows is '7'"),
-    "a count too few": (put("shards", 0, "counts", value={}), "counts are not"),
+    "a count too few": (put("shards", 0, "counts", value={}), "counts lack"),
     "a recipe out of range": (put("recipe", "stride", value=0), "stride is 0"),
     "a way out of the folder": (
         put("segments", 0, "files", 0, "name", value="../a.npy"),

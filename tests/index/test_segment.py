@@ -218,3 +218,18 @@ def test_what_a_damaged_manifest_says_reaches_the_caller(made):
         Index.open(folder)
     with pytest.raises(IndexDamageError, match="digest"):
         read_manifest(folder)
+
+
+def test_an_index_of_a_version_that_counted_less_or_more_covers_its_shards(made):
+    folder, manifest, _ = made
+    least = ("units", "rows", "n_bytes", "n_null", "n_empty", "n_undecodable", "undecodable_bytes")
+    first, second = manifest.shards
+    counts = {key: first.counts[key] for key in least}
+    shards = (
+        replace(first, counts={**counts, "n_undecodable": 3}),
+        replace(second, counts={**second.counts, "n_written_backwards": 2}),
+    )
+    publish_manifest(folder, replace(manifest, shards=shards))
+    coverage = Index.open(folder).coverage()
+    assert coverage.complete
+    assert (coverage.total.rows, coverage.total.n_undecodable) == (12, 3)
