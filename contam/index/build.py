@@ -51,8 +51,11 @@ if TYPE_CHECKING:
 DEFAULT_MEMORY: Final = 2_000_000_000
 """Bytes that a build may hold, unless told otherwise."""
 
-LEAST_MEMORY: Final = 64_000_000
+LEAST_MEMORY: Final = 256_000_000
 """Below it, a segment would be smaller than what is read at once."""
+
+# Held whatever a segment holds: what one worker reads, and what the allocators keep of it.
+_RESERVE: Final = 128_000_000
 
 _MOST_WORKERS: Final = 64
 _WORKER_BYTES: Final = 48 << 20
@@ -128,7 +131,7 @@ def index_pending(
         return Reader(intake, manifest.shards, tools, progress)
 
     with running(tasks, n_workers, make) as pipeline:
-        builder = _Builder(folder, manifest, tools, memory // 2, n_workers)
+        builder = _Builder(folder, manifest, tools, (memory - _RESERVE) // 2, n_workers)
         builder.run(intake, pipeline)
     if progress is not None:
         progress.finish()

@@ -156,13 +156,30 @@ def test_every_decision_is_listed(repository):
 # ------------------------------------------------------------------------------ reference
 
 
-@pytest.mark.parametrize("command", ["scan", "show", "policies", "sql"])
-def test_the_reference_names_every_flag(repository, command):
+COMMANDS = [
+    "scan",
+    "show",
+    "policies",
+    "sql",
+    *(f"index {one}" for one in ("build", "add", "retire", "compact", "verify", "show")),
+]
+
+
+def parameters_of(command):
+    """The parameters of a command, `index build` among them."""
     import typer
 
     from contam.cli.main import app
 
-    parameters = typer.main.get_command(app).commands[command].params
+    found = typer.main.get_command(app)
+    for word in command.split():
+        found = found.commands[word]
+    return found.params
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_reference_names_every_flag(repository, command):
+    parameters = parameters_of(command)
     known = {name for one in parameters for name in one.opts if name.startswith("-")}
     written = {
         name.split(" ")[0] for name in names(section(repository, "Commands", f"contam {command}"))
@@ -170,13 +187,9 @@ def test_the_reference_names_every_flag(repository, command):
     assert written == known - {"--help", "-h"}
 
 
-@pytest.mark.parametrize("command", ["scan", "show", "policies", "sql"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_reference_names_every_default(repository, command):
-    import typer
-
-    from contam.cli.main import app
-
-    parameters = typer.main.get_command(app).commands[command].params
+    parameters = parameters_of(command)
     defaults = {one.opts[0]: one.default for one in parameters if one.opts[0].startswith("--")}
     for row in rows(section(repository, "Commands", f"contam {command}")):
         flag = re.findall(r"`(--[a-z-]+)", row[0])[0]

@@ -34,13 +34,13 @@ def recipe_of(**changes) -> Recipe:
 
 def build(corpus, index, recipe=None, *, memory=build_module.DEFAULT_MEMORY, **options) -> Manifest:
     """`build`, which also takes memories so small that a few documents fill a segment."""
-    before = build_module.LEAST_MEMORY, intake.BATCH_BYTES
-    build_module.LEAST_MEMORY = 0
+    before = build_module.LEAST_MEMORY, build_module._RESERVE, intake.BATCH_BYTES
+    build_module.LEAST_MEMORY = build_module._RESERVE = 0
     intake.BATCH_BYTES = min(memory // 10, intake.BATCH_BYTES)
     try:
         return build_module.build(corpus, index, recipe or recipe_of(), memory=memory, **options)
     finally:
-        build_module.LEAST_MEMORY, intake.BATCH_BYTES = before
+        build_module.LEAST_MEMORY, build_module._RESERVE, intake.BATCH_BYTES = before
 
 
 def some_texts(n: int, first: int = 0) -> list[str]:
