@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from contam.cli import index, policies, scan, show, sql
+from contam.cli import dupes, index, policies, scan, show, sql
 from contam.cli.arguments import spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -39,10 +39,15 @@ app.command("scan")(scan.scan)
 app.command("show")(show.show)
 app.command("policies")(policies.policies)
 app.command("sql")(sql.sql)
+app.command("dupes")(dupes.dupes)
 app.add_typer(index.app, name="index")
 
-COMMANDS = ("scan", "show", "policies", "sql", "index")
-SPREAD_OPTIONS = {"scan": scan.SPREAD_OPTIONS, "index": index.SPREAD_OPTIONS}
+COMMANDS = ("scan", "show", "policies", "sql", "dupes", "index")
+SPREAD_OPTIONS = {
+    "scan": scan.SPREAD_OPTIONS,
+    "index": index.SPREAD_OPTIONS,
+    "dupes": dupes.SPREAD_OPTIONS,
+}
 
 
 @app.callback(invoke_without_command=True)

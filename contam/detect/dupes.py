@@ -1,4 +1,4 @@
-"""Near-duplicate items between benchmarks or their splits: a MinHash self-join, verified on text."""
+"""Near-duplicate items of benchmarks and their splits: a MinHash self-join, verified on text."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 SHINGLE: Final = 2
 N_PERM: Final = 128
 
-#: Weight of a missed pair when bands are chosen; what is let through is verified anyway.
-_MISSES: Final = 0.9
+#: Bands are made for this share of the threshold: at the threshold itself next to none is missed,
+#: and what is let through below it is verified anyway.
+_EASE: Final = 0.6
 #: How far below the threshold an estimate may lie for the pair to be verified: three standard
 #: deviations of the estimate of 128 permutations.
 _SLACK: Final = 0.14
 _CHUNK: Final = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class DupePair:
@@ -88,7 +90,7 @@ def find_dupes(
     parts = [[_shingles(item.part_text(part)) for part in PARTS] for item in items]
     wording = [np.union1d(some[QUESTION], some[CHOICES]) for some in parts]
     signatures = _signatures(wording)
-    bands, rows = best_bands(threshold, N_PERM, _MISSES)
+    bands, rows = best_bands(_EASE * threshold, N_PERM)
     labels = [(item.benchmark, item.split) for item in items]
     number = {label: at for at, label in enumerate(dict.fromkeys(labels))}
     side = np.array([number[label] for label in labels], np.int64)
