@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,14 @@ from contam.index import build as build_module
 from contam.index.files import open_array
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
+from contam.index.recipe import load_recipe
+from contam.text.bpe import load_tokenizer
 from tests.integration.inputs import corpus_of, write_jsonl, write_parquet
+from tests.twins import grams
+from tests.twins import index as twin
 from tests.unit.index.builds import (
+    BASE,
+    SPREAD,
     build,
     crc,
     entries_of,
@@ -28,6 +35,7 @@ from tests.unit.index.builds import (
     recipe_of,
     some_texts,
 )
+from tests.unit.text.tokenizer_files import save_tokenizer
 
 TINY = 25_000
 """A memory that a few dozen documents fill."""
@@ -268,3 +276,22 @@ def test_a_shard_that_changed_since_it_was_indexed_stops_the_resumption(tmp_path
     write_parquet(corpus / "part-0.parquet", ["something else altogether"])
     with pytest.raises(IndexMismatchError, match=r"part-0\.parquet changed"):
         build(corpus, tmp_path / "ix", memory=TINY)
+
+
+# ----------------------------------------------------------------------- tokens of a file
+
+
+def test_the_tokens_of_a_tokenizer_file_are_sampled_and_the_file_is_pinned(corpus, tmp_path):
+    file = Path(save_tokenizer(tmp_path, "byte_bpe"))
+    recipe = load_recipe("bpe", tokenizer=file)
+    manifest = build(corpus, tmp_path / "ix", recipe, memory=TINY)
+    tokenizer = load_tokenizer(file)
+    want = {}
+    for place, text in texts_of(corpus).items():
+        tokens = tokenizer.encode_text(text).hashes.tolist()
+        hashes = grams.gram_hashes(tokens, 5, BASE, SPREAD)
+        want[place] = twin.entries(tokens, hashes, 5, 4)
+    assert read_index(tmp_path / "ix", manifest) == want
+    file.write_text(file.read_text("utf-8") + " ", "utf-8")
+    with pytest.raises(IndexMismatchError, match="not the tokenizer"):
+        build(corpus, tmp_path / "ix", recipe, overwrite=True)
