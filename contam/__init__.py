@@ -15,7 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contam.benchmark.items import BenchItem
     from contam.detect.policy import get_policy, list_policies
+    from contam.detect.query import query
+    from contam.detect.reader import IndexReader, open_index
     from contam.detect.report import Report, load_report, write_report
     from contam.detect.result import ScanResult, Verdict
     from contam.detect.scan import scan
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "BenchItem",
     "ContamError",
+    "IndexReader",
     "Report",
     "ScanResult",
     "Verdict",
@@ -32,18 +37,24 @@ __all__ = [
     "get_policy",
     "list_policies",
     "load_report",
+    "open_index",
+    "query",
     "scan",
     "write_report",
 ]
 
 _HOME = {
+    "BenchItem": "contam.benchmark.items",
     "ContamError": "contam.errors",
+    "IndexReader": "contam.detect.reader",
     "Report": "contam.detect.report",
     "ScanResult": "contam.detect.result",
     "Verdict": "contam.detect.result",
     "get_policy": "contam.detect.policy",
     "list_policies": "contam.detect.policy",
     "load_report": "contam.detect.report",
+    "open_index": "contam.detect.reader",
+    "query": "contam.detect.query",
     "scan": "contam.detect.scan",
     "write_report": "contam.detect.report",
 }

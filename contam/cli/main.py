@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from contam.cli import dupes, index, policies, scan, show, sql
+from contam.cli import dupes, index, policies, query, scan, show, sql
 from contam.cli.arguments import spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -36,15 +36,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("scan")(scan.scan)
+app.command("query")(query.query)
 app.command("show")(show.show)
 app.command("policies")(policies.policies)
 app.command("sql")(sql.sql)
 app.command("dupes")(dupes.dupes)
 app.add_typer(index.app, name="index")
 
-COMMANDS = ("scan", "show", "policies", "sql", "dupes", "index")
+COMMANDS = ("scan", "query", "show", "policies", "sql", "dupes", "index")
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
+    "query": query.SPREAD_OPTIONS,
     "index": index.SPREAD_OPTIONS,
     "dupes": dupes.SPREAD_OPTIONS,
 }

@@ -128,7 +128,7 @@ def scan(
             f"--seed {seed} is longer than --min-run {min_run}",
             hint="a run is found by its seeds: choose a shorter --seed",
         )
-    _refuse_out_in_corpus(folder, corpus)
+    refuse_out_in(folder, corpus)
     from contam.benchmark.mapping import parse_mapping
 
     parts = parse_mapping(mapping) if mapping else None
@@ -159,12 +159,13 @@ def scan(
                 progress=progress,
             )
         draft.write(result)
-    code = _exit_code(result, fail_on_flagged=fail_on_flagged)
-    _print(result, folder, code, as_json=as_json, quiet=quiet)
+    code = exit_code(result, fail_on_flagged=fail_on_flagged)
+    print_result(result, folder, code, as_json=as_json, quiet=quiet)
     return code
 
 
-def _refuse_out_in_corpus(out: Path, corpus: list[str]) -> None:
+def refuse_out_in(out: Path, corpus: list[str]) -> None:
+    """Raise UsageError when the results would lie inside what is searched."""
     home = out.resolve()
     for folder in map(Path, filter(None, corpus)):
         if _is_folder(folder) and home.is_relative_to(folder.resolve()):
@@ -181,7 +182,7 @@ def _is_folder(path: Path) -> bool:
         return False  # whoever opens it will say why
 
 
-def _exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
+def exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
     """An answer that is not whole (4) weighs more than what it says (3)."""
     code = result.exit_code()
     if code == 0 and fail_on_flagged and result.flagged():
@@ -189,7 +190,8 @@ def _exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
     return code
 
 
-def _print(result: ScanResult, out: Path, code: int, *, as_json: bool, quiet: bool) -> None:
+def print_result(result: ScanResult, out: Path, code: int, *, as_json: bool, quiet: bool) -> None:
+    """Say what a finished run found, and what it did not read."""
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
     from contam.detect.result import LEFT_OUT

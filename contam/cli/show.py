@@ -62,12 +62,12 @@ def show(
         documents = 1 if item is None and not as_json else 5
     views = view_items(report, keys[:limit], policy=policy, max_documents=documents)
     if as_json:
-        render.emit_json({"flagged": len(keys), "items": [_tree(view) for view in views]})
+        render.emit_json({"flagged": len(keys), "items": [as_tree(view) for view in views]})
         return
     if not keys:
         _say_nothing_flagged(report, policy)
     for view in views:
-        render.emit_renderable(*_item(view))
+        render.emit_renderable(*item_blocks(view))
     if len(keys) > limit:
         render.emit_renderable(
             f"{len(keys) - limit:,} more flagged items: --limit {len(keys)}, or name an item"
@@ -81,7 +81,8 @@ def _say_nothing_flagged(report: Report, policy: str | None) -> None:
     render.emit_renderable(f"no item is flagged{by} in {report.folder}")
 
 
-def _tree(view: ItemView) -> dict[str, Any]:
+def as_tree(view: ItemView) -> dict[str, Any]:
+    """A view as plain values, ready for JSON."""
     return {
         **view.key._asdict(),
         "verdicts": [verdict.to_dict() for verdict in view.verdicts],
@@ -91,7 +92,8 @@ def _tree(view: ItemView) -> dict[str, Any]:
     }
 
 
-def _item(view: ItemView) -> list[RenderableType]:
+def item_blocks(view: ItemView) -> list[RenderableType]:
+    """A view as what is printed of it."""
     from rich.rule import Rule
     from rich.text import Text
 

@@ -29,7 +29,7 @@ BATCH_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DocBatch:
-    """Consecutive documents of one shard.
+    """Documents of one shard: consecutive ones, or those of `rows`.
 
     shard      index into the list of shards
     first_row  row of the shard of document 0; document i is row first_row + i
@@ -42,6 +42,7 @@ class DocBatch:
     columns    the columns that documents with a text were read from, and how many from each
     n_moved    documents read from another column because theirs held no text
     n_elsewhere   documents without a text in the column the user named, with one in another
+    rows       int64[n], the row of each document, ascending; None when they are consecutive
     """
 
     shard: int
@@ -55,6 +56,7 @@ class DocBatch:
     columns: tuple[tuple[str, int], ...] = ()
     n_moved: int = 0
     n_elsewhere: int = 0
+    rows: NDArray[np.int64] | None = None
 
     @property
     def n_docs(self) -> int:

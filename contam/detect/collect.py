@@ -92,10 +92,14 @@ class Pieces:
         )
 
 
-def pairs_from_rows(rows: Rows, shard: int, first_row: int) -> Pairs:
-    """The pairs a kernel wrote for one batch, as the columns policies read."""
+def pairs_from_rows(rows: Rows, shard: int, first_row: int, numbers: Int64s | None = None) -> Pairs:
+    """The pairs a kernel wrote for one batch, as the columns policies read.
+
+    numbers  row of each document of the batch; None when they count up from `first_row`
+    """
     n = int(rows.used[0])
     raw, real = rows.pairs[:n], rows.reals[:n]
+    document = raw[:, columns.PAIR_DOC].astype(np.int64)
 
     def ints(first: int) -> NDArray[np.int32]:
         return raw[:, first : first + N_PARTS].copy()
@@ -103,7 +107,7 @@ def pairs_from_rows(rows: Rows, shard: int, first_row: int) -> Pairs:
     return Pairs(
         item=raw[:, columns.PAIR_ITEM].copy(),
         shard=np.full(n, shard, np.int32),
-        row=raw[:, columns.PAIR_DOC].astype(np.int64) + first_row,
+        row=document + first_row if numbers is None else numbers[document],
         longest=ints(columns.PAIR_LONGEST),
         covered=ints(columns.PAIR_COVERED),
         n_runs=ints(columns.PAIR_RUNS),

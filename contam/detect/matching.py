@@ -13,8 +13,13 @@ from contam.kernels.pretokenized import scan_tokens
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from contam.corpus.batches import DocBatch
     from contam.detect.lane import Lane
+    from contam.kernels.pairs import Rows
+
+    Tokens = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]
 
 _FIRST_ROOM = 1 << 20
 
@@ -32,40 +37,50 @@ class Matcher:
     def match(self, batch: DocBatch, into: Collection) -> None:
         """Match every document of a batch and add what is found to the collection."""
         lane = self._lane
-        memory = (self._last_run, into.longest_at)
-        if lane.tokenizer is None:
-            self._make_room(int(np.diff(batch.offsets).max(initial=0)))
-            rows, where, n_tokens = scan_batch(
-                batch.data,
-                batch.offsets,
-                lane.spec,
-                lane.plan,
-                lane.facts,
-                char_tables(),
-                self._buffers,
-                self._scratch,
-                memory,
-            )
-        else:
+        if lane.tokenizer is not None:
             tokens = lane.tokenizer.encode(batch.data, batch.offsets)
-            self._make_room(int(np.diff(tokens.starts).max(initial=0)))
-            rows, where, n_tokens = scan_tokens(
-                batch.data,
-                batch.offsets,
-                (tokens.hashes, tokens.spans, tokens.starts),
-                lane.spec,
-                lane.plan,
-                lane.facts,
-                self._buffers,
-                self._scratch,
-                memory,
-            )
-        into.n_tokens += n_tokens
-        pairs = pairs_from_rows(rows, batch.shard, batch.first_row)
-        into.add(pairs, Pieces.from_rows(rows, where))
+            self.match_tokens(batch, (tokens.hashes, tokens.spans, tokens.starts), into)
+            return
+        self._make_room(int(np.diff(batch.offsets).max(initial=0)))
+        found = scan_batch(
+            batch.data,
+            batch.offsets,
+            lane.spec,
+            lane.plan,
+            lane.facts,
+            char_tables(),
+            self._buffers,
+            self._scratch,
+            (self._last_run, into.longest_at),
+        )
+        _add(batch, found, into)
+
+    def match_tokens(self, batch: DocBatch, tokens: Tokens, into: Collection) -> None:
+        """The same for documents whose tokens are given: hashes, spans, starts of `FileTokens`."""
+        lane = self._lane
+        self._make_room(int(np.diff(tokens[2]).max(initial=0)))
+        found = scan_tokens(
+            batch.data,
+            batch.offsets,
+            tokens,
+            lane.spec,
+            lane.plan,
+            lane.facts,
+            self._buffers,
+            self._scratch,
+            (self._last_run, into.longest_at),
+        )
+        _add(batch, found, into)
 
     def _make_room(self, longest: int) -> None:
         """Buffers for a document of that many bytes, or of that many given tokens."""
         if longest > self._room:
             self._room = longest
             self._buffers = new_buffers(longest, self._lane.spec.unit)
+
+
+def _add(batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Collection) -> None:
+    rows, where, n_tokens = found
+    into.n_tokens += n_tokens
+    pairs = pairs_from_rows(rows, batch.shard, batch.first_row, batch.rows)
+    into.add(pairs, Pieces.from_rows(rows, where))

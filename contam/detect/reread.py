@@ -90,7 +90,7 @@ class Library:
             size = Path(uri).stat().st_size
             if size != shard.size_bytes or shard_digest(shard) != known["digest"]:
                 return f"shard {uri} has changed since the scan"
-            return shard, select_columns(shard, self._column)
+            return shard, select_columns(shard, known.get("column", self._column))
         except FileNotFoundError:
             return f"shard {uri} is gone"
         except OSError as error:

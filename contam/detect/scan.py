@@ -168,13 +168,13 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         name=name,
         split=split,
     )
-    n_workers = _worker_count(workers)
-    opened = Corpus.open(_as_list(corpus), text)
+    n_workers = worker_count(workers)
+    opened = Corpus.open(as_list(corpus), text)
     if progress is not None and not warm_up.is_warm():
         progress.note("compiling kernels: only the first run after an installation does this")
-    paths = _as_list(benchmark)
+    paths = as_list(benchmark)
     plan = make_plan(paths, parameters)
-    own = benchmark_shards(_as_list(corpus), opened.shards, plan.benchmarks)
+    own = benchmark_shards(as_list(corpus), opened.shards, plan.benchmarks)
     opened = opened.with_notes(f"{one} is a benchmark file: it matches itself" for one in own)
     if progress is not None:
         progress.start(sum(one.n_bytes for one in opened.units))
@@ -280,11 +280,13 @@ def _scan_units(plan: Plan, corpus: Corpus, workers: int, progress: Progress | N
     return answer
 
 
-def _as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
+def as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    """One path, or several, as a list."""
     return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
 
 
-def _worker_count(workers: int | None) -> int:
+def worker_count(workers: int | None) -> int:
+    """Threads to use; None is one a core. Raises UsageError."""
     if workers is None:
         return max(1, min(_MOST_WORKERS, os.cpu_count() or 1))
     if not 1 <= workers <= _MOST_WORKERS:

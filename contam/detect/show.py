@@ -201,13 +201,18 @@ def _part_match(
     library: Library,
 ) -> PartMatch:
     first = rows[0]
+    verified = all(row["verified"] for row in rows)
+    if not verified:
+        document = None  # such rows count the tokens of a text that was gone, not its characters
     in_item = [(row["item_start"], row["item_end"]) for row in rows]
     in_document = [(row["document_start"], row["document_end"]) for row in rows]
     return PartMatch(
         part=part,
         n_tokens=sum(row["n_tokens"] for row in rows),
-        verified=all(row["verified"] for row in rows),
-        turn=library.turn((first["shard"], first["row"]), min(in_document)[0]),
+        verified=verified,
+        turn=library.turn((first["shard"], first["row"]), min(in_document)[0])
+        if verified
+        else None,
         item=mark(texts[part], in_item, _ITEM_CONTEXT) if part in texts else (),
         document=mark(document, in_document, _DOCUMENT_CONTEXT) if document is not None else (),
     )

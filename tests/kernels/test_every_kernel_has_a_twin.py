@@ -21,6 +21,7 @@ COVERED_BY = {
     "hash_single": "tokenize",
     "pass_mark": "tokenize",
     "grow_rows": "find_runs",
+    "grown": "open_by_reach",
     "equal_tokens": "find_runs",
     "keep_of_gram": "cap_grams",
     "move_posting": "cap_grams",

@@ -1,0 +1,271 @@
+"""`contam query`: ask an index for the items of benchmarks, or for one text."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contam.cli.arguments import split_names
+from contam.cli.scan import exit_code, print_result, refuse_out_in
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.detect.result import ScanResult
+
+SPREAD_OPTIONS = ("--index", "--benchmark", "--corpus", "--policy", "--map")
+
+
+def query(
+    *,
+    index: Annotated[
+        list[str],
+        typer.Option(
+            metavar="DIR,...", help="Index folders or names; several answer as one corpus."
+        ),
+    ],
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH...",
+            help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
+        ),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder for the results of a benchmark.")
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Ask for this text instead of a benchmark."),
+    ] = None,
+    text_file: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Ask for the text in this file; - reads stdin."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="What counts as contaminated: names from `contam policies`, or policy files. "
+            "[default: contam]",
+        ),
+    ] = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH...", help="Where the shards lie now, if they were moved."),
+    ] = None,
+    home: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder in which names of indexes are looked up."),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="UNIT", help="Refuse an index of another unit than this."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Threads; results do not depend on it. [default: one per CPU]"
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary and the flagged items as JSON.")
+    ] = False,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="PART=FIELD,...",
+            help="Which benchmark field is which part: question=prompt,answer=solution",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="SPLIT", help="What to call its split.")
+    ] = None,
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Keep the items' texts out of the results.")
+    ] = False,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing", help="Judge items although shards are not indexed, gone or changed."
+        ),
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")
+    ] = False,
+    max_evidence: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Documents kept as evidence per item; counts stay exact."
+        ),
+    ] = 20,
+    seed: Annotated[
+        int,
+        typer.Option(min=2, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
+    ] = 5,
+    min_run: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Every run of at least this many tokens is reported of a document that is read.",
+        ),
+    ] = 8,
+    fail_on_flagged: Annotated[
+        bool,
+        typer.Option("--fail-on-flagged", help="Exit with 3 if an item is flagged."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
+    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
+        bool, typer.Option("--debug", help="Show the stack trace of an error.")
+    ] = False,
+) -> int:
+    """Search indexed documents for benchmark items; write what `contam scan` would write.
+
+    With --text or --text-file: print the documents that share text with it, side by side.
+    """
+    indexes = split_names(index)
+    if not indexes:
+        raise UsageError("--index names no index", hint="`contam index build` makes one")
+    names = split_names(policy if policy is not None else ["contam"])
+    if not names:
+        raise UsageError("--policy names no policy", hint="`contam policies` lists them")
+    if text is not None or text_file is not None:
+        if benchmark or out or (text is not None and text_file is not None):
+            raise UsageError(
+                "--text, --text-file and --benchmark exclude each other, and a text needs no --out"
+            )
+        wanted = _read_text(text_file or "") if text is None else text
+        return _ask_text(
+            indexes,
+            wanted,
+            corpus=corpus,
+            home=home,
+            max_evidence=max_evidence,
+            allow_missing=allow_missing,
+            as_json=as_json,
+            quiet=quiet,
+        )
+    if not benchmark:
+        raise UsageError("there is nothing to look for", hint="give --benchmark, or --text")
+    if not out:
+        raise UsageError("--out is missing or empty", hint="name a folder for the results")
+    if seed > min_run:
+        raise UsageError(
+            f"--seed {seed} is longer than --min-run {min_run}",
+            hint="a run is found by its seeds: choose a shorter --seed",
+        )
+    folder = Path(out)
+    refuse_out_in(folder, [*indexes, *(corpus or [])])
+    from contam.benchmark.mapping import parse_mapping
+
+    parts: Mapping[str, str] | None = parse_mapping(mapping) if mapping else None
+
+    from contam.cli.progress import reporter
+    from contam.detect.report import report_draft
+
+    with report_draft(folder, overwrite=overwrite) as draft:
+        # Imported once the cheap refusals are over: this loads the compiler.
+        from contam.detect.query import query as run_query
+
+        with reporter(quiet=quiet) as progress:
+            result = run_query(
+                indexes,
+                benchmark,
+                policies=names,
+                corpus=corpus or None,
+                home=home,
+                unit=unit,
+                workers=workers,
+                seed=seed,
+                min_run=min_run,
+                mapping=parts,
+                name=name,
+                split=split,
+                allow_missing=allow_missing,
+                max_evidence=max_evidence,
+                keep_text=not no_text,
+                progress=progress,
+            )
+        draft.write(result)
+    code = exit_code(result, fail_on_flagged=fail_on_flagged)
+    print_result(result, folder, code, as_json=as_json, quiet=quiet)
+    return code
+
+
+def _read_text(path: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    return raw.decode("utf-8", "replace")
+
+
+def _ask_text(
+    indexes: list[str],
+    text: str,
+    *,
+    corpus: list[str] | None,
+    home: str | None,
+    max_evidence: int,
+    allow_missing: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    from contam.cli.terminal import plain, talk
+    from contam.detect.reader import open_index
+
+    reader = open_index(indexes, corpus=corpus or None, home=home)
+    # The policy does not matter here: what is printed is what the documents share with the text.
+    result = reader.check(text, max_evidence=max_evidence, allow_missing=allow_missing)
+    n_tokens = int(result.item_columns["question_tokens"][0])
+    if n_tokens == 0:
+        raise UsageError("the text holds no word", hint="give the text to look for")
+    code = result.exit_code()
+    if not quiet:
+        if n_tokens < reader.guarantee_tokens:
+            talk(
+                f"the text has {n_tokens} tokens: only runs of {reader.guarantee_tokens} "
+                "are sure to be found"
+            )
+        for note in result.run["notes"]:
+            talk(f"note: {plain(note)}")
+        if code:
+            talk("the index does not answer for all of its corpus: see --json, or --allow-missing")
+    _print_text(result, as_json=as_json, max_documents=max_evidence)
+    return code
+
+
+def _print_text(result: ScanResult, *, as_json: bool, max_documents: int) -> None:
+    from dataclasses import replace
+
+    from contam.cli import render
+    from contam.cli.show import as_tree, item_blocks
+    from contam.detect.report import Report
+    from contam.detect.show import ItemKey, view_items
+
+    report = Report(
+        folder=Path(),
+        run=result.run,
+        verdicts=result.verdicts,
+        evidence=result.evidence,
+        items=result.items,
+    )
+    (item,) = result.items_in_order
+    key = ItemKey(item.benchmark, item.split, item.item_id)
+    (view,) = view_items(report, [key], max_documents=max_documents)
+    view = replace(view, verdicts=())
+    if as_json:
+        tree = as_tree(view)
+        shown = {name: tree[name] for name in ("documents", "more_documents")}
+        render.emit_json({**shown, "index": result.run["index"], "coverage": result.coverage})
+        return
+    render.emit_renderable(*item_blocks(view))

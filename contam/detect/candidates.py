@@ -1,0 +1,233 @@
+"""Which documents of an index's segments are worth reading for the items of a lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.capping import Frequent, gather_frequent
+from contam.detect.lane import COMMON_OWNERS, COMMON_PLACES
+from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
+from contam.index.model import KEY_BITS
+from contam.kernels.candidates import (
+    CLOSED,
+    ItemGrams,
+    describe_places,
+    open_by_reach,
+    open_by_weight,
+)
+from contam.kernels.plan import count_owners, hash_item_grams
+from contam.kernels.postings import find_postings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.detect.lane import Lane
+    from contam.detect.model import Bools, Int64s, Uint64s
+    from contam.index.model import Recipe
+    from contam.index.segment import Segment
+
+    Extra = Callable[["Segment", "Lane"], Int64s]
+
+#: A document in which only runs below the guarantee were seen is read when what was seen weighs
+#: this share of an item part. The scan reports such a document from 0.3 on; an index sees one gram
+#: in `stride`, so about a quarter of that.
+LEAST_SHARE: Final = 0.1
+_DROPPED_BITS = np.uint64(64 - KEY_BITS)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Lookup:
+    """The grams of a lane's items, as an index of this recipe has to be asked for them.
+
+    keys   uint64[grams], 40 bits each, ascending
+    grams  where they stand, and how far they must reach
+    lane, recipe  what they were made for
+    """
+
+    keys: Uint64s
+    grams: ItemGrams
+    lane: Lane
+    recipe: Recipe
+
+    @classmethod
+    def of(cls, lane: Lane, recipe: Recipe) -> Lookup:
+        """Make the lookup of a lane that still has its table."""
+        hashes, start, place, part = _grams_of(lane, recipe.gram)
+        owners = np.empty(len(place), np.int32)
+        holders = np.empty(len(hashes), np.int32)
+        count_owners(start, part, lane.items.benchmark, owners, holders)
+        most = np.maximum.reduceat(owners, start[:-1]) if len(hashes) else owners
+        common = (most > COMMON_OWNERS) | (np.diff(start) > COMMON_PLACES)
+        followed = _followed(lane, recipe.guarantee)
+        context = np.empty(len(place), np.uint32)
+        ways = np.empty(len(place), np.uint16)
+        describe_places(
+            lane.plan.token,
+            lane.plan.part_start,
+            place,
+            part,
+            followed,
+            recipe.gram,
+            recipe.guarantee,
+            context,
+            ways,
+        )
+        weak = followed[part] & ~np.repeat(common, np.diff(start))
+        return cls(
+            keys=hashes >> _DROPPED_BITS,
+            grams=ItemGrams(start, place, context, ways, weak),
+            lane=lane,
+            recipe=recipe,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """What looking the items up gave.
+
+    documents  for each segment the documents to read, int64, ascending
+    capped     bool[grams]: grams of which an index keeps only some of the documents
+    """
+
+    documents: tuple[Int64s, ...]
+    capped: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """Where the grams of a lookup stand in one segment; only those that do.
+
+    which  int64[n], gram; begin, end  int64[n], its first posting and the one behind its last
+    """
+
+    which: Int64s
+    begin: Int64s
+    end: Int64s
+
+    def take(self, keep: Bools) -> Ranges:
+        """Some of them."""
+        return Ranges(self.which[keep], self.begin[keep], self.end[keep])
+
+
+def find_candidates(
+    lookup: Lookup,
+    segments: Sequence[Segment],
+    states: Sequence[NDArray[np.uint8]],
+    seeds: Sequence[Uint64s],
+    extra: Extra | None = None,
+) -> Candidates:
+    """Look all grams up in all segments and choose the documents to read.
+
+    states  of each segment's documents, uint8; the same when this returns
+    seeds   for each segment what the hashes of its shards' documents start from: gather_frequent
+    extra   names further documents of a segment to read: near copies without a long run
+
+    Raises IndexDamageError when a file of an index is not what was written.
+    """
+    ranges = [look_up(lookup.keys, segment) for segment in segments]
+    total = np.zeros(len(lookup.keys), np.int64)
+    for one in ranges:
+        total[one.which] += one.end - one.begin
+    frequent = total > lookup.recipe.cap
+    kept: Sequence[Frequent | None] = [None] * len(segments)
+    capped = np.zeros(len(lookup.keys), np.bool_)
+    if frequent.any():
+        kept, capped = gather_frequent(frequent, ranges, segments, states, seeds, lookup.recipe.cap)
+    documents = []
+    for number, (segment, state) in enumerate(zip(segments, states, strict=True)):
+        found = ranges[number]
+        rare = found.take(~frequent[found.which])
+        opened = open_documents(lookup, segment, state, rare, kept[number])
+        if extra is not None:
+            more = np.asarray(extra(segment, lookup.lane), np.int64)
+            opened = np.concatenate([opened, more[state[more] == CLOSED]])
+        documents.append(np.unique(opened))
+        capped[capped_here(lookup.keys, segment)] = True
+    return Candidates(tuple(documents), capped)
+
+
+def look_up(keys: Uint64s, segment: Segment) -> Ranges:
+    """Where these keys stand in a segment."""
+    starts, postings = segment.arrays["starts"], segment.arrays["postings"]
+    starts.check_all()
+    bucket = np.unique(keys >> np.uint64(24)).astype(np.int64)
+    postings.check_many(starts.array[bucket], starts.array[bucket + 1])
+    begin, end = find_postings(keys, starts.array, postings.array)
+    which = np.flatnonzero(end > begin)
+    return Ranges(which, begin[which], end[which])
+
+
+def open_documents(
+    lookup: Lookup,
+    segment: Segment,
+    state: NDArray[np.uint8],
+    rare: Ranges,
+    frequent: Frequent | None,
+) -> Int64s:
+    """Documents of one segment that the hits make worth reading; `state` is as before then."""
+    entries = segment.arrays["doc_entries"]
+    entries.check_all()
+    opened: list[Int64s] = []
+    hits: list[Int64s] = []
+    pieces = [(rare, segment.arrays["postings"].array)]
+    if frequent is not None:
+        pieces.append((frequent.ranges, frequent.postings))
+    for ranges, postings in pieces:
+        found = (ranges.which, ranges.begin, ranges.end)
+        strong, weak = open_by_reach(found, postings, entries.array, lookup.grams, state)
+        opened.append(strong)
+        hits.append(weak)
+    ordered = np.sort(np.concatenate(hits))
+    plan = lookup.lane.plan
+    opened.append(
+        open_by_weight(
+            ordered, lookup.recipe.gram, plan.part_start, plan.weight_sum, LEAST_SHARE, state
+        )
+    )
+    documents = np.concatenate(opened)
+    state[documents] = CLOSED
+    return documents
+
+
+def capped_here(keys: Uint64s, segment: Segment) -> Int64s:
+    """Which of the keys this segment keeps only in part."""
+    capped = segment.arrays["capped_key"]
+    if not len(capped):
+        return np.empty(0, np.int64)
+    capped.check_all()
+    at = np.minimum(np.searchsorted(capped.array, keys), len(capped) - 1)
+    return np.flatnonzero(capped.array[at] == keys)
+
+
+def _followed(lane: Lane, guarantee: int) -> Bools:
+    """Parts that are worth reading a document for although only shorter runs were seen."""
+    n_tokens = lane.items.n_tokens
+    followed = np.ones((lane.items.n_items, N_PARTS), np.bool_)
+    followed[:, CHOICES] = n_tokens[:, QUESTION] < guarantee
+    followed[:, ANSWER] = False
+    return followed.reshape(-1)
+
+
+def _grams_of(lane: Lane, gram: int) -> tuple[Uint64s, Int64s, Int64s, NDArray[np.int32]]:
+    """Distinct grams ascending, where the places of each begin, and the places with their parts."""
+    plan = lane.plan
+    if gram == lane.spec.seed:
+        used = plan.slot_gram >= 0
+        hashes = np.empty(len(plan.gram_start) - 1, np.uint64)
+        hashes[plan.slot_gram[used]] = plan.slot_key[used]
+        return hashes, plan.gram_start, plan.place, plan.place_part
+    grams = np.empty(len(plan.token), np.uint64)
+    place = np.empty(len(plan.token), np.int64)
+    part = np.empty(len(plan.token), np.int32)
+    count = hash_item_grams(plan.token, plan.part_start, gram, grams, place, part)
+    order = np.argsort(grams[:count], kind="stable")
+    grams, place, part = grams[order], place[order], part[order]
+    first = np.ones(count, np.bool_)
+    first[1:] = grams[1:] != grams[:-1]
+    start = np.append(np.flatnonzero(first), count)
+    return grams[start[:-1]], start, place, part

@@ -1,0 +1,205 @@
+"""Which policies an index can answer, and which items it must not call clean under them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.model import CLEAN, NOT_CHECKABLE, PARTS, QUESTION, Judgements
+from contam.errors import IndexMismatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.detect.candidates import Lookup
+    from contam.detect.lane import Lane
+    from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
+    from contam.detect.policy import Policy
+    from contam.detect.policy_spec import PolicySpec
+    from contam.index.model import Recipe
+
+#: Policies that say more than nothing without their guarantee: what they flag stays flagged,
+#: whatever else there is to find.
+_MONOTONE: Final = frozenset({"contam"})
+#: Policies that look for a text shorter than their runs as a whole.
+_TAKES_SHORT: Final = frozenset({"contam", "gpt4-50char"})
+_TOKENS: Final = {"word": "words", "char": "letters and digits", "tokenizer": "tokens"}
+
+
+def needed_run(spec: PolicySpec) -> int:
+    """Tokens of the shortest run that can decide a verdict of this policy."""
+    least = [value for name, value in spec.parameters if name == "least_n"]
+    return min([spec.n, *(int(value) for value in least)])
+
+
+def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
+    """Raise IndexMismatchError, naming every policy that needs what this index does not keep."""
+    refused = [
+        f"{policy.spec.id} {why}"
+        for policy in policies
+        if (why := _why_refused(policy.spec, recipe)) is not None
+    ]
+    if not refused:
+        return
+    kept = [policy.spec.id for policy in policies if _why_refused(policy.spec, recipe) is None]
+    instead = f"ask for --policy {','.join(kept)} alone, or " if kept else ""
+    other = "char" if recipe.unit != "char" else "standard"
+    recipe_name = "chars" if other == "char" else other
+    raise IndexMismatchError(
+        f"this index finds every run of {recipe.guarantee} {_TOKENS[recipe.unit]}: "
+        + "; ".join(refused),
+        hint=f"{instead}search the corpus itself with `contam scan`, or build an index that keeps "
+        f"it (--recipe {recipe_name}, or a recipe of your own)",
+    )
+
+
+def _why_refused(spec: PolicySpec, recipe: Recipe) -> str | None:
+    unit = "char" if spec.unit == "char" else "word"
+    if (unit == "char") != (recipe.unit == "char"):
+        return f"counts {_TOKENS[unit]}"
+    if needed_run(spec) < recipe.guarantee and spec.base not in _MONOTONE:
+        return f"counts runs of {needed_run(spec)} already"
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarded:
+    """A policy over an index: it says `not_checkable` where the index cannot vouch for `clean`.
+
+    doubts  item -> why something may have been missed of it
+    """
+
+    policy: Policy
+    doubts: Mapping[int, str]
+
+    @property
+    def spec(self) -> PolicySpec:
+        """What the policy declares."""
+        return self.policy.spec
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """As the policy does."""
+        return self.policy.score_pairs(pairs, items)
+
+    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+        """As the policy does."""
+        return self.policy.hits(pairs, items)
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """As the policy does, but for the items that are in doubt."""
+        judged = self.policy.judge(items, totals)
+        doubtful = np.zeros(items.n_items, np.bool_)
+        doubtful[list(self.doubts)] = True
+        label = np.where(doubtful & (judged.label == CLEAN), NOT_CHECKABLE, judged.label)
+        return Judgements(label=label.astype(np.int8), score=judged.score)
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """The doubt, where it decided; else what the policy says."""
+        if judgement.label[i] == NOT_CHECKABLE and i in self.doubts:
+            own = self.policy.judge(items, totals)
+            if own.label[i] == CLEAN:
+                return self.doubts[i]
+            judgement = own
+        return self.policy.reason(items, totals, judgement, i)
+
+
+def doubts_of(
+    policy: Policy, lookup: Lookup, capped: Bools, *, hashed: Bools | None = None
+) -> dict[int, str]:
+    """Items that this policy must not call clean, with the reason.
+
+    capped  bool[grams], grams of which the index keeps only some of the documents
+    hashed  bool[items], items of which something was seen in documents that cannot be read
+    """
+    spec = policy.spec
+    recipe, lane = lookup.recipe, lookup.lane
+    n_items = lane.items.n_items
+    unit = _TOKENS[recipe.unit]
+    guarantee = recipe.guarantee
+    if needed_run(spec) < guarantee:
+        reason = (
+            f"not found, but this index may miss runs of fewer than {guarantee} {unit}, "
+            f"and {spec.id} counts them from {needed_run(spec)} on"
+        )
+        return dict.fromkeys(range(n_items), reason)
+    doubts: dict[int, str] = {}
+    for i in np.flatnonzero(items_at_risk(policy, lookup, capped)).tolist():
+        doubts[i] = (
+            "not found, but it has wording that stands in more documents than the index keeps: "
+            f"of a run made of that alone not every document was looked at (cap {recipe.cap})"
+        )
+    for i in np.flatnonzero(_too_short(spec, lane, guarantee)).tolist():
+        tokens = int(lane.items.n_tokens[i, QUESTION])
+        doubts[i] = (
+            f"not found, but its question has {tokens} {unit}, and this index finds every run "
+            f"from {guarantee} on: a copy may have been missed"
+        )
+    for i in np.flatnonzero(hashed).tolist() if hashed is not None else ():
+        doubts.setdefault(i, "something of it stands in documents whose text is gone")
+    return doubts
+
+
+def _too_short(spec: PolicySpec, lane: Lane, guarantee: int) -> Bools:
+    """Items that the policy looks for whole although that is shorter than the guarantee."""
+    n_tokens = lane.items.n_tokens
+    if spec.base not in _TAKES_SHORT:
+        return np.zeros(lane.items.n_items, np.bool_)
+    if spec.base == "contam":
+        question = n_tokens[:, QUESTION]
+        result: Bools = (question > 0) & (question < guarantee)
+        return result
+    judged = n_tokens[:, [PARTS.index(part) for part in spec.parts]]
+    most: Bools = judged.max(axis=1) < guarantee
+    return most
+
+
+def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
+    """Items of which a run that the policy counts may have been missed for the cap: bool[items].
+
+    A run is at risk when, wherever the index happened to sample it, only capped grams were met at
+    one of the possible phases. A policy that weighs what it found is only in doubt when what is at
+    risk weighs as much as its lowest threshold asks.
+    """
+    lane = lookup.lane
+    at_risk = np.zeros(lane.items.n_items, np.bool_)
+    if not capped.any():
+        return at_risk
+    spec = policy.spec
+    tokens = _tokens_at_risk(lookup, capped, max(needed_run(spec), lookup.recipe.guarantee))
+    weight = np.concatenate([[0.0], np.cumsum(lane.plan.weight * tokens, dtype=np.float64)])
+    count = np.concatenate([[0], np.cumsum(tokens)])
+    first = lane.items.token_start
+    last = first + lane.items.n_tokens
+    for part in (PARTS.index(name) for name in spec.parts):
+        begin, end = first[:, part], last[:, part]
+        some = count[end] > count[begin]
+        if spec.aggregation == "weighted coverage":
+            whole = lane.plan.weight_sum[end] - lane.plan.weight_sum[begin]
+            least = spec.thresholds[0][0]
+            some &= weight[end] - weight[begin] >= least * np.maximum(whole, 1e-9)
+        at_risk |= some
+    return at_risk
+
+
+def _tokens_at_risk(lookup: Lookup, capped: Bools, run: int) -> Bools:
+    """Tokens that lie in a run of `run` tokens that may have been missed: bool[tokens]."""
+    plan, grams, recipe = lookup.lane.plan, lookup.grams, lookup.recipe
+    gram, stride = recipe.gram, recipe.stride
+    n = len(plan.token)
+    met = np.zeros(n + run + 1, np.bool_)
+    met[grams.place[np.repeat(capped, np.diff(grams.start))]] = True
+    missed = np.zeros(n, np.bool_)
+    for phase in range(stride):
+        every = np.ones(n, np.bool_)
+        for at in range(phase, run - gram + 1, stride):
+            every &= met[at : at + n]
+        missed |= every
+    part_end = np.repeat(plan.part_start[1:], np.diff(plan.part_start))
+    begins = np.flatnonzero(missed & (np.arange(n) + run <= part_end))
+    change = np.zeros(n + 1, np.int64)
+    np.add.at(change, begins, 1)
+    np.add.at(change, begins + run, -1)
+    result: Bools = np.cumsum(change[:-1]) > 0
+    return result

@@ -1,0 +1,185 @@
+"""Indexes and benchmarks -> a finished result, like a scan's: look up, read back, match, judge."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.benchmark.mapping import parse_mapping
+from contam.detect.candidates import LEAST_SHARE
+from contam.detect.finish import finish
+from contam.detect.guarantee import Guarded, doubts_of, items_at_risk, refuse_unanswerable
+from contam.detect.indexed import IndexSet, IndexSources
+from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.policy import get_policy
+from contam.detect.scan import as_list, worker_count
+from contam.detect.search import search
+from contam.errors import IndexMismatchError
+from contam.kernels import warm_up
+from contam.tables.memory import release_unused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.detect.indexed import PathLike
+    from contam.detect.model import Bools
+    from contam.detect.plan import Plan
+    from contam.detect.result import ScanResult
+    from contam.detect.scan import Progress
+    from contam.detect.search import Answer
+
+#: Items named in run.json of which something may have been missed for the cap.
+_MOST_LISTED: Final = 1000
+
+
+def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
+    index: PathLike | Sequence[PathLike],
+    benchmark: PathLike | Sequence[PathLike],
+    *,
+    policies: str | Sequence[str] = ("contam",),
+    corpus: PathLike | Sequence[PathLike] | None = None,
+    home: PathLike | None = None,
+    unit: str | None = None,
+    workers: int | None = None,
+    seed: int = 5,
+    min_run: int = 8,
+    mapping: str | Mapping[str, str] | None = None,
+    name: str | None = None,
+    split: str | None = None,
+    allow_missing: bool = False,
+    max_evidence: int = 20,
+    keep_text: bool = True,
+    progress: Progress | None = None,
+) -> ScanResult:
+    """Search indexed documents for every item of the benchmarks; several indexes answer as one.
+
+    index       paths or names of indexes, one or several
+    policies    as for `contam.scan`; one that needs more than the index guarantees is refused
+    corpus      where the shards lie now, if they were moved: they are known by their digests
+    home        folder in which bare names of indexes are looked up
+    unit        None takes the index's
+
+    The other options are those of `contam.scan`. Of every item and document that share a run of
+    `guarantee_tokens`, evidence and verdicts are the scan's; shorter runs are found by chance. What
+    the index cannot vouch for is `not_checkable`, never clean.
+
+    Raises ContamError subclasses; shards that are gone or changed do not raise, they are in
+    `result.coverage`.
+    """
+    started = time.time()
+    opened = IndexSet.open(index, corpus=corpus, home=home)
+    if isinstance(policies, str):
+        policies = policies.split(",")
+    if isinstance(mapping, str):
+        mapping = parse_mapping([mapping])
+    if unit is not None and unit != opened.unit:
+        raise IndexMismatchError(
+            f"the index has the unit {opened.unit}, not {unit}",
+            hint="leave out --unit, or build an index in that unit",
+        )
+    parameters = ScanParameters(
+        policies=tuple(policies),
+        unit=opened.unit,
+        seed=seed,
+        min_run=min_run,
+        max_evidence=max_evidence,
+        allow_missing=allow_missing,
+        keep_text=keep_text,
+        mapping=dict(mapping) if mapping else None,
+        name=name,
+        split=split,
+    )
+    n_workers = worker_count(workers)
+    refuse_unanswerable([get_policy(one) for one in parameters.policies], opened.recipe)
+    if progress is not None and not warm_up.is_warm():
+        progress.note("compiling kernels: only the first run after an installation does this")
+    plan = make_plan(as_list(benchmark), parameters)
+    answer = search(opened, plan, workers=n_workers, progress=progress)
+    guarded = guard(plan, answer)
+    said = describe(opened, guarded, answer)
+    for lane in plan.lanes:
+        lane.release_table()
+    release_unused()
+    sources = sources_of(opened, answer)
+    result = finish(guarded, sources, [answer.collection], started=started, workers=n_workers)
+    result.run["index"] = said
+    if progress is not None:
+        progress.finish()
+    return result
+
+
+def guard(plan: Plan, answer: Answer) -> Plan:
+    """The plan with policies that call nothing clean that the index cannot vouch for."""
+    hashed = _hashed_items(answer)
+    policies = tuple(
+        Guarded(policy, doubts_of(policy, answer.lookup, answer.capped, hashed=hashed))
+        for policy in plan.policies
+    )
+    return replace(plan, policies=policies)
+
+
+def sources_of(opened: IndexSet, answer: Answer) -> IndexSources:
+    """The documents of an answer, as finishing it needs them."""
+    wanted = answer.wanted
+    places = zip(wanted.shard.tolist(), wanted.row.tolist(), strict=True)
+    numbers = zip(wanted.part.tolist(), wanted.document.tolist(), strict=True)
+    document_of = {
+        place: (opened.parts[part], number)
+        for place, (part, number) in zip(places, numbers, strict=True)
+    }
+    notes = [
+        f"{opened.names[shard]}: its text is gone; documents of it were compared by hashes alone"
+        for shard in sorted(answer.hashed)
+    ]
+    return IndexSources(
+        whole=opened,
+        document_of=document_of,
+        hashed=answer.hashed,
+        coverage=opened.coverage,
+        notes=tuple(notes),
+    )
+
+
+def describe(opened: IndexSet, plan: Plan, answer: Answer) -> dict[str, Any]:
+    """What run.json says of the indexes and of what they guarantee."""
+    recipe = opened.recipe
+    risky = np.zeros(len(plan.items), np.bool_)
+    for policy in plan.policies:
+        risky |= items_at_risk(policy, answer.lookup, answer.capped)
+    named = [
+        [item.benchmark, item.split, item.item_id]
+        for item in (plan.items[i] for i in np.flatnonzero(risky)[:_MOST_LISTED].tolist())
+    ]
+    return {
+        "ids": [one.id for one in opened.indexes],
+        "recipe": recipe.name,
+        "guarantee_tokens": recipe.guarantee,
+        "gram": recipe.gram,
+        "stride": recipe.stride,
+        "shorter_runs": {
+            str(run): (run - recipe.gram + 1) / recipe.stride
+            for run in range(recipe.gram, recipe.guarantee)
+        },
+        "least_share": LEAST_SHARE,
+        "documents_read": len(answer.wanted.row),
+        "hash_verified_shards": [opened.names[shard] for shard in sorted(answer.hashed)],
+        "capped": {
+            "cap": recipe.cap,
+            "grams": int(answer.capped.sum()),
+            "items": int(risky.sum()),
+            "first_items": named,
+        },
+    }
+
+
+def _hashed_items(answer: Answer) -> Bools | None:
+    """Items of which something was seen in documents that are gone."""
+    if not answer.hashed:
+        return None
+    pairs, _ = answer.collection.evidence()
+    seen = np.zeros(answer.lookup.lane.items.n_items, np.bool_)
+    seen[pairs.item[np.isin(pairs.shard, np.array(sorted(answer.hashed)))]] = True
+    return seen

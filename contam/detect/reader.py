@@ -1,0 +1,145 @@
+"""An open index that answers one item, or a few, at once: `contam.open_index(...).check(item)`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.benchmark.items import BenchItem
+from contam.detect.finish import finish
+from contam.detect.guarantee import refuse_unanswerable
+from contam.detect.indexed import IndexSet
+from contam.detect.lane import build_lane
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, Plan, ScanParameters
+from contam.detect.policy import get_policy
+from contam.detect.query import describe, guard, sources_of
+from contam.detect.result import item_order
+from contam.detect.search import search
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.detect.indexed import PathLike
+    from contam.detect.policy import Policy
+    from contam.detect.result import ScanResult
+
+TEXT_BENCHMARK: Final = "text"
+"""What the benchmark of a bare text is called in an answer."""
+
+
+class IndexReader:
+    """Indexes held open, with the row groups read last kept in memory.
+
+    Asking again does not look for segments that were added since: open it anew for that. Several
+    threads may ask one reader.
+    """
+
+    def __init__(self, opened: IndexSet) -> None:
+        self._opened = opened
+        self._policies: dict[str, Policy] = {}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Which states of which indexes answer."""
+        return tuple(index.id for index in self._opened.indexes)
+
+    @property
+    def guarantee_tokens(self) -> int:
+        """Tokens of the shortest run that is always found."""
+        return self._opened.guarantee
+
+    @property
+    def unit(self) -> str:
+        """What a token is: "word", "char" or the path of a tokenizer file."""
+        return self._opened.unit
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """What of the corpus the index answers for: shards, rows, bytes, and what failed."""
+        return self._opened.coverage.to_dict()
+
+    def check(
+        self,
+        items: BenchItem | str | Sequence[BenchItem],
+        *,
+        policies: Sequence[str] = ("contam",),
+        max_evidence: int = 20,
+        allow_missing: bool = False,
+    ) -> ScanResult:
+        """Judge one item, a bare text, or some items; the answer is what `contam.query` gives.
+
+        items  a text stands for an item of which it is the question
+
+        Raises ContamError subclasses; shards that are gone or changed are in `result.coverage`.
+        """
+        started = time.time()
+        parameters = ScanParameters(
+            policies=tuple(policies),
+            unit=self.unit,
+            max_evidence=max_evidence,
+            allow_missing=allow_missing,
+        )
+        chosen = tuple(self._policy(name) for name in parameters.policies)
+        refuse_unanswerable(chosen, self._opened.recipe)
+        plan = _plan(_as_items(items), parameters, chosen)
+        answer = search(self._opened, plan, keep_rows=True)
+        guarded = guard(plan, answer)
+        sources = sources_of(self._opened, answer)
+        result = finish(guarded, sources, [answer.collection], started=started, workers=1)
+        result.run["index"] = describe(self._opened, guarded, answer)
+        return result
+
+    def _policy(self, name: str) -> Policy:
+        if name not in self._policies:
+            self._policies[name] = get_policy(name)
+        return self._policies[name]
+
+
+def open_index(
+    index: PathLike | Sequence[PathLike],
+    *,
+    corpus: PathLike | Sequence[PathLike] | None = None,
+    home: PathLike | None = None,
+) -> IndexReader:
+    """Open an index, or several that answer as one, for questions asked one at a time.
+
+    index   paths or names, one or several
+    corpus  where the shards lie now, if they were moved
+    home    folder in which bare names are looked up
+
+    Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
+    """
+    return IndexReader(IndexSet.open(index, corpus=corpus, home=home))
+
+
+def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> list[BenchItem]:
+    if isinstance(items, str):
+        return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=items)]
+    if isinstance(items, BenchItem):
+        return [items]
+    ordered = sorted(items, key=lambda one: item_order((one.benchmark, one.split, one.item_id)))
+    names = {(one.benchmark, one.split, one.item_id) for one in ordered}
+    if not ordered or len(names) != len(ordered):
+        raise UsageError("items must be one or more, each named once")
+    return ordered
+
+
+def _plan(
+    items: Sequence[BenchItem], parameters: ScanParameters, policies: tuple[Policy, ...]
+) -> Plan:
+    char = parameters.unit == "char"
+    lane = build_lane(
+        items,
+        unit=parameters.unit,
+        seed=CHAR_SEED if char else parameters.seed,
+        min_run=CHAR_MIN_RUN if char else parameters.min_run,
+    )
+    return Plan(
+        parameters=parameters,
+        benchmarks=(),
+        items=tuple(items),
+        policies=policies,
+        lanes=(lane,),
+        lane_of=(0,) * len(policies),
+    )

@@ -1,0 +1,245 @@
+"""Which documents of an index the items of a lane need, and what those documents hold of them."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.candidates import Lookup, find_candidates
+from contam.detect.collect import Collection
+from contam.detect.hashed import hashed_batches
+from contam.detect.matching import Matcher
+from contam.detect.policy import get_policy
+from contam.errors import ShardError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.detect.candidates import Extra
+    from contam.detect.indexed import IndexSet
+    from contam.detect.model import Bools, Int64s
+    from contam.detect.plan import Plan
+    from contam.detect.scan import Progress
+
+#: Row groups that one worker decodes before it asks for more, in bytes of text.
+_UNIT_BYTES: Final = 32 << 20
+#: What a progress bar takes a token to be.
+_BYTES_PER_TOKEN: Final = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """Documents to read, by shard and row: all arrays of n.
+
+    shard     int64, place in the names;  row  int64
+    part      int64, segment of the set;  document  int64, its number there
+    crc       uint32, of its text;  n_bytes  int64, about the length of that
+    """
+
+    shard: Int64s
+    row: Int64s
+    part: Int64s
+    document: Int64s
+    crc: NDArray[np.uint32]
+    n_bytes: Int64s
+
+    def take(self, keep: Bools | Int64s) -> Wanted:
+        """Some of them."""
+        return Wanted(**{one.name: getattr(self, one.name)[keep] for one in fields(self)})
+
+
+@dataclass(eq=False)
+class Answer:
+    """What searching indexes for the items of one lane gave."""
+
+    collection: Collection
+    lookup: Lookup
+    wanted: Wanted
+    capped: Bools
+    hashed: frozenset[int]
+
+
+def search(
+    opened: IndexSet,
+    plan: Plan,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    keep_rows: bool = False,
+    extra: Extra | None = None,
+) -> Answer:
+    """Find the documents that may hold something of the items, read them, and match them.
+
+    keep_rows  read through the rows that are kept for later questions, on the calling thread
+    extra      names further documents of a segment: see `find_candidates`
+    """
+    (lane,) = plan.lanes
+    lookup = Lookup.of(lane, opened.recipe)
+    with opened.lock:
+        found = find_candidates(
+            lookup,
+            [part.segment for part in opened.parts],
+            [part.state for part in opened.parts],
+            [part.seeds for part in opened.parts],
+            extra,
+        )
+    wanted = _wanted(opened, found.documents)
+    lost = {failure.shard for failure in opened.coverage.failures}
+    unread = np.isin(wanted.shard, np.array(sorted(lost), np.int64))
+    readable = wanted.take(~unread)
+    if keep_rows:
+        collection = _match_kept(opened, plan, readable)
+    else:
+        collection = _match_streamed(opened, plan, readable, workers, progress)
+    hashed = frozenset(opened.gone & set(wanted.shard[unread].tolist()))
+    gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
+    _match_hashed(opened, plan, lookup, wanted.take(gone), collection)
+    return Answer(collection, lookup, wanted, found.capped, hashed)
+
+
+def _wanted(opened: IndexSet, documents: Sequence[Int64s]) -> Wanted:
+    """All chosen documents, by shard and row."""
+    tables = [
+        _wanted_of(opened, number, chosen) for number, chosen in enumerate(documents) if len(chosen)
+    ]
+    if not tables:
+        none = np.empty(0, np.int64)
+        return Wanted(none, none, none, none, none.astype(np.uint32), none)
+    every = Wanted(
+        **{
+            one.name: np.concatenate([getattr(table, one.name) for table in tables])
+            for one in fields(Wanted)
+        }
+    )
+    return every.take(np.lexsort((every.row, every.shard)))
+
+
+def _wanted_of(opened: IndexSet, number: int, chosen: Int64s) -> Wanted:
+    part = opened.parts[number]
+    shard, row = opened.place_of(part, chosen)
+    crcs, n_tokens = (part.segment.arrays[name] for name in ("doc_crc", "doc_tokens"))
+    crcs.check_all()
+    n_tokens.check_all()
+    return Wanted(
+        shard=shard.astype(np.int64),
+        row=row,
+        part=np.full(len(row), number),
+        document=chosen,
+        crc=crcs.array[chosen],
+        n_bytes=_BYTES_PER_TOKEN * n_tokens.array[chosen].astype(np.int64),
+    )
+
+
+def start_collection(plan: Plan) -> Collection:
+    """A collection in which nothing was found yet."""
+    ranking = get_policy("contam")
+    return Collection.start(plan.lanes[0], plan.policies, ranking, plan.parameters.max_evidence)
+
+
+def _match_kept(opened: IndexSet, plan: Plan, wanted: Wanted) -> Collection:
+    collection = start_collection(plan)
+    if not len(wanted.row):
+        return collection
+    matcher = Matcher(plan.lanes[0])
+    for shard in np.unique(wanted.shard).tolist():
+        mine = wanted.take(wanted.shard == shard)
+        try:
+            batch = opened.rows.documents(shard, mine.row, mine.crc)
+        except ShardError as error:
+            opened.fail(shard, error)
+            continue
+        matcher.match(batch, collection)
+    return collection
+
+
+@dataclass(eq=False)
+class _Work:
+    """Stretches of rows to read and match, which threads take one by one."""
+
+    opened: IndexSet
+    plan: Plan
+    tasks: list[tuple[int, Int64s, NDArray[np.uint32]]]
+    progress: Progress | None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> Collection:
+        """Take tasks until none is left; each thread fills a collection of its own."""
+        collection = start_collection(self.plan)
+        matcher = Matcher(self.plan.lanes[0])
+        while not self.stop.is_set():
+            with self.lock:
+                task = self.tasks.pop() if self.tasks else None
+            if task is None:
+                break
+            try:
+                self._match(task, matcher, collection)
+            except ShardError as error:
+                with self.lock:
+                    self.opened.fail(task[0], error)
+        return collection
+
+    def _match(
+        self,
+        task: tuple[int, Int64s, NDArray[np.uint32]],
+        matcher: Matcher,
+        collection: Collection,
+    ) -> None:
+        for batch in self.opened.rows.stream(*task):
+            if self.stop.is_set():
+                return
+            matcher.match(batch, collection)
+            if self.progress is not None:
+                self.progress.advance(batch.n_bytes)
+
+
+def _match_streamed(
+    opened: IndexSet, plan: Plan, wanted: Wanted, workers: int, progress: Progress | None
+) -> Collection:
+    """Read and match on threads; what was read is not kept."""
+    tasks: list[tuple[int, Int64s, NDArray[np.uint32]]] = []
+    for shard in np.unique(wanted.shard).tolist():
+        mine = wanted.take(wanted.shard == shard)
+        try:
+            for begin, end in opened.rows.units(shard, mine.row, _UNIT_BYTES):
+                tasks.append((shard, mine.row[begin:end], mine.crc[begin:end]))
+        except ShardError as error:
+            opened.fail(shard, error)
+    if progress is not None:
+        progress.start(int(wanted.n_bytes.sum()))
+    count = max(1, min(workers, len(tasks)))
+    work = _Work(opened, plan, tasks[::-1], progress)
+    if count == 1:
+        return work.run()
+    pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="contam")
+    try:
+        futures = [pool.submit(work.run) for _ in range(count)]
+        answer, *others = (future.result() for future in futures)
+    finally:
+        # Also on Ctrl-C: no thread may go on reading when the caller is gone.
+        work.stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+    for other in others:
+        answer.merge(other)
+    return answer
+
+
+def _match_hashed(
+    opened: IndexSet, plan: Plan, lookup: Lookup, wanted: Wanted, into: Collection
+) -> None:
+    matcher = Matcher(plan.lanes[0])
+    for number in np.unique(wanted.part).tolist():
+        mine = wanted.take(wanted.part == number)
+        part = opened.parts[number]
+        order = np.argsort(mine.document)
+        batches = hashed_batches(
+            lookup, part, mine.document[order], mine.shard[order], mine.row[order]
+        )
+        for batch, tokens in batches:
+            matcher.match_tokens(batch, tokens, into)
