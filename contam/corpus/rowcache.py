@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus import jsonl
-from contam.corpus.batches import DocBatch
+from contam.corpus.batches import DocBatch, read_unit
 from contam.corpus.columns import select_columns
 from contam.corpus.shards import errors_named, shard_digest
+from contam.corpus.units import WorkUnit
 from contam.errors import CorpusError, ShardError
-from contam.tables import ipc, lookup, parquet
+from contam.tables import parquet
 from contam.tables.blocks import TextBlock, block_of
-from contam.tables.json_text import clean, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from contam.corpus.columns import Selection
     from contam.corpus.shards import Shard
     from contam.tables.columns import ColumnRef
 
@@ -64,14 +64,18 @@ class Source:
 class _Opened:
     """A shard, and how its text is cut.
 
-    text          where the text is
+    selection     where the text is
     group_ends    int64[g], the row behind each row group; group_bytes their text, uncompressed.
                   What is no Parquet is one group without a known end.
     """
 
-    text: ColumnRef
+    selection: Selection
     group_ends: NDArray[np.int64]
     group_bytes: tuple[int, ...]
+
+    def first_row(self, group: int) -> int:
+        """The row that a row group starts at."""
+        return int(self.group_ends[group - 1]) if group else 0
 
 
 class RowCache:
@@ -136,17 +140,17 @@ class RowCache:
         """
         opened = self._open(number)
         shard = self._sources[number].shard
+        group = np.searchsorted(opened.group_ends, rows, side="right")
         done = 0
-        with errors_named(shard):
-            for numbers, block in _gathered(_read(shard, opened.text, rows.tolist())):
-                end = done + len(numbers)
-                if numbers != rows[done:end].tolist():
-                    break
-                _prove(shard, block, rows[done:end], crcs[done:end])
-                yield _batch(number, rows[done:end], block)
-                done = end
-        if done < len(rows):
-            raise _missing(shard, int(rows[done]))
+        for block in _gathered(
+            piece
+            for one in np.unique(group).tolist()
+            for piece in self._pieces(number, opened, one, rows[group == one])
+        ):
+            end = done + len(block.offsets) - 1
+            _prove(shard, block, rows[done:end], crcs[done:end])
+            yield _batch(number, rows[done:end], block)
+            done = end
 
     def documents(self, number: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]) -> DocBatch:
         """The documents in these rows (ascending, distinct), through what is kept.
@@ -155,11 +159,10 @@ class RowCache:
         """
         opened = self._open(number)
         shard = self._sources[number].shard
-        with errors_named(shard):
-            group = np.searchsorted(opened.group_ends, rows, side="right")
-            texts: list[bytes] = []
-            for one in np.unique(group).tolist():
-                texts += self._texts(number, opened, one, rows[group == one])
+        group = np.searchsorted(opened.group_ends, rows, side="right")
+        texts: list[bytes] = []
+        for one in np.unique(group).tolist():
+            texts += self._texts(number, opened, one, rows[group == one])
         block = block_of(texts)
         _prove(shard, block, rows, crcs)
         return _batch(number, rows, block)
@@ -170,13 +173,13 @@ class RowCache:
         shard = self._sources[number].shard
         if group >= len(opened.group_ends):
             raise _missing(shard, int(rows[0]))
-        first = int(opened.group_ends[group - 1]) if group else 0
         if opened.group_bytes[group] <= self._room // _LARGEST_SHARE:
             whole = self._get((number, group, True))
             if whole is None:
-                whole = _joined(_read_group(shard, opened.text, group))
+                batches = self._read(number, opened, group)
+                whole = _joined(_block(batch) for batch in batches)
                 self._keep((number, group, True), whole)
-            at = rows - first
+            at = rows - opened.first_row(group)
             if len(at) and int(at[-1]) >= len(whole.offsets) - 1:
                 raise _missing(shard, int(rows[-1]))
             return [_text(whole, i) for i in at.tolist()]
@@ -185,15 +188,36 @@ class RowCache:
             one = self._get((number, row, False))
             if one is not None:
                 found[row] = _text(one, 0)
-        wanted = [row for row in rows.tolist() if row not in found]
-        for numbers, block in _read(shard, opened.text, wanted) if wanted else ():
-            for i, row in enumerate(numbers):
+        wanted = np.array([row for row in rows.tolist() if row not in found], np.int64)
+        if len(wanted):
+            block = _joined(self._pieces(number, opened, group, wanted))
+            for i, row in enumerate(wanted.tolist()):
                 found[row] = _text(block, i)
                 self._keep((number, row, False), block_of([found[row]]))
-        for row in wanted:
-            if row not in found:
-                raise _missing(shard, row)
         return [found[row] for row in rows.tolist()]
+
+    def _read(self, number: int, opened: _Opened, group: int) -> Iterator[DocBatch]:
+        """All documents of a row group, as a scan reads them."""
+        shard = self._sources[number].shard
+        groups = (group,) if shard.format == "parquet" else None
+        unit = WorkUnit(0, groups, opened.first_row(group), None, 0)
+        return read_unit(unit, [shard], opened.selection, BATCH_BYTES)
+
+    def _pieces(
+        self, number: int, opened: _Opened, group: int, rows: NDArray[np.int64]
+    ) -> Iterator[TextBlock]:
+        """The documents in these rows of one row group, in order."""
+        shard = self._sources[number].shard
+        done = 0
+        if group < len(opened.group_ends):
+            for batch in self._read(number, opened, group):
+                end = int(np.searchsorted(rows, batch.first_row + batch.n_docs))
+                if end > done:
+                    yield _chosen(batch, rows[done:end] - batch.first_row)
+                done = end
+                if done == len(rows):
+                    return
+        raise _missing(shard, int(rows[done]))
 
     def _get(self, key: tuple[int, int, bool]) -> TextBlock | None:
         with self._lock:
@@ -219,13 +243,13 @@ class RowCache:
         source = self._sources[number]
         shard = source.shard
         try:
-            text = select_columns(shard, source.column).text
+            selection = select_columns(shard, source.column)
         except CorpusError as error:
             raise ShardError(error.message, shard=shard.name, hint=error.hint) from error
-        if text is None:
+        if selection.text is None:
             raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
-        ends, sizes = _groups(shard, text)
-        opened = _Opened(text=text, group_ends=ends, group_bytes=sizes)
+        ends, sizes = _groups(shard, selection.text)
+        opened = _Opened(selection=selection, group_ends=ends, group_bytes=sizes)
         self._opened[number] = opened
         return opened
 
@@ -251,39 +275,29 @@ def _groups(shard: Shard, text: ColumnRef) -> tuple[NDArray[np.int64], tuple[int
     return np.array([np.iinfo(np.int64).max]), (size,)
 
 
-def _read(shard: Shard, text: ColumnRef, rows: list[int]) -> Iterator[tuple[list[int], TextBlock]]:
-    """The documents in these rows, with their rows."""
-    if shard.format != "jsonl":
-        yield from lookup.texts(shard.uri, shard.format, text, rows)
-        return
-    for row, record in jsonl.records(shard.uri, rows):
-        yield [row], block_of([clean(text_at(record, text.path) or "")[0]])
+def _block(batch: DocBatch) -> TextBlock:
+    """The documents of a batch without what was counted of them."""
+    return TextBlock(batch.data, batch.offsets, 0, 0, 0)
 
 
-def _read_group(shard: Shard, text: ColumnRef, group: int) -> Iterator[TextBlock]:
-    if shard.format == "parquet":
-        return parquet.text_blocks(shard.uri, text, [group], max_bytes=BATCH_BYTES)
-    if shard.format == "arrow":
-        return ipc.text_blocks(shard.uri, text)
-    return jsonl.text_blocks(shard.uri, text, max_bytes=BATCH_BYTES)
+def _chosen(batch: DocBatch, at: NDArray[np.int64]) -> TextBlock:
+    """Some documents of a batch, by their places in it."""
+    data, bounds = batch.data, batch.offsets
+    return block_of([data[bounds[i] : bounds[i + 1]].tobytes() for i in at.tolist()])
 
 
-def _gathered(
-    blocks: Iterable[tuple[list[int], TextBlock]],
-) -> Iterator[tuple[list[int], TextBlock]]:
+def _gathered(blocks: Iterable[TextBlock]) -> Iterator[TextBlock]:
     """Small blocks joined, up to about BATCH_BYTES."""
-    numbers: list[int] = []
     waiting: list[TextBlock] = []
     size = 0
-    for rows, block in blocks:
+    for block in blocks:
         if waiting and size + _size(block) > BATCH_BYTES:
-            yield numbers, _joined(waiting)
-            numbers, waiting, size = [], [], 0
-        numbers += rows
+            yield _joined(waiting)
+            waiting, size = [], 0
         waiting.append(block)
         size += _size(block)
     if waiting:
-        yield numbers, _joined(waiting)
+        yield _joined(waiting)
 
 
 def _joined(blocks: Iterable[TextBlock]) -> TextBlock:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PathLike = str | Path
 
-_AGREE: Final = ("unit", "gram", "stride", "cap", "normaliser")
+_AGREE: Final = ("unit", "gram", "stride", "cap", "normaliser", "minhash")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

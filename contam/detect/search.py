@@ -13,15 +13,16 @@ from contam.detect.candidates import Lookup, find_candidates
 from contam.detect.collect import Collection
 from contam.detect.hashed import hashed_batches
 from contam.detect.matching import Matcher
+from contam.detect.near_copies import NearCopies
 from contam.detect.policy import get_policy
 from contam.errors import ShardError
+from contam.kernels.candidates import SHUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from contam.detect.candidates import Extra
     from contam.detect.indexed import IndexSet
     from contam.detect.model import Bools, Int64s
     from contam.detect.plan import Plan
@@ -72,19 +73,23 @@ def search(
     workers: int = 1,
     progress: Progress | None = None,
     keep_rows: bool = False,
-    extra: Extra | None = None,
+    near: bool = True,
 ) -> Answer:
     """Find the documents that may hold something of the items, read them, and match them.
 
     keep_rows  read through the rows that are kept for later questions, on the calling thread
-    extra      names further documents of a segment: see `find_candidates`
+    near       look for near copies as well, where the index has sketches
     """
     (lane,) = plan.lanes
     lookup = Lookup.of(lane, opened.recipe)
+    segments = [part.segment for part in opened.parts]
+    extra = None
+    if near and opened.recipe.minhash is not None:
+        extra = NearCopies(lane, segments, [part.state == SHUT for part in opened.parts])
     with opened.lock:
         found = find_candidates(
             lookup,
-            [part.segment for part in opened.parts],
+            segments,
             [part.state for part in opened.parts],
             [part.seeds for part in opened.parts],
             extra,
