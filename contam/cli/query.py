@@ -226,7 +226,8 @@ def _ask_text(
     reader = open_index(indexes, corpus=corpus or None, home=home)
     # The policy does not matter here: what is printed is what the documents share with the text.
     result = reader.check(text, max_evidence=max_evidence, allow_missing=allow_missing)
-    n_tokens = int(result.item_columns["question_tokens"][0])
+    (row,) = result.items.to_pylist()
+    n_tokens = row["question_tokens"]
     if n_tokens == 0:
         raise UsageError("the text holds no word", hint="give the text to look for")
     code = result.exit_code()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.capping import Frequent, gather_frequent
-from contam.detect.lane import COMMON_OWNERS, COMMON_PLACES
+from contam.detect.lane import COMMON_OWNERS, COMMON_PLACES, Grams
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.index.model import KEY_BITS
 from contam.kernels.candidates import (
@@ -18,7 +18,7 @@ from contam.kernels.candidates import (
     open_by_reach,
     open_by_weight,
 )
-from contam.kernels.plan import count_owners, hash_item_grams
+from contam.kernels.plan import count_owners
 from contam.kernels.postings import find_postings
 
 if TYPE_CHECKING:
@@ -44,12 +44,14 @@ _DROPPED_BITS = np.uint64(64 - KEY_BITS)
 class Lookup:
     """The grams of a lane's items, as an index of this recipe has to be asked for them.
 
-    keys   uint64[grams], 40 bits each, ascending
+    keys   uint64[grams], 40 bits each
+    order  int64[grams], the grams by their keys: neighbours lie together in an index
     grams  where they stand, and how far they must reach
     lane, recipe  what they were made for
     """
 
     keys: Uint64s
+    order: Int64s
     grams: ItemGrams
     lane: Lane
     recipe: Recipe
@@ -57,12 +59,7 @@ class Lookup:
     @classmethod
     def of(cls, lane: Lane, recipe: Recipe) -> Lookup:
         """Make the lookup of a lane that still has its table."""
-        hashes, start, place, part = _grams_of(lane, recipe.gram)
-        owners = np.empty(len(place), np.int32)
-        holders = np.empty(len(hashes), np.int32)
-        count_owners(start, part, lane.items.benchmark, owners, holders)
-        most = np.maximum.reduceat(owners, start[:-1]) if len(hashes) else owners
-        common = (most > COMMON_OWNERS) | (np.diff(start) > COMMON_PLACES)
+        hashes, start, place, part, common = _grams_of(lane, recipe.gram)
         followed = _followed(lane, recipe.guarantee)
         context = np.empty(len(place), np.uint32)
         ways = np.empty(len(place), np.uint16)
@@ -78,8 +75,10 @@ class Lookup:
             ways,
         )
         weak = followed[part] & ~np.repeat(common, np.diff(start))
+        keys = hashes >> _DROPPED_BITS
         return cls(
-            keys=hashes >> _DROPPED_BITS,
+            keys=keys,
+            order=np.argsort(keys, kind="stable"),
             grams=ItemGrams(start, place, context, ways, weak),
             lane=lane,
             recipe=recipe,
@@ -129,7 +128,7 @@ def find_candidates(
 
     Raises IndexDamageError when a file of an index is not what was written.
     """
-    ranges = [look_up(lookup.keys, segment) for segment in segments]
+    ranges = [look_up(lookup, segment) for segment in segments]
     total = np.zeros(len(lookup.keys), np.int64)
     for one in ranges:
         total[one.which] += one.end - one.begin
@@ -151,15 +150,19 @@ def find_candidates(
     return Candidates(tuple(documents), capped)
 
 
-def look_up(keys: Uint64s, segment: Segment) -> Ranges:
-    """Where these keys stand in a segment."""
+def look_up(lookup: Lookup, segment: Segment) -> Ranges:
+    """Where the grams of a lookup stand in a segment."""
     starts, postings = segment.arrays["starts"], segment.arrays["postings"]
     starts.check_all()
-    bucket = np.unique(keys >> np.uint64(24)).astype(np.int64)
+    keys = lookup.keys[lookup.order]
+    bucket = (keys >> np.uint64(24)).astype(np.int64)
+    fresh = np.ones(len(bucket), np.bool_)
+    fresh[1:] = bucket[1:] != bucket[:-1]
+    bucket = bucket[fresh]
     postings.check_many(starts.array[bucket], starts.array[bucket + 1])
     begin, end = find_postings(keys, starts.array, postings.array)
     which = np.flatnonzero(end > begin)
-    return Ranges(which, begin[which], end[which])
+    return Ranges(lookup.order[which], begin[which], end[which])
 
 
 def open_documents(
@@ -213,21 +216,19 @@ def _followed(lane: Lane, guarantee: int) -> Bools:
     return followed.reshape(-1)
 
 
-def _grams_of(lane: Lane, gram: int) -> tuple[Uint64s, Int64s, Int64s, NDArray[np.int32]]:
-    """Distinct grams ascending, where the places of each begin, and the places with their parts."""
+def _grams_of(lane: Lane, gram: int) -> tuple[Uint64s, Int64s, Int64s, NDArray[np.int32], Bools]:
+    """Distinct grams, where the places of each begin, the places, their parts, what is common."""
     plan = lane.plan
     if gram == lane.spec.seed:
         used = plan.slot_gram >= 0
         hashes = np.empty(len(plan.gram_start) - 1, np.uint64)
         hashes[plan.slot_gram[used]] = plan.slot_key[used]
-        return hashes, plan.gram_start, plan.place, plan.place_part
-    grams = np.empty(len(plan.token), np.uint64)
-    place = np.empty(len(plan.token), np.int64)
-    part = np.empty(len(plan.token), np.int32)
-    count = hash_item_grams(plan.token, plan.part_start, gram, grams, place, part)
-    order = np.argsort(grams[:count], kind="stable")
-    grams, place, part = grams[order], place[order], part[order]
-    first = np.ones(count, np.bool_)
-    first[1:] = grams[1:] != grams[:-1]
-    start = np.append(np.flatnonzero(first), count)
-    return grams[start[:-1]], start, place, part
+        return hashes, plan.gram_start, plan.place, plan.place_part, plan.gram_common
+    grams = Grams.of(plan.token, plan.part_start, gram)
+    owners = np.empty(len(grams.place), np.int32)
+    holders = np.empty(len(grams.key), np.int32)
+    count_owners(grams.start, grams.part, lane.items.benchmark, owners, holders)
+    common = np.diff(grams.start) > COMMON_PLACES
+    if len(grams.place):
+        common |= np.maximum.reduceat(owners, grams.start[:-1]) > COMMON_OWNERS
+    return grams.key, grams.start, grams.place, grams.part, common

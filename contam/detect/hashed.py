@@ -62,7 +62,7 @@ def _fill(lookup: Lookup, part: Part, documents: Int64s, starts: Int64s) -> Uint
     """The tokens of the documents, 0 where nothing is known."""
     segment = part.segment
     entries = segment.arrays["doc_entries"].array
-    ranges = look_up(lookup.keys, segment)
+    ranges = look_up(lookup, segment)
     hashes = np.zeros(int(starts[-1]), np.uint64)
     fill_tokens(
         (ranges.which, ranges.begin, ranges.end),

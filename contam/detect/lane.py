@@ -117,7 +117,7 @@ def _part_texts(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Grams:
+class Grams:
     """All grams of the items: g different ones, in p places.
 
     key         uint64[g], their hashes
@@ -135,7 +135,7 @@ class _Grams:
     number: NDArray[np.int32]
 
     @classmethod
-    def of(cls, hashes: NDArray[np.uint64], starts: NDArray[np.int64], seed: int) -> _Grams:
+    def of(cls, hashes: NDArray[np.uint64], starts: NDArray[np.int64], seed: int) -> Grams:
         """The grams of `seed` tokens of every part."""
         grams = np.empty(len(hashes), np.uint64)
         at = np.empty(len(hashes), np.int64)
@@ -234,7 +234,7 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
     number = {name: at for at, name in enumerate(names)}
     benchmark = np.array([number[item.benchmark] for item in items], np.int32)
 
-    grams = _Grams.of(hashes, starts, seed)
+    grams = Grams.of(hashes, starts, seed)
     where, part_of = grams.place, grams.part
     owners = np.empty(len(where), np.int32)
     holders = np.empty(len(grams.key), np.int32)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from contam.benchmark.items import BenchItem
 from contam.detect.finish import finish
 from contam.detect.guarantee import refuse_unanswerable
@@ -13,7 +15,7 @@ from contam.detect.lane import build_lane
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, Plan, ScanParameters
 from contam.detect.policy import get_policy
 from contam.detect.query import describe, guard, sources_of
-from contam.detect.result import item_order
+from contam.detect.result import item_ranks
 from contam.detect.search import search
 from contam.errors import UsageError
 
@@ -118,11 +120,10 @@ def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> list[BenchItem]:
         return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=items)]
     if isinstance(items, BenchItem):
         return [items]
-    ordered = sorted(items, key=lambda one: item_order((one.benchmark, one.split, one.item_id)))
-    names = {(one.benchmark, one.split, one.item_id) for one in ordered}
-    if not ordered or len(names) != len(ordered):
+    names = [(one.benchmark, one.split, one.item_id) for one in items]
+    if not names or len(set(names)) != len(names):
         raise UsageError("items must be one or more, each named once")
-    return ordered
+    return [items[i] for i in np.argsort(item_ranks(names)).tolist()]
 
 
 def _plan(

@@ -158,6 +158,7 @@ def test_every_decision_is_listed(repository):
 
 COMMANDS = [
     "scan",
+    "query",
     "show",
     "policies",
     "sql",
@@ -278,7 +279,8 @@ def test_the_reference_names_every_environment_variable(repository):
 def test_the_reference_names_every_public_name_and_argument(repository):
     written = set(names(section(repository, "Python")))
     public = {f"contam.{name}" for name in contam.__all__ if name != "__version__"}
-    assert written == public | set(inspect.signature(contam.scan).parameters)
+    arguments = {*inspect.signature(contam.scan).parameters}
+    assert written == public | arguments | {*inspect.signature(contam.query).parameters}
 
 
 # ------------------------------------------------------------------------------- policies
