@@ -264,7 +264,7 @@ def propose_documents(
 ) -> tuple[NDArray[np.int64], int]:
     """Documents with neighbouring windows that share enough with an item.
 
-    item_first    int64[items + 1], where an item's shingles begin in item_key
+    item_first    int64[items + 1], where an item's shingles (fewer than 2**24) begin in item_key
     item_key      int64[shingles], number of the shingle; distinct within an item
     span          int64[items], neighbouring windows that are looked at together
     weight        int64[keys], what sharing it counts; 0 where it is not looked up
@@ -289,7 +289,7 @@ def propose_documents(
             if weight[k] > 0 and stop[k] > first[k]:
                 reachable += weight[k]
                 room += stop[k] - first[k]
-        if reachable < least or room >= 1 << _HIT_BITS:
+        if reachable < least:
             continue
         if hits.shape[0] < room:
             hits = np.empty(2 * room, np.int64)
