@@ -65,6 +65,12 @@ class BenchmarkError(ContamError):
     code = "benchmark"
 
 
+class LogError(ContamError):
+    """A log of an evaluation cannot be read, contradicts itself, or does not fit the benchmark."""
+
+    code = "log"
+
+
 class OutputError(ContamError):
     """Results cannot be written, or a result folder cannot be read."""
 

@@ -1,0 +1,178 @@
+"""Every Eval Ever: `UUID_samples.jsonl`, a line per item and result; `UUID.json` sums it up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.errors import LogError
+from contam.rescore.logs.files import Row, as_dict, as_list, beside, number_or_none, text_or_none
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.parts import real_choices
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contam.rescore.logs.files import LogFile
+
+SUFFIX: Final = "_samples.jsonl"
+_CUT: Final = "the file is not whole, or was changed: copy it again"
+
+
+def is_instance(row: Row) -> bool:
+    """Whether a first line is one item's result."""
+    return "evaluation_id" in row and "sample_id" in row and "evaluation" in row
+
+
+def is_aggregate(value: object) -> bool:
+    """Whether a JSON file is the aggregate of a run."""
+    found = as_dict(value)
+    return "evaluation_results" in found and "schema_version" in found
+
+
+def samples_of(aggregate: Path) -> list[Path]:
+    """The instance file that belongs to an aggregate."""
+    path = aggregate.with_name(aggregate.stem + SUFFIX)
+    return [path] if path.is_file() else []
+
+
+@dataclass(slots=True)
+class _Run:
+    """Rows of one model on one data set: items by id, scores by result and id."""
+
+    items: dict[str, LoggedItem] = field(default_factory=dict)
+    scores: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    evaluation_id: str | None = None
+
+
+def read(file: LogFile) -> list[Log]:
+    """Read an instance file with the aggregate beside it: a log per model and data set."""
+    companion = beside(file.path.with_name(file.path.name.removesuffix(SUFFIX) + ".json"))
+    aggregate = as_dict(companion.document) if companion else {}
+    _check_whole(file, as_dict(aggregate.get("detailed_evaluation_results")))
+    results = [as_dict(one) for one in as_list(aggregate.get("evaluation_results"))]
+    runs: dict[tuple[str, str], _Run] = {}
+    for line, row in file.lines:
+        if not is_instance(row):
+            raise LogError(f"{file.path}:{line}: no line of instances", hint=_CUT)
+        name = str(row.get("evaluation_name"))
+        key = (str(row.get("model_id")), _data_set(name, results))
+        _take(file, line, row, runs.setdefault(key, _Run()))
+    if not runs:
+        raise LogError(f"{file.path}: the log is empty", hint=_CUT)
+    library = as_dict(aggregate.get("eval_library"))
+    logs = []
+    for (model, data_set), run in runs.items():
+        columns = _columns(run, results)
+        unscored = [np.isnan(column.score) for column in columns]
+        n_unscored = int(np.count_nonzero(np.any(unscored, axis=0)))
+        notes = [] if aggregate else ["no aggregate beside it: nothing to check the rows against"]
+        notes += [f"{c.metric}: {c.note}" for c in columns if c.note]
+        if n_unscored:
+            notes.append(f"{n_unscored} items without a score")
+        logs.append(
+            Log(
+                tool="every-eval-ever",
+                tool_version=" ".join(
+                    str(library[key]) for key in ("name", "version") if library.get(key)
+                )
+                or None,
+                path=str(file.path),
+                digest=file.digest,
+                model=model,
+                benchmark=data_set,
+                run_id=run.evaluation_id,
+                items=tuple(run.items.values()),
+                columns=tuple(columns),
+                notes=tuple(notes),
+                n_unscored=n_unscored,
+            )
+        )
+    return logs
+
+
+def _check_whole(file: LogFile, promised: Row) -> None:
+    """Demand the number of lines that the aggregate promises, and its checksum where it has one."""
+    rows = promised.get("total_rows")
+    if isinstance(rows, int) and rows != len(file.lines):
+        raise LogError(
+            f"{file.path}: {len(file.lines)} lines, its aggregate counts {rows}", hint=_CUT
+        )
+
+
+def _data_set(name: str, results: list[Row]) -> str:
+    for result in results:
+        if result.get("evaluation_name") == name:
+            known = text_or_none(as_dict(result.get("source_data")).get("dataset_name"))
+            if known:
+                return known
+    return name.partition("/")[0]
+
+
+def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
+    name = str(row.get("sample_id"))
+    item = _item(name, row)
+    known = run.items.setdefault(name, item)
+    if (known.prompt, known.question) != (item.prompt, item.question):
+        raise LogError(
+            f"{file.path}:{line}: sample {name} has another text than before",
+            hint="two data sets under one name",
+        )
+    key = (str(row.get("evaluation_name")), str(row.get("evaluation_result_id") or ""))
+    scores = run.scores.setdefault(key, {})
+    if name in scores:
+        raise LogError(f"{file.path}:{line}: sample {name} stands here again", hint=_CUT)
+    score = number_or_none(as_dict(row.get("evaluation")).get("score"))
+    scores[name] = np.nan if score is None else score
+    run.evaluation_id = run.evaluation_id or text_or_none(row.get("evaluation_id"))
+
+
+def _item(name: str, row: Row) -> LoggedItem:
+    given = as_dict(row.get("input"))
+    metadata = as_dict(row.get("metadata"))
+    references = [str(one) for one in as_list(given.get("reference"))]
+    choices = real_choices([str(choice) for choice in as_list(given.get("choices"))])
+    raw = text_or_none(given.get("raw"))
+    question = text_or_none(metadata.get("contam_question"))
+    return LoggedItem(
+        item_id=name,
+        position=int(name) if name.isdecimal() else None,
+        question=question,
+        passage=text_or_none(metadata.get("contam_passage")),
+        choices=choices,
+        answer=text_or_none(references[0]) if references else None,
+        # Converters put the whole prompt here.
+        prompt=raw if question is None else None,
+        doc_hash=text_or_none(metadata.get("doc_hash")),
+    )
+
+
+def _columns(run: _Run, results: list[Row]) -> list[ScoreColumn]:
+    names = [name for name, _ in run.scores]
+    columns = []
+    for (name, result_id), scores in run.scores.items():
+        title = name if names.count(name) == 1 else f"{name} {result_id}"
+        about = next(
+            (
+                one
+                for one in results
+                if one.get("evaluation_name") == name
+                and str(one.get("evaluation_result_id") or "") == result_id
+            ),
+            {},
+        )
+        details = as_dict(about.get("score_details"))
+        counted = number_or_none(as_dict(details.get("uncertainty")).get("num_samples"))
+        lower = as_dict(about.get("metric_config")).get("lower_is_better")
+        columns.append(
+            mean_column(
+                title,
+                np.array([scores.get(item, np.nan) for item in run.items], np.float64),
+                reported=number_or_none(details.get("score")),
+                reported_n=None if counted is None else int(counted),
+                higher_is_better=None if not isinstance(lower, bool) else not lower,
+            )
+        )
+    return columns

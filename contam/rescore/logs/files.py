@@ -1,0 +1,129 @@
+"""Bytes and JSON of log files, with errors that name file and line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from contam.benchmark.compressed import read_unpacked
+from contam.errors import BenchmarkError, LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_BOM = b"\xef\xbb\xbf"
+_WHOLE = "the file is not complete: copy it again"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class LogFile:
+    """One file of a log, read once."""
+
+    path: Path
+
+    @cached_property
+    def data(self) -> bytes:
+        """All bytes, unpacked where a codec packs the whole file; LogError when unreadable."""
+        return self._read[0]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the bytes on disk."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[bytes, str]:
+        try:
+            found = read_unpacked(self.path)
+        except BenchmarkError as error:
+            raise LogError(error.message, hint=error.hint) from error
+        return found.data, found.sha256
+
+    @cached_property
+    def document(self) -> Any:  # noqa: ANN401 - whatever JSON can say
+        """The file as one JSON value."""
+        return parsed(self.data.removeprefix(_BOM), str(self.path))
+
+    @cached_property
+    def lines(self) -> list[tuple[int, Row]]:
+        """Every line as an object, with its 1-based number; empty lines are left out."""
+        return list(self._lines())
+
+    def first_line(self) -> Row | None:
+        """The first object of JSON lines, None when the file begins with anything else."""
+        for text in self.data.removeprefix(_BOM).split(b"\n", 50)[:50]:
+            if text.strip():
+                try:
+                    value = loads(text)
+                except ValueError:
+                    return None
+                return value if isinstance(value, dict) else None
+        return None
+
+    def _lines(self) -> Iterator[tuple[int, Row]]:
+        for number, text in enumerate(self.data.removeprefix(_BOM).split(b"\n"), 1):
+            if not text.strip():
+                continue
+            value = parsed(text, f"{self.path}:{number}")
+            if not isinstance(value, dict):
+                raise LogError(f"{self.path}:{number}: expected a JSON object", hint=_WHOLE)
+            yield number, value
+
+
+def loads(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON can say
+    """Parse JSON, the bare NaN and Infinity of Python's own writer included. Raises ValueError."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
+
+
+def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can say
+    """Parse JSON; LogError, with the place, for anything else."""
+    try:
+        return loads(text)
+    except RecursionError as error:
+        raise LogError(f"{where}: JSON nested too deeply") from error
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        raise LogError(f"{where}: not valid JSON ({reason})", hint=_WHOLE) from error
+
+
+def digest_of(*files: LogFile) -> str:
+    """One SHA-256 for a log of several files."""
+    return hashlib.sha256("".join(file.digest for file in files).encode()).hexdigest()
+
+
+def beside(path: Path) -> LogFile | None:
+    """A companion file, None when it is not there."""
+    return LogFile(path) if path.is_file() else None
+
+
+def as_dict(value: object) -> Row:
+    """The value when it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value when it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text_or_none(value: object) -> str | None:
+    """The value when it is a text with something in it."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def number_or_none(value: object) -> float | None:
+    """The value when it is a number (a truth value is not)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)

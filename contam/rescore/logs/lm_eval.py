@@ -1,0 +1,335 @@
+"""lm-evaluation-harness: `samples_TASK_TIME.jsonl` and the results file of the same time.
+
+A row stands for an item under one filter. Which metrics are means and which have a function of
+their own stands in the results file; without one nothing can be checked, and the notes say so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.errors import LogError
+from contam.rescore.logs.aggregate import CORPUS, ELSEWHERE
+from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.model import (
+    GroupClaim,
+    Log,
+    LoggedItem,
+    ScoreColumn,
+    mean_column,
+    no_column,
+)
+from contam.rescore.logs.parts import PartsReader, field_of_template
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from contam.rescore.logs.aggregate import Aggregate
+
+_NAME = re.compile(
+    r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl"
+)
+_FIXED: Final = frozenset(
+    {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"}
+    | {"doc_hash", "prompt_hash", "target_hash"}
+)
+_MEANS: Final = frozenset({"mean", "nanmean"})
+_OF_NUMBERS: Final = frozenset({"perplexity", "median"})
+_MODEL_KEYS: Final = ("peft", "delta", "pretrained", "model", "path", "engine")
+_TWICE = "two runs in one file, or parts of one run put together twice"
+
+
+def is_samples(row: Row) -> bool:
+    """Whether a first line is one of `--log_samples`."""
+    return "doc_id" in row and "doc" in row and ("resps" in row or "filtered_resps" in row)
+
+
+def is_results(value: object) -> bool:
+    """Whether a JSON file is the results file of a run."""
+    found = as_dict(value)
+    return "results" in found and ("lm_eval_version" in found or "configs" in found)
+
+
+def samples_of(results: Path) -> list[Path]:
+    """The sample files that belong to a results file: those of the same time."""
+    time = results.stem.rpartition("_")[2]
+    return sorted(
+        path
+        for path in results.parent.glob("samples_*.jsonl*")
+        if (match := _NAME.fullmatch(path.name)) and match["time"] == time
+    )
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows by filter and document, in the order met."""
+
+    docs: dict[str, Row] = field(default_factory=dict)
+    filters: dict[str, dict[str, Row]] = field(default_factory=dict)
+
+
+def read(file: LogFile) -> Log:
+    """Read one sample file and the results file beside it."""
+    match = _NAME.fullmatch(file.path.name)
+    time = match["time"] if match else None
+    results, notes = _results(file.path, time)
+    task = match["task"] if match else file.path.stem.removeprefix("samples_")
+    own = as_dict(as_dict(results.get("results")).get(task))
+    config = as_dict(as_dict(results.get("configs")).get(task))
+    rows = _by_filter(file, own)
+    reader = PartsReader(field_of_template(config.get("doc_to_decontamination_query")))
+    items = tuple(_item(doc, row, reader) for doc, row in rows.docs.items())
+    columns = _columns(rows, _Task(own, config, _better(results, task)))
+    n_effective = as_dict(as_dict(results.get("n-samples")).get(task)).get("effective")
+    n_expected = own.get("sample_len", n_effective)
+    if isinstance(n_expected, int | float) and int(n_expected) != len(items):
+        raise LogError(
+            f"{file.path}: {len(items)} documents, its results file counts {int(n_expected)}",
+            hint="the log is not whole, or belongs to another run: copy it again",
+        )
+    unscored = [~np.isfinite(c.score) for c in columns if c.kind == "mean"]
+    n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
+    if n_unscored:
+        notes.append(f"{n_unscored} items without a score")
+    notes += [f"{c.metric}: {c.note}" for c in columns if c.note]
+    claims = _claims(results, task)
+    return Log(
+        tool="lm-eval",
+        tool_version=text_or_none(results.get("lm_eval_version")),
+        path=str(file.path),
+        digest=file.digest,
+        model=_model(results, file.path),
+        benchmark=task,
+        split=text_or_none(config.get("test_split"))
+        or text_or_none(config.get("validation_split")),
+        run_id=time,
+        items=items,
+        columns=tuple(columns),
+        notes=tuple(notes),
+        n_unscored=n_unscored,
+        group=_parent(results, task),
+        claims=claims,
+    )
+
+
+def _results(path: Path, time: str | None) -> tuple[Row, list[str]]:
+    """The results file of the same run, and what to say when there is none."""
+    candidates = [p for p in path.parent.glob("*.json") if time and p.stem.endswith(f"_{time}")]
+    for candidate in candidates:
+        found = LogFile(candidate).document
+        if is_results(found):
+            return found, []
+    return {}, ["no results file of the same time beside it: nothing to check the rows against"]
+
+
+def _model(results: Row, path: Path) -> str:
+    arguments = as_dict(as_dict(results.get("config")).get("model_args"))
+    name = text_or_none(results.get("model_name"))
+    for key in _MODEL_KEYS:
+        name = name or text_or_none(arguments.get(key))
+    # Without a name lm-eval writes into a folder of its own making, which names the model.
+    return name or path.parent.name.replace("__", "/")
+
+
+def _item(doc: str, row: Row, reader: PartsReader) -> LoggedItem:
+    texts = reader.read(as_dict(row.get("doc")))
+    prompt = None
+    if texts.question is None:
+        arguments = row.get("arguments")
+        first = next(iter(as_dict(arguments).values()), None) or next(
+            iter(as_list(arguments)), None
+        )
+        prompt = as_dict(first).get("arg_0") or next(iter(as_list(first)), None)
+    return LoggedItem(
+        item_id=doc,
+        position=int(doc) if doc.isdecimal() else None,
+        question=texts.question,
+        passage=texts.passage,
+        choices=texts.choices,
+        answer=texts.answer if texts.answer is not None else text_or_none(row.get("target")),
+        prompt=text_or_none(prompt),
+        doc_hash=text_or_none(row.get("doc_hash")),
+    )
+
+
+def _by_filter(file: LogFile, own: Row) -> _Rows:
+    """Sort rows by filter; rows of before 0.4.7 do not name theirs, but stand in its order."""
+    rows = _Rows()
+    reported = list(
+        dict.fromkeys(key.partition(",")[2] for key in own if "," in key and "_stderr," not in key)
+    )
+    seen: dict[str, int] = {}
+    for line, row in file.lines:
+        if "doc_id" not in row:
+            raise LogError(f"{file.path}:{line}: no doc_id", hint="a row of another file?")
+        doc = str(row["doc_id"])
+        turn = seen[doc] = seen.get(doc, -1) + 1
+        name = row.get("filter")
+        if name is None:
+            name = reported[turn] if turn < len(reported) else "none"
+        known = rows.filters.setdefault(str(name), {})
+        if doc in known:
+            raise LogError(f"{file.path}:{line}: document {doc} stands here again", hint=_TWICE)
+        first = rows.docs.setdefault(doc, row)
+        if first.get("doc_hash") != row.get("doc_hash"):
+            raise LogError(
+                f"{file.path}:{line}: document {doc} has another text than before", hint=_TWICE
+            )
+        known[doc] = row
+    if not rows.docs:
+        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What the results file says about one task: numbers, configuration, which way is better."""
+
+    own: Row
+    config: Row
+    better: Mapping[str, object]
+
+    def aggregation(self, metric: str) -> str | None:
+        """Name of the metric's aggregation, None where the file does not say."""
+        for entry in as_list(self.config.get("metric_list")):
+            if as_dict(entry).get("metric") == metric:
+                return text_or_none(as_dict(entry).get("aggregation"))
+        return None
+
+
+def _columns(rows: _Rows, task: _Task) -> list[ScoreColumn]:
+    columns = []
+    for name, by_doc in rows.filters.items():
+        metrics: dict[str, None] = {}
+        for row in by_doc.values():
+            listed = row.get("metrics")
+            metrics.update(dict.fromkeys(listed if isinstance(listed, list) else _metrics(row)))
+        columns += [_column(metric, name, (rows.docs, by_doc), task) for metric in metrics]
+    return columns
+
+
+def _metrics(row: Row) -> list[str]:
+    """Rows of old versions do not list their metrics: they are what is not there in all rows."""
+    return [key for key in row if key not in _FIXED]
+
+
+def _column(
+    metric: str,
+    name: str,
+    found: tuple[Mapping[str, Row], Mapping[str, Row]],
+    task: _Task,
+) -> ScoreColumn:
+    """One metric under one filter."""
+    docs, by_doc = found
+    title = f"{metric},{name}"
+    better = task.better.get(metric)
+    if metric == "bypass":
+        return no_column(title, len(docs), "the run only predicted and scored nothing")
+    values = [by_doc[doc].get(metric) if doc in by_doc else None for doc in docs]
+    reported = number_or_none(task.own.get(title))
+    aggregation = task.aggregation(metric)
+    higher = better if isinstance(better, bool) else None
+    # Tasks written in Python do not name aggregations; then plain numbers are averaged, and the
+    # check against the reported number shows whether that is what the task does.
+    plain = aggregation is None and metric not in _OF_NUMBERS and _all_numbers(values)
+    function = CORPUS.get(aggregation or metric)
+    if plain or aggregation in _MEANS:
+        if not _all_numbers(values):
+            return no_column(title, len(docs), "its rows hold no plain numbers")
+        score = np.array([_score(value) for value in values], np.float64)
+        repeats = np.array([_repeats(by_doc.get(doc)) for doc in docs], np.int32)
+        return mean_column(
+            title, score, repeats=repeats, reported=reported, higher_is_better=higher
+        )
+    if function is None:
+        known = aggregation or metric
+        why = "needs the package that defines it" if known in ELSEWHERE else "is not known here"
+        return no_column(title, len(docs), f"its aggregation {known[:40]!r} {why}")
+    try:
+        function([value for value in values if value is not None])
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        return no_column(title, len(docs), f"{aggregation or metric}: {error}")
+    return _corpus(title, values, function, reported=reported, higher=higher)
+
+
+def _corpus(
+    title: str,
+    values: list[object],
+    function: Aggregate,
+    *,
+    reported: float | None,
+    higher: bool | None,
+) -> ScoreColumn:
+    return ScoreColumn(
+        metric=title,
+        score=np.full(len(values), np.nan),
+        repeats=np.array([value is not None for value in values], np.int32),
+        kind="corpus",
+        raw=tuple(values),
+        function=function,
+        reported=reported,
+        higher_is_better=higher,
+    )
+
+
+def _all_numbers(values: list[object]) -> bool:
+    return all(value is None or isinstance(value, bool | int | float) for value in values)
+
+
+def _score(value: object) -> float:
+    return float(value) if isinstance(value, bool | int | float) else float("nan")
+
+
+def _repeats(row: Row | None) -> int:
+    """Answers of the model to one request; the requests of one item are its choices."""
+    if row is None:
+        return 0
+    answers = as_list(row.get("resps"))
+    return max(1, len(as_list(answers[0]))) if len(answers) == 1 else 1
+
+
+def _better(results: Row, task: str) -> Row:
+    return as_dict(as_dict(results.get("higher_is_better")).get(task))
+
+
+def _claims(results: Row, task: str) -> tuple[GroupClaim, ...]:
+    """Numbers reported for the groups of tasks that hold this one."""
+    claims = []
+    for group, numbers in as_dict(results.get("groups")).items():
+        tasks = _leaves(results, group)
+        if task not in tasks:
+            continue
+        for key, value in as_dict(numbers).items():
+            number = number_or_none(value)
+            if "," in key and "_stderr," not in key and number is not None:
+                claims.append(GroupClaim(group=group, metric=key, reported=number, tasks=tasks))
+    return tuple(claims)
+
+
+def _leaves(results: Row, group: str) -> tuple[str, ...]:
+    below = as_dict(results.get("group_subtasks"))
+    found: dict[str, None] = {}
+    waiting, met = [group], set()
+    while waiting:
+        name = waiting.pop(0)
+        if name in met:
+            continue
+        met.add(name)
+        inner = [str(one) for one in as_list(below.get(name))]
+        if inner:
+            waiting += inner
+        else:
+            found.setdefault(name)
+    return tuple(found)
+
+
+def _parent(results: Row, task: str) -> str | None:
+    for group, tasks in as_dict(results.get("group_subtasks")).items():
+        if task in as_list(tasks):
+            return str(group)
+    return None

@@ -1,0 +1,221 @@
+"""What every tool's log becomes: items, columns of scores, and the numbers the tool itself gave."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from contam.errors import InternalError, LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+TOLERANCE: Final = 1e-6
+"""How far a recomputed number may lie from the tool's own; relative for numbers above 1."""
+
+Kind = Literal["mean", "corpus", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedItem:
+    """One item as a log shows it.
+
+    item_id   the tool's own id, as text
+    position  0-based place in the data set, where the tool tells it
+    question  None where the log has only a prompt, or no text at all
+    choices   texts of the options in the log's order, None where the log has none
+    prompt    the whole text the model was given, kept only where the question is not told apart
+    doc_hash  lm-eval's; equal across models of one task and useless across tools
+    """
+
+    item_id: str
+    position: int | None = None
+    question: str | None = None
+    passage: str | None = None
+    choices: tuple[str, ...] | None = None
+    answer: str | None = None
+    prompt: str | None = None
+    doc_hash: str | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoreColumn:
+    """One metric over all items of a log.
+
+    metric       as the tool's report names it: "exact_match,strict-match", "acc,none", "match"
+    score        float64[n], after the tool's own reduction of repeats; nan where not scored, and
+                 everywhere for a metric that no item has by itself
+    repeats      int32[n], answers behind each score; 0 where not scored
+    kind         "mean", "corpus" (needs its own function), "none" (nothing to score again: `note`)
+    raw          per item what a corpus metric is made of; None for the other kinds, and None
+                 in the place of an item that was not scored
+    function     corpus metric of the raw values of some items
+    reported     the tool's own number; reported_n the items it counted
+    note         why there is nothing to score again, or what is odd about the scores
+    """
+
+    metric: str
+    score: Floats
+    repeats: NDArray[np.int32]
+    kind: Kind = "mean"
+    raw: tuple[object, ...] | None = None
+    function: Callable[[list[object]], float] | None = None
+    reported: float | None = None
+    reported_n: int | None = None
+    higher_is_better: bool | None = None
+    note: str = ""
+
+    @property
+    def scored(self) -> Bools:
+        """bool[n]: the items that count."""
+        if self.kind == "corpus":
+            return np.array([value is not None for value in self.raw or ()], np.bool_)
+        return ~np.isnan(self.score)
+
+    def aggregate(self, mask: Bools) -> float:
+        """The metric over the scored items of a mask, nan when there is none.
+
+        Raises LogError for a metric that cannot be made from its rows.
+        """
+        if len(mask) != len(self.score):
+            raise InternalError(f"a mask of {len(mask)} for {len(self.score)} items")
+        if self.kind == "none":
+            raise LogError(f"{self.metric} cannot be scored again: {self.note}")
+        if self.kind == "corpus":
+            chosen = zip(self.raw or (), mask, strict=True)
+            made_of = [value for value, wanted in chosen if wanted and value is not None]
+            return self.function(made_of) if made_of and self.function else math.nan
+        values = self.score[mask & self.scored]
+        return math.fsum(values) / len(values) if len(values) else math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupClaim:
+    """A number that a tool reports for a group of tasks: which tasks, which metric."""
+
+    group: str
+    metric: str
+    reported: float
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Log:
+    """One model's run of one benchmark.
+
+    digest      SHA-256 of the file (of all its files), hex
+    run_id      tells two runs of one model apart, None where the tool has nothing for it
+    n_errors    items the tool failed on; n_unscored items it gave no score. Both have score nan
+    group       the group of tasks it belongs to; claims: the numbers reported for its groups
+    """
+
+    tool: str
+    path: str
+    digest: str
+    model: str
+    benchmark: str
+    items: tuple[LoggedItem, ...]
+    columns: tuple[ScoreColumn, ...]
+    tool_version: str | None = None
+    split: str | None = None
+    run_id: str | None = None
+    notes: tuple[str, ...] = ()
+    n_errors: int = 0
+    n_unscored: int = 0
+    group: str | None = None
+    claims: tuple[GroupClaim, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for column in self.columns:
+            if not len(column.score) == len(column.repeats) == len(self.items):
+                raise InternalError(f"{self.path}: {column.metric} does not fit the items")
+
+    def column(self, metric: str) -> ScoreColumn:
+        """The column of a metric; LogError when the log has none."""
+        for column in self.columns:
+            if column.metric == metric:
+                return column
+        known = ", ".join(column.metric for column in self.columns)
+        raise LogError(f"{self.path} has no metric {metric!r}", hint=f"it has {known}")
+
+
+def self_check(log: Log) -> None:
+    """Demand that every metric made anew from the rows is the number the tool reports.
+
+    Raises LogError, with both numbers, when one is further off than `TOLERANCE` or counts other
+    items. Metrics without a reported number, or that cannot be made anew, are passed over.
+    """
+    for column in log.columns:
+        if column.kind == "none":
+            continue
+        n_scored = int(np.count_nonzero(column.scored))
+        where = f"{log.path}: {column.metric} of {log.model} on {log.benchmark}"
+        if column.reported_n is not None and column.reported_n != n_scored:
+            raise LogError(
+                f"{where}: the tool counts {column.reported_n} scored items, the log has "
+                f"{n_scored}",
+                hint="the log is not whole, or belongs to another run: copy it again",
+            )
+        if column.reported is None:
+            continue
+        found = column.aggregate(np.ones(len(log.items), np.bool_))
+        if not close(found, column.reported):
+            raise LogError(
+                f"{where}: the tool reports {column.reported:.8g}, its rows give {found:.8g}",
+                hint="the log is not whole, was edited, or belongs to another run",
+            )
+
+
+def close(found: float, reported: float) -> bool:
+    """Whether two numbers are the same to `TOLERANCE`; nan is close to nothing."""
+    return abs(found - reported) <= TOLERANCE * max(1.0, abs(reported))
+
+
+def mean_column(
+    metric: str,
+    score: Floats,
+    *,
+    repeats: NDArray[np.int32] | None = None,
+    reported: float | None = None,
+    reported_n: int | None = None,
+    higher_is_better: bool | None = None,
+) -> ScoreColumn:
+    """A metric that is the mean of its items' scores; says so when they are no shares."""
+    known = score[~np.isnan(score)]
+    if not np.isfinite(known).all():
+        raise LogError(f"{metric} has an infinite score", hint="see which row of the log it is")
+    note = ""
+    if len(known) and (known.min() < 0 or known.max() > 1):
+        note = f"scores from {known.min():.6g} to {known.max():.6g}, not within 0 to 1"
+    counts = np.where(np.isnan(score), 0, 1).astype(np.int32) if repeats is None else repeats
+    return ScoreColumn(
+        metric=metric,
+        score=score,
+        repeats=counts,
+        reported=reported,
+        reported_n=reported_n,
+        higher_is_better=higher_is_better,
+        note=note,
+    )
+
+
+def no_column(
+    metric: str, n_items: int, note: str, *, better: Mapping[str, bool] | None = None
+) -> ScoreColumn:
+    """A metric that was logged and cannot be scored again, with the reason."""
+    return ScoreColumn(
+        metric=metric,
+        score=np.full(n_items, np.nan),
+        repeats=np.zeros(n_items, np.int32),
+        kind="none",
+        higher_is_better=(better or {}).get(metric),
+        note=note,
+    )

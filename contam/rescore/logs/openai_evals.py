@@ -1,0 +1,134 @@
+"""OpenAI evals: a JSONL file of events, the final report somewhere among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.errors import LogError
+from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+
+if TYPE_CHECKING:
+    from contam.rescore.logs.files import LogFile
+
+_MATCH: Final = "accuracy"
+"""What the report calls the share of `match` events that are correct."""
+
+
+def is_spec(row: Row) -> bool:
+    """Whether a first line is the specification of a run."""
+    return "spec" in row and "eval_name" in as_dict(row.get("spec"))
+
+
+def read(file: LogFile) -> Log:
+    """Read a record file; LogError when the run did not end."""
+    spec: Row = {}
+    report: Row | None = None
+    results: dict[str, Row] = {}
+    prompts: dict[str, Any] = {}
+    expected: dict[str, object] = {}
+    failed: set[str] = set()
+    for line, row in file.lines:
+        if "spec" in row:
+            if spec:
+                raise LogError(f"{file.path}:{line}: a second run begins", hint="split the file")
+            spec = as_dict(row["spec"])
+        elif "final_report" in row:
+            report = as_dict(row["final_report"])
+        else:
+            name, kind, data = str(row.get("sample_id")), row.get("type"), as_dict(row.get("data"))
+            if kind == "sampling":
+                prompts.setdefault(name, data.get("prompt"))
+            elif kind == "error":
+                failed.add(name)
+            elif kind in {"match", "metrics"}:
+                values = {_MATCH: data.get("correct")} if kind == "match" else _numbers(data)
+                known = results.setdefault(name, {})
+                if known.keys() & values.keys():
+                    raise LogError(
+                        f"{file.path}:{line}: a second result for sample {name}",
+                        hint="two runs in one file, or an eval that scores a sample more than once",
+                    )
+                known.update(values)
+                expected.setdefault(name, data.get("expected", data.get("ideal")))
+    if report is None:
+        raise LogError(f"{file.path}: the run did not end (no final_report)", hint="run it again")
+    if not results:
+        raise LogError(
+            f"{file.path}: no scores of samples", hint="events of type match or metrics are read"
+        )
+    names = dict.fromkeys([*results, *prompts, *sorted(failed)])
+    return _log(file, spec, report, tuple(names), results=results, prompts=prompts, gold=expected)
+
+
+def _log(
+    file: LogFile,
+    spec: Row,
+    report: Row,
+    names: tuple[str, ...],
+    *,
+    results: dict[str, Row],
+    prompts: dict[str, Any],
+    gold: dict[str, object],
+) -> Log:
+    metrics = dict.fromkeys(metric for values in results.values() for metric in values)
+    columns = [_column(metric, names, results, report) for metric in metrics]
+    n_errors = sum(name not in results for name in names)
+    unscored = [np.isnan(column.score) for column in columns]
+    n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) - n_errors
+    notes = [f"{c.metric}: {c.note}" for c in columns if c.note]
+    notes += [f"{c.metric}: the report has no such number" for c in columns if c.reported is None]
+    if n_errors:
+        notes.append(f"{n_errors} samples were asked and have no result")
+    model = next(iter(as_list(spec.get("completion_fns"))), "")
+    return Log(
+        tool="openai-evals",
+        path=str(file.path),
+        digest=file.digest,
+        model=str(model),
+        benchmark=text_or_none(spec.get("eval_name")) or "",
+        split=text_or_none(spec.get("split")),
+        run_id=text_or_none(spec.get("run_id")),
+        items=tuple(_item(name, prompts.get(name), gold.get(name)) for name in names),
+        columns=tuple(columns),
+        notes=tuple(notes),
+        n_errors=n_errors,
+        n_unscored=n_unscored,
+    )
+
+
+def _numbers(data: Row) -> Row:
+    return {key: value for key, value in data.items() if isinstance(value, bool | int | float)}
+
+
+def _column(
+    metric: str, names: tuple[str, ...], results: dict[str, Row], report: Row
+) -> ScoreColumn:
+    values = [results.get(name, {}).get(metric) for name in names]
+    score = np.array([np.nan if value is None else float(value) for value in values], np.float64)
+    return mean_column(metric, score, reported=number_or_none(report.get(metric)))
+
+
+def _item(name: str, prompt: object, gold: object) -> LoggedItem:
+    number = name.rpartition(".")[2]
+    golds = gold if isinstance(gold, list) else [gold]
+    return LoggedItem(
+        item_id=name,
+        position=int(number) if number.isdecimal() else None,
+        answer=text_or_none(golds[0].strip()) if golds and isinstance(golds[0], str) else None,
+        prompt=_last_said(prompt),
+    )
+
+
+def _last_said(prompt: object) -> str | None:
+    """The prompt, or what the user says last in a chat: questions before it are examples."""
+    if isinstance(prompt, str):
+        return text_or_none(prompt)
+    said = [
+        message.get("content")
+        for message in map(as_dict, as_list(prompt))
+        if message.get("role") in {"user", None} or message.get("name") is None
+    ]
+    return text_or_none(said[-1]) if said else None

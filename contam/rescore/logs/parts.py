@@ -1,0 +1,75 @@
+"""Rows of a data set, as a log repeats them -> question, passage, choices and answer."""
+
+from __future__ import annotations
+
+import re
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, NamedTuple
+
+from contam.benchmark.fields import RowError, make_plan
+from contam.benchmark.mapping import check_mapping
+from contam.benchmark.rows import read_parts
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.benchmark.fields import FieldPlan
+
+_FIELD = re.compile(r"\s*\{\{\s*(?:doc\.)?(\w+)\s*\}\}\s*|\s*(\w+)\s*")
+
+
+class Texts(NamedTuple):
+    """Texts of one item; None for what the row does not have."""
+
+    question: str | None = None
+    passage: str | None = None
+    choices: tuple[str, ...] | None = None
+    answer: str | None = None
+
+
+class PartsReader:
+    """Finds the parts in rows by the names benchmarks use; remembers the plan per set of fields.
+
+    question  field that the tool itself names as the question, "" where it names none
+    """
+
+    def __init__(self, question: str = "") -> None:
+        self._question = question
+        self._plans: dict[tuple[str, ...], FieldPlan | None] = {}
+
+    def read(self, row: Mapping[str, object]) -> Texts:
+        """Texts of a row; all None when no question is found in it."""
+        names = tuple(row)
+        if names not in self._plans:
+            self._plans[names] = self._plan(names)
+        plan = self._plans[names]
+        if plan is None:
+            return Texts()
+        try:
+            parts = read_parts(row, plan)
+        except RowError:
+            return Texts()
+        if not parts.question:
+            return Texts()
+        return Texts(parts.question, parts.passage, parts.choices or None, parts.answer)
+
+    def _plan(self, names: tuple[str, ...]) -> FieldPlan | None:
+        mapping = {"question": self._question} if self._question in names else None
+        try:
+            return make_plan(names, check_mapping(mapping))
+        except (RowError, UsageError):
+            return None
+
+
+def field_of_template(template: object) -> str:
+    """Field that a template such as `{{question}}` consists of, "" when it is more than that."""
+    found = _FIELD.fullmatch(template) if isinstance(template, str) else None
+    return (found[1] or found[2]) if found else ""
+
+
+def real_choices(choices: list[str]) -> tuple[str, ...] | None:
+    """Options as texts, None when they are only the letters A, B, C, ... that stand for them."""
+    texts = tuple(choice.strip() for choice in choices)
+    letters = tuple(ascii_uppercase[: len(texts)])
+    return None if len(texts) <= 1 or texts == letters else texts

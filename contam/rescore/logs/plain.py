@@ -1,0 +1,94 @@
+"""Plain files as columns: CSV and TSV with a header, JSON lines, a JSON list, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from contam.errors import LogError
+from contam.rescore.logs.files import LogFile, as_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Columns = dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table by columns; `at` says where a row stands in the file."""
+
+    file: LogFile
+    columns: Columns
+    places: Sequence[int]
+    unit: str
+
+    def at(self, row: int) -> str:
+        """Where a row stands, as error messages say it."""
+        place = self.places[row]
+        return (
+            f"{self.file.path}:{place}" if self.unit == "line" else f"{self.file.path}, row {place}"
+        )
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def load(file: LogFile) -> Table:
+    """Read a file by its content; LogError, with the line, for one that is not whole."""
+    start = file.data[:4]
+    if start == b"PAR1":
+        from contam.tables.log_io import read_columns
+
+        columns = read_columns(file.path)
+        n_rows = len(next(iter(columns.values()), []))
+        return Table(file, columns, range(1, n_rows + 1), "row")
+    head = file.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if head == b"[":
+        rows = [as_dict(row) for row in file.document]
+        return Table(file, _by_column(rows), range(1, len(rows) + 1), "row")
+    if head == b"{":
+        lines = file.lines
+        return Table(file, _by_column([row for _, row in lines]), [n for n, _ in lines], "line")
+    return _delimited(file)
+
+
+def _by_column(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _delimited(file: LogFile) -> Table:
+    """CSV under the delimiter that its first line has most of."""
+    try:
+        text = file.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LogError(f"{file.path}: not valid UTF-8", hint="convert the file") from error
+    first = text.partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows, places = [], []
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                places.append(reader.line_num)
+    except csv.Error as error:
+        raise LogError(
+            f"{file.path}:{reader.line_num}: {error}", hint="is the file whole?"
+        ) from error
+    if not rows:
+        return Table(file, {}, [], "line")
+    names = [name.strip() for name in rows[0]]
+    if len(set(names)) < len(names):
+        raise LogError(f"{file.path}: two columns have one name", hint="rename one")
+    for row, place in zip(rows, places, strict=True):
+        if len(row) != len(names):
+            raise LogError(
+                f"{file.path}:{place}: {len(row)} cells under {len(names)} columns",
+                hint="the file is not whole, or a cell lacks its quotes",
+            )
+    columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
+    return Table(file, columns, places[1:], "line")

@@ -1,0 +1,338 @@
+"""Plain tables of scores: CSV, TSV, JSON lines, a JSON list or Parquet; long or wide.
+
+Long: a row per model and item, with one column of scores. Wide: a row per item, a column per model.
+What cannot be told for sure is an error that names the columns and asks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.benchmark.names import plain
+from contam.benchmark.naming import name_of
+from contam.errors import LogError, UsageError
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.parts import PartsReader
+from contam.rescore.logs.plain import Table, load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.rescore.logs.files import LogFile
+
+NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "id": (
+        "item_id",
+        "question_id",
+        "sample_id",
+        "example_id",
+        "doc_id",
+        "task_id",
+        "qid",
+        "id",
+        "idx",
+        "index",
+    ),
+    "model": ("model", "model_name", "model_id", "system"),
+    "benchmark": ("benchmark", "task", "dataset", "eval", "eval_name"),
+    "split": ("split",),
+    "repeat": ("repeat", "epoch", "seed", "trial", "run", "run_id", "attempt", "sample_index"),
+    "score": (
+        "score",
+        "correct",
+        "is_correct",
+        "passed",
+        "acc",
+        "accuracy",
+        "exact_match",
+        "em",
+        "result",
+    ),
+    "metric": ("metric", "metric_name"),
+}
+"""What a column is called -> what it is; the first that is there counts, but scores must be one."""
+
+MAPPABLE: Final = (*NAMES, "question", "passage", "choices", "answer", "models")
+_TEXTS: Final = ("question", "passage", "choices", "answer")
+_WORDS: Final = {
+    **dict.fromkeys(("true", "yes", "y", "c", "correct", "pass", "passed"), 1.0),
+    **dict.fromkeys(("false", "no", "n", "i", "incorrect", "wrong", "fail", "failed"), 0.0),
+    **dict.fromkeys(("", "nan", "na", "n/a", "null", "none"), float("nan")),
+}
+_ASK: Final = "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
+
+
+class NoScoresHereError(LogError):
+    """A sound table in which no scores are found: an error only when the user named the file."""
+
+
+def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """A user's own word on the columns; UsageError for a part that is none."""
+    for name in columns or {}:
+        if name not in MAPPABLE:
+            raise UsageError(f"a log has no {name!r}", hint=f"known: {', '.join(MAPPABLE)}")
+    return dict(columns or {})
+
+
+def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
+    """All logs of a table: one per model and benchmark. Raises LogError when unsure."""
+    mapping = check_columns(columns)
+    table = load(file)
+    if not len(table):
+        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+    found = _found(table, mapping)
+    if "score" in found:
+        return _long(table, found)
+    return _wide(table, found, mapping)
+
+
+def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
+    """Role -> column, as mapped or by the usual names."""
+    for name in mapping.values():
+        missing = [one for one in name.split("+") if one and one not in table.columns]
+        if missing:
+            raise LogError(
+                f"{table.file.path}: no column {missing[0]!r}",
+                hint=f"columns there: {', '.join(map(repr, table.columns))}",
+            )
+    by_name = {plain(column): column for column in reversed(list(table.columns))}
+    taken = set(mapping.values())
+    found = {role: column for role, column in mapping.items() if column}
+    for role, usual in NAMES.items():
+        if role in mapping or (role == "score" and "models" in mapping):
+            continue
+        there = [by_name[name] for name in usual if name in by_name and by_name[name] not in taken]
+        if role == "score":
+            there = [name for name in there if _score_column(table, name)]
+            if len(there) > 1:
+                raise LogError(
+                    f"{table.file.path}: the scores may be in {' or '.join(map(repr, there))}",
+                    hint=_ASK,
+                )
+        if there:
+            found[role] = there[0]
+            taken.add(there[0])
+    return found
+
+
+def _score_column(table: Table, name: str) -> bool:
+    """Whether a column holds scores; a `result` may be a word such as "timed out"."""
+    return any(_number(value) is not None for value in table.columns[name])
+
+
+def _long(table: Table, found: Mapping[str, str]) -> list[Log]:
+    keys = [
+        tuple(_label(table.columns[found[role]][row]) if role in found else "" for role in _KEYS)
+        for row in range(len(table))
+    ]
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for row, key in enumerate(keys):
+        groups.setdefault(key, []).append(row)
+    texts = _texts(table, found)
+    logs: dict[tuple[str, ...], tuple[tuple[LoggedItem, ...], list[ScoreColumn], list[str]]] = {}
+    for key, rows in groups.items():
+        items, column, note = _one(table, found, rows, texts)
+        known = logs.setdefault(key[:3], (items, [], []))
+        if [item.item_id for item in known[0]] != [item.item_id for item in items]:
+            raise LogError(
+                f"{table.file.path}: metric {key[3]!r} covers other items than the one before it",
+                hint="write a file per metric",
+            )
+        known[1].append(column if not key[3] else _renamed(column, key[3]))
+        known[2].extend(note)
+    return [_log(table, key, *rest) for key, rest in logs.items()]
+
+
+_KEYS: Final = ("model", "benchmark", "split", "metric")
+
+
+def _one(
+    table: Table,
+    found: Mapping[str, str],
+    rows: Sequence[int],
+    texts: Mapping[int, LoggedItem],
+) -> tuple[tuple[LoggedItem, ...], ScoreColumn, list[str]]:
+    """Items and scores of one model: repeats of an item become their mean."""
+    by_item: dict[str, list[int]] = {}
+    for row in rows:
+        by_item.setdefault(texts[row].item_id, []).append(row)
+    many = [of for of in by_item.values() if len(of) > 1]
+    if many:
+        if "repeat" not in found:
+            raise LogError(
+                f"{table.at(many[0][1])}: item {texts[many[0][0]].item_id!r} stands here again",
+                hint="repeats need a column that numbers them: --columns repeat=COLUMN",
+            )
+        again = table.columns[found["repeat"]]
+        for of in many:
+            if len({_label(again[row]) for row in of}) < len(of):
+                raise LogError(
+                    f"{table.at(of[-1])}: the same repeat of an item stands here again",
+                    hint="the file holds rows twice",
+                )
+    values = table.columns[found["score"]]
+    score = np.full(len(by_item), np.nan)
+    repeats = np.zeros(len(by_item), np.int32)
+    for at, of in enumerate(by_item.values()):
+        numbers = [
+            number for row in of if (number := _checked(table, row, values[row])) is not None
+        ]
+        repeats[at] = len(numbers)
+        score[at] = sum(numbers) / len(numbers) if numbers else np.nan
+    notes = [f"up to {max(map(len, many))} repeats of an item, averaged"] if many else []
+    column = mean_column(found["score"], score, repeats=repeats)
+    return tuple(texts[of[0]] for of in by_item.values()), column, notes
+
+
+def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) -> list[Log]:
+    roles = {column for role, column in found.items() if role not in {"models", "model"}}
+    if "models" in mapping:
+        models = [name for name in mapping["models"].split("+") if name]
+    else:
+        reader = PartsReader()
+        texts = set()
+        row = {name: values[0] for name, values in table.columns.items() if name not in roles}
+        if reader.read(row).question is not None:
+            texts = {name for name in row if _number(row[name]) is None}
+        models = [name for name in table.columns if name not in roles | texts]
+        odd = [name for name in models if not _zero_to_one(table.columns[name])]
+        if odd or not models or "id" not in found:
+            raise NoScoresHereError(
+                f"{table.file.path}: cannot tell which columns are scores among "
+                f"{', '.join(map(repr, table.columns))}",
+                hint=_ASK,
+            )
+    items = _texts(table, found)
+    ids = [items[row].item_id for row in range(len(table))]
+    if len(set(ids)) < len(ids):
+        again = next(at for at, name in enumerate(ids) if name in ids[:at])
+        raise LogError(f"{table.at(again)}: item {ids[again]!r} stands here again", hint=_ASK)
+    shared = tuple(items[row] for row in range(len(table)))
+    benchmarks = (
+        {_label(v) for v in table.columns[found["benchmark"]]} if "benchmark" in found else {""}
+    )
+    if len(benchmarks) > 1:
+        raise LogError(
+            f"{table.file.path}: several benchmarks in a wide table", hint="split the file"
+        )
+    logs = []
+    for model in models:
+        score = _scores(table, table.columns[model])
+        key = (model, next(iter(benchmarks)), "")
+        logs.append(_log(table, key, shared, [mean_column("score", score)], []))
+    return logs
+
+
+def _zero_to_one(values: Sequence[Any]) -> bool:
+    numbers = [_number(value) for value in values]
+    return all(n is not None and not n < 0 and not n > 1 for n in numbers) and not all(
+        math.isnan(n or 0.0) for n in numbers
+    )
+
+
+def _scores(table: Table, values: Sequence[Any]) -> NDArray[np.float64]:
+    checked = [_checked(table, row, value) for row, value in enumerate(values)]
+    return np.array([np.nan if value is None else value for value in checked], np.float64)
+
+
+def _checked(table: Table, row: int, value: object) -> float | None:
+    """A score, None where the cell says that there is none; LogError for anything else."""
+    number = _number(value)
+    if number is None:
+        raise LogError(
+            f"{table.at(row)}: {str(value)[:40]!r} is no score",
+            hint="scores are numbers, TRUE and FALSE, yes and no, or C and I",
+        )
+    return None if math.isnan(number) else number
+
+
+def _number(value: object) -> float | None:
+    """A cell as a number, nan for an empty one, None for anything that is no score."""
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool | int | float | np.number):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    word = value.strip().lower()
+    if word in _WORDS:
+        return _WORDS[word]
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _texts(table: Table, found: Mapping[str, str]) -> dict[int, LoggedItem]:
+    """The item of every row; equal rows of several models share one."""
+    names = [
+        name for name in table.columns if name not in set(found.values()) or name == found.get("id")
+    ]
+    roles = {role: found[role] for role in _TEXTS if role in found}
+    reader = PartsReader(roles.get("question", ""))
+    wanted = [
+        name
+        for name in (*names, *roles.values())
+        if any(isinstance(v, str | list | dict) for v in table.columns[name][:50])
+    ]
+    rows: dict[int, LoggedItem] = {}
+    known: dict[tuple[str, str | None], LoggedItem] = {}
+    for row in range(len(table)):
+        texts = reader.read({name: table.columns[name][row] for name in dict.fromkeys(wanted)})
+        name = _label(table.columns[found["id"]][row]) if "id" in found else texts.question
+        if not name:
+            raise LogError(
+                f"{table.at(row)}: neither an id nor a question",
+                hint="name one: --columns id=COLUMN",
+            )
+        item = LoggedItem(
+            item_id=name,
+            question=texts.question,
+            passage=texts.passage,
+            choices=texts.choices,
+            answer=texts.answer,
+        )
+        rows[row] = known.setdefault((name, texts.question), item)
+    return rows
+
+
+def _log(
+    table: Table,
+    key: Sequence[str],
+    items: tuple[LoggedItem, ...],
+    columns: list[ScoreColumn],
+    notes: list[str],
+) -> Log:
+    model, benchmark, split = key[:3]
+    naming = name_of(table.file.path)
+    n_unscored = int(np.count_nonzero(np.any([np.isnan(c.score) for c in columns], axis=0)))
+    notes = ["a plain table: nothing to check the scores against", *notes]
+    if n_unscored:
+        notes.append(f"{n_unscored} items without a score")
+    return Log(
+        tool="table",
+        path=str(table.file.path),
+        digest=table.file.digest,
+        model=model or naming.benchmark,
+        benchmark=benchmark or (naming.benchmark if model else ""),
+        split=split or None,
+        items=items,
+        columns=tuple(columns),
+        notes=(*notes, *(f"{c.metric}: {c.note}" for c in columns if c.note)),
+        n_unscored=n_unscored,
+    )
+
+
+def _renamed(column: ScoreColumn, metric: str) -> ScoreColumn:
+    return mean_column(metric, column.score, repeats=column.repeats)
+
+
+def _label(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value is None else str(value).strip()
