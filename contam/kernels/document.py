@@ -53,6 +53,30 @@ def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
     )
 
 
+class Found(NamedTuple):
+    """What a batch has given so far, and the run buffer; each replaced by a larger one when full.
+
+    where  int32[>= pieces, 2], code-point spans of the pieces
+    runs   int32[room, RUN_COLUMNS], scratch
+    """
+
+    rows: Rows
+    where: NDArray[np.int32]
+    runs: NDArray[np.int32]
+
+
+@kernel
+def start_batch() -> Found:
+    """Nothing found yet."""
+    rows = Rows(
+        np.empty((64, PAIR_COLUMNS), np.int32),
+        np.empty((64, REAL_COLUMNS), np.float32),
+        np.empty((256, PIECE_COLUMNS), np.int32),
+        np.zeros(2, np.int64),
+    )
+    return Found(rows, np.empty((256, 2), np.int32), np.empty((1024, RUN_COLUMNS), np.int32))
+
+
 @kernel
 def scan_document(
     n_tokens: int,
@@ -132,6 +156,39 @@ def place_pieces(
 
 
 @kernel
+def add_document(
+    text: NDArray[np.uint8],
+    document: tuple[int, int, int],
+    spans: NDArray[np.int32],
+    spec: LaneSpec,
+    plan: PlanArrays,
+    facts: ItemFacts,
+    buffers: DocBuffers,
+    scratch: AlignScratch,
+    memory: tuple[NDArray[np.int32], NDArray[np.int32]],
+    found: Found,
+) -> Found:
+    """Match one document whose token hashes lie in `buffers`.
+
+    document  (number in its batch, first byte in `text`, tokens)
+    spans     int32[tokens, 2], bytes of the document
+    """
+    number, lo, n = document
+    rows, where = found.rows, found.where
+    first = rows.used[1]
+    runs, rows = scan_document(
+        n, number, spec, plan, facts, buffers, scratch, memory, found.runs, rows
+    )
+    if rows.used[1] > first:
+        if where.shape[0] < rows.pieces.shape[0]:
+            larger = np.empty((rows.pieces.shape[0], 2), np.int32)
+            larger[:first] = where[:first]
+            where = larger
+        place_pieces(text, lo, spans, rows, first, where)
+    return Found(rows, where, runs)
+
+
+@kernel
 def scan_batch(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
@@ -148,28 +205,16 @@ def scan_batch(
     text     uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]
     return   (rows, int32[pieces, 2] code-point spans of the pieces, tokens read)
     """
-    rows = Rows(
-        np.empty((64, PAIR_COLUMNS), np.int32),
-        np.empty((64, REAL_COLUMNS), np.float32),
-        np.empty((256, PIECE_COLUMNS), np.int32),
-        np.zeros(2, np.int64),
-    )
-    where = np.empty((256, 2), np.int32)
-    runs = np.empty((1024, RUN_COLUMNS), np.int32)
+    found = start_batch()
     total = 0
     for i in range(offsets.shape[0] - 1):
-        lo, hi = offsets[i], offsets[i + 1]
-        if hi == lo:
+        limits = (offsets[i], offsets[i + 1])
+        if limits[0] == limits[1]:
             continue
-        limits = (lo, hi)
         n = tokenize(text, limits, spec.unit, buffers.folded, buffers.hashes, buffers.spans, tables)
         total += n
-        first = rows.used[1]
-        runs, rows = scan_document(n, i, spec, plan, facts, buffers, scratch, memory, runs, rows)
-        if rows.used[1] > first:
-            if where.shape[0] < rows.pieces.shape[0]:
-                larger = np.empty((rows.pieces.shape[0], 2), np.int32)
-                larger[:first] = where[:first]
-                where = larger
-            place_pieces(text, lo, buffers.spans, rows, first, where)
-    return rows, where, total
+        here = (i, offsets[i], n)
+        found = add_document(
+            text, here, buffers.spans, spec, plan, facts, buffers, scratch, memory, found
+        )
+    return found.rows, found.where, total
