@@ -175,7 +175,7 @@ def _base_weights(
 
 
 def _power_of_two(least: int) -> int:
-    return 1 << max(_LEAST_FILTER_BITS, (least - 1).bit_length())
+    return 1 << max(_LEAST_FILTER_BITS, (int(least) - 1).bit_length())
 
 
 def _frozen(array: NDArray[np.generic]) -> None:
