@@ -53,7 +53,7 @@ def _check_shards(manifest: Manifest) -> None:
             )
         if min(shard.size_bytes, 0, *shard.counts.values()) < 0:
             raise Inconsistent(f"shard {shard.name}: a count is negative")
-        if shard.format not in {"parquet", "jsonl", "arrow"}:
+        if shard.format not in {"parquet", "jsonl", "arrow", "unfinished"}:
             raise Inconsistent(f"shard {shard.name}: unknown format {shard.format!r}")
     live = [shard.name for shard in manifest.shards if not shard.retired]
     if again := _twice(live):
