@@ -1,0 +1,361 @@
+"""Which item of a result is which row of a log: by what the texts say, ids only to cross-check.
+
+No two tools number items alike (from 0, from 1, across splits), so a number alone proves nothing.
+The order of proof: question with choices and passage; question alone, where that leaves one item;
+a whole prompt that is the question; the question at the very end of a prompt.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.benchmark.items import BenchItem
+from contam.benchmark.keys import KEY_VERSION, item_key, text_key
+from contam.errors import LogError
+from contam.rescore.prompts import PromptEnds
+from contam.tables.schemas import column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from contam.rescore.logs.model import Log, LoggedItem
+
+KINDS: Final = ("item", "question", "prompt", "prompt_end", "id")
+"""What a match rests on, the strongest first."""
+
+MOST_UNMATCHED: Final = 0.01
+_NAMED: Final = 20
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Joined:
+    """A log's items in the order of a result's.
+
+    index       int64[n_log], row of the items table, -1 for none
+    by          how many matches rest on each of `KINDS`
+    n_changed   unmatched items whose question is there with other choices or another passage
+    n_ambiguous unmatched items that fit several different items
+    n_duplicate log items that share an item of the result with an earlier one
+    n_missing   items of the benchmarks met that the log does not have
+    unmatched   ids of the first of them, with the reason
+    benchmarks  names of the benchmarks met
+    """
+
+    index: NDArray[np.int64]
+    by: dict[str, int]
+    n_unmatched: int
+    n_changed: int
+    n_ambiguous: int
+    n_duplicate: int
+    n_missing: int
+    unmatched: tuple[tuple[str, str], ...]
+    benchmarks: tuple[str, ...]
+
+    @property
+    def n_matched(self) -> int:
+        """Log items that are an item of the result."""
+        return sum(self.by.values())
+
+    @property
+    def share_unmatched(self) -> float:
+        """Share of the log's items that are no item of the result."""
+        return self.n_unmatched / len(self.index) if len(self.index) else 0.0
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, in sentences."""
+        told = [
+            (self.n_unmatched, "log items are not in the verdicts"),
+            (self.n_ambiguous, "of them fit several items"),
+            (self.n_changed, "of them have another text there"),
+            (self.n_duplicate, "log items share an item with another"),
+            (self.n_missing, "items of the benchmark are not in the log"),
+            (self.by["prompt_end"], "items were found only at the end of their prompts"),
+            (self.by["id"], "items were joined by id alone, without a text to check it"),
+        ]
+        return tuple(f"{number} {words}" for number, words in told if number)
+
+
+def join(log: Log, items: pa.Table, *, allow_unmatched: bool = False) -> Joined:
+    """Join one log; several of one benchmark are faster with one `Joiner`."""
+    return Joiner(items).join(log, allow_unmatched=allow_unmatched)
+
+
+class Joiner:
+    """The items table of a result, made ready to be looked up.
+
+    Raises LogError for keys of another version.
+    """
+
+    def __init__(self, items: pa.Table) -> None:
+        versions = set(column(items, "key_version"))
+        if versions - {KEY_VERSION}:
+            raise LogError(
+                f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}",
+                hint="scan again with this version of contam",
+            )
+        self._benchmark = column(items, "benchmark")
+        self._split = column(items, "split")
+        self._ids = column(items, "item_id")
+        self._item_key = column(items, "item_key")
+        self._choices_key = column(items, "choices_key")
+        self._passage_key = column(items, "passage_key")
+        self._answer_key = column(items, "answer_key")
+        self._choices = column(items, "choices")
+        self._question = column(items, "question")
+        self._by_question: dict[str, list[int]] = {}
+        for row, key in enumerate(column(items, "question_key")):
+            self._by_question.setdefault(key, []).append(row)
+        self._by_id: dict[str, list[int]] = {}
+        for row, name in enumerate(self._ids):
+            self._by_id.setdefault(name, []).append(row)
+        self._ends: PromptEnds | None = None
+        self._last: tuple[Log, Joined] | None = None
+
+    def join(self, log: Log, *, allow_unmatched: bool = False) -> Joined:
+        """Join one log.
+
+        Raises LogError when more than 1 % of its items are not in the result (unless allowed), when
+        an item has the name of another text's, and for bare numbers without any text.
+        """
+        last = self._last
+        if last is None or last[0].items is not log.items or last[0].benchmark != log.benchmark:
+            last = self._last = (log, self._joined(log))
+        joined = last[1]
+        if not joined.n_matched and len(log.items):
+            raise LogError(
+                f"{log.path}: none of its {len(log.items)} items is in the verdicts",
+                hint="the log is of another benchmark, or of another version of it",
+            )
+        if joined.share_unmatched > MOST_UNMATCHED and not allow_unmatched:
+            named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
+            raise LogError(
+                f"{log.path}: {joined.n_unmatched} of {len(log.items)} items are not in the "
+                f"verdicts ({named})",
+                hint="is it the same version of the benchmark? --allow-unmatched scores the rest",
+            )
+        return joined
+
+    def _joined(self, log: Log) -> Joined:
+        index = np.full(len(log.items), -1, np.int64)
+        by: Counter[str] = Counter(dict.fromkeys(KINDS, 0))
+        why: dict[int, str] = {}
+        used: dict[int, int] = {}
+        for at, item in enumerate(log.items):
+            if item.question is None and item.prompt is None:
+                continue
+            kind, rows, reason = self._by_text(item)
+            if not rows:
+                why[at] = reason
+                continue
+            index[at] = self._one_of(rows, item, log, used)
+            used[int(index[at])] = used.get(int(index[at]), 0) + 1
+            by[kind] += 1
+        self._at_ends(log, index, by, why, used)
+        without = [
+            at for at, item in enumerate(log.items) if item.question is None and item.prompt is None
+        ]
+        if without:
+            self._by_ids(log, without, index, why)
+            by["id"] += int(np.count_nonzero(index[without] >= 0))
+        self._check_ids(log, index)
+        return self._counted(log, index, by, why)
+
+    def _by_text(self, item: LoggedItem) -> tuple[str, list[int], str]:
+        """(kind, rows of one item and its duplicates, reason when there is none)."""
+        text = item.question if item.question is not None else item.prompt
+        rows = self._by_question.get(text_key(text or ""), [])
+        if not rows and item.question is not None and item.prompt is not None:
+            rows = self._by_question.get(text_key(item.prompt), [])
+        if not rows:
+            return "", [], "no such question"
+        whole = _item_key(item)
+        same = [row for row in rows if self._item_key[row] == whole]
+        if same:
+            return "item", same, ""
+        kind = "question" if item.question is not None else "prompt"
+        rows = self._narrowed(rows, item)
+        if not rows:
+            return "", [], "changed"
+        if len({self._item_key[row] for row in rows}) > 1:
+            return "", [], "ambiguous"
+        return kind, rows, ""
+
+    def _narrowed(self, rows: list[int], item: LoggedItem) -> list[int]:
+        """Rows that agree with every part the log has."""
+        for text, keys in (
+            (_choices_text(item), self._choices_key),
+            (item.passage, self._passage_key),
+        ):
+            if text is None:
+                continue
+            key = text_key(text)
+            # A row without the part says nothing against it: logs put prompts together.
+            rows = [row for row in rows if keys[row] in {key, None}]
+            rows = [row for row in rows if keys[row] == key] or rows
+        if len({self._item_key[row] for row in rows}) > 1 and item.answer:
+            key = text_key(item.answer)
+            rows = [row for row in rows if self._answer_key[row] == key] or rows
+        if len({self._item_key[row] for row in rows}) > 1 and item.prompt:
+            rows = [row for row in rows if self._choices_inside(row, item.prompt)] or rows
+        return rows
+
+    def _choices_inside(self, row: int, prompt: str) -> bool:
+        choices = self._choices[row]
+        return bool(choices) and all(choice.strip() in prompt for choice in choices)
+
+    def _one_of(self, rows: Sequence[int], item: LoggedItem, log: Log, used: dict[int, int]) -> int:
+        """One row of duplicates: the log's own benchmark and id first, then the least used."""
+        return min(
+            rows,
+            key=lambda row: (
+                self._benchmark[row] != log.benchmark,
+                used.get(row, 0),
+                self._ids[row] != item.item_id,
+                row,
+            ),
+        )
+
+    def _at_ends(
+        self,
+        log: Log,
+        index: NDArray[np.int64],
+        by: Counter[str],
+        why: dict[int, str],
+        used: dict[int, int],
+    ) -> None:
+        """The last resort: a question that ends a prompt, under the log's one template."""
+        open_ = [
+            at
+            for at, reason in why.items()
+            if reason == "no such question" and (log.items[at].prompt or log.items[at].question)
+        ]
+        if not open_ or any(question is None for question in self._question):
+            return
+        if self._ends is None:
+            self._ends = PromptEnds(self._question, self._choices)
+        texts = [log.items[at].prompt or log.items[at].question or "" for at in open_]
+        for at, rows in zip(open_, self._ends.find(texts), strict=True):
+            narrowed = self._narrowed(rows, log.items[at])
+            if not narrowed:
+                continue
+            if len({self._item_key[row] for row in narrowed}) > 1:
+                why[at] = "ambiguous"
+                continue
+            index[at] = self._one_of(narrowed, log.items[at], log, used)
+            used[int(index[at])] = used.get(int(index[at]), 0) + 1
+            by["prompt_end"] += 1
+            del why[at]
+
+    def _by_ids(
+        self, log: Log, places: Sequence[int], index: NDArray[np.int64], why: dict[int, str]
+    ) -> None:
+        """Items without any text: their ids must be the benchmark's own."""
+        names = [log.items[at].item_id for at in places]
+        benchmarks = {self._benchmark[row] for name in names for row in self._by_id.get(name, [])}
+        if len(benchmarks) > 1:
+            if log.benchmark not in benchmarks:
+                named = ", ".join(sorted(benchmarks))
+                raise LogError(
+                    f"{log.path}: its ids are in {named}, and it has no texts",
+                    hint="add the questions to the log, or rescore one benchmark at a time",
+                )
+            benchmarks = {log.benchmark}
+        known: dict[str, list[int]] = {}
+        for row, name in enumerate(self._ids):
+            fits = not log.split or self._split[row] in {log.split, ""}
+            if fits and self._benchmark[row] in benchmarks:
+                known.setdefault(name, []).append(row)
+        if known and all(map(_is_number, names)):
+            _check_numbers(log, names, known)
+        for at, name in zip(places, names, strict=True):
+            rows = known.get(name, [])
+            if len(rows) == 1:
+                index[at] = rows[0]
+            else:
+                why[at] = "ambiguous" if rows else "no such id, and no text to go by"
+
+    def _check_ids(self, log: Log, index: NDArray[np.int64]) -> None:
+        """A name, unlike a number, means the same item everywhere: its text must be the same."""
+        met = {self._benchmark[row] for row in index if row >= 0} | {log.benchmark}
+        for at, item in enumerate(log.items):
+            if _is_number(item.item_id) or item.question is None:
+                continue
+            rows = [row for row in self._by_id.get(item.item_id, []) if self._benchmark[row] in met]
+            at_row = int(index[at])
+            same = at_row >= 0 and self._item_key[at_row] in {self._item_key[row] for row in rows}
+            if rows and not same:
+                raise LogError(
+                    f"{log.path}: item {item.item_id} has another text than in the verdicts",
+                    hint="the verdicts are of another version of the benchmark: scan this one",
+                )
+
+    def _counted(
+        self, log: Log, index: NDArray[np.int64], by: Counter[str], why: dict[int, str]
+    ) -> Joined:
+        matched = index[index >= 0]
+        distinct = np.unique(matched)
+        benchmarks = tuple(sorted({self._benchmark[row] for row in distinct}))
+        keys = {self._item_key[row] for row in distinct}
+        missing = sum(
+            name in benchmarks and key not in keys
+            for name, key in zip(self._benchmark, self._item_key, strict=True)
+        )
+        words = {
+            "changed": "its question is there with other choices or another passage",
+            "ambiguous": "several items have its question",
+        }
+        listed = [
+            (log.items[at].item_id, words.get(reason, reason)) for at, reason in sorted(why.items())
+        ]
+        return Joined(
+            index=index,
+            by={kind: by[kind] for kind in KINDS},
+            n_unmatched=len(why),
+            n_changed=sum(reason == "changed" for reason in why.values()),
+            n_ambiguous=sum(reason == "ambiguous" for reason in why.values()),
+            n_duplicate=len(matched) - len(distinct),
+            n_missing=missing,
+            unmatched=tuple(listed[:_NAMED]),
+            benchmarks=benchmarks,
+        )
+
+
+def _choices_text(item: LoggedItem) -> str | None:
+    """What a result's `choices_key` is the key of."""
+    return None if item.choices is None else "\n".join(sorted(item.choices))
+
+
+def _item_key(item: LoggedItem) -> str:
+    question = item.question if item.question is not None else item.prompt or ""
+    choices = item.choices or ()
+    whole = BenchItem(
+        benchmark="", split="", item_id="", question=question, choices=choices, passage=item.passage
+    )
+    return item_key(whole)
+
+
+def _is_number(name: str) -> bool:
+    """Whether an id only counts; HELM writes `id` before its numbers."""
+    bare = name.removeprefix("id")
+    return bare.isascii() and bare.isdecimal()
+
+
+def _check_numbers(log: Log, names: Sequence[str], known: dict[str, list[int]]) -> None:
+    """Demand that bare numbers begin where the benchmark's do: else they may be one off."""
+    numbers = {int(name.removeprefix("id")) for name in known if _is_number(name)}
+    logged = {int(name.removeprefix("id")) for name in names}
+    least = min(logged)
+    if not numbers or least != min(numbers) or not logged <= numbers:
+        begin = min(numbers) if numbers else "names"
+        raise LogError(
+            f"{log.path}: items are bare numbers from {least}, the benchmark's begin at {begin}",
+            hint="numbers of two tools may be one off: add the question to the log",
+        )
