@@ -1,0 +1,57 @@
+"""Whatever a corpus holds: an index and a scan tell the same of every guaranteed run."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import contam
+from tests.kernels.support import worlds
+from tests.property.worlds import folder
+from tests.unit.detect.indexes import evidence, long_pairs, make
+
+#: Every example builds an index.
+slow = settings(max_examples=max(20, settings().max_examples // 3), deadline=None)
+
+#: What runs of eight words alone decide.
+POLICIES = ("openr1-8", "llama3-8gram", "lmeval-13")
+
+
+@slow
+@given(
+    worlds(most=30, documents=6), st.sampled_from(((5, 4), (3, 6), (6, 3), (2, 7))), st.booleans()
+)
+def test_an_index_and_a_scan_agree_on_every_run_of_eight(world, sizes, split):
+    items, documents = world
+    rows = [
+        {
+            "id": item.item_id,
+            "question": item.question,
+            **({"passage": item.passage} if item.passage else {}),
+        }
+        for item in items
+        if item.question.strip()
+    ]
+    if not rows or not any(document.split() for document in documents):
+        return
+    gram, stride = sizes
+    with folder() as home:
+        corpus = home / "corpus"
+        corpus.mkdir()
+        cuts = [documents[:3], documents[3:]] if split else [documents]
+        for number, texts in enumerate(cuts):
+            lines = [json.dumps({"text": text}) for text in texts]
+            (corpus / f"part-{number}.jsonl").write_text("".join(f"{one}\n" for one in lines))
+        bench = home / "bench.jsonl"
+        bench.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        scanned = contam.scan(corpus, bench, policies=POLICIES, workers=1)
+        index = make(corpus, home / "index", gram=gram, stride=stride)
+        asked = contam.query(index, bench, policies=POLICIES, workers=1)
+        found, sure = evidence(asked), long_pairs(scanned, 8)
+        assert {place: found.get(place) for place in sure} == sure
+        for mine, theirs in zip(asked, scanned, strict=True):
+            assert (mine.item_id, mine.policy) == (theirs.item_id, theirs.policy)
+            assert mine.label == theirs.label
+            assert mine.n_documents == theirs.n_documents
