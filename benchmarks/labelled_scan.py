@@ -12,9 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from contam.detect.finish import finish
+from contam.detect.guarantee import refuse_unanswerable
+from contam.detect.indexed import IndexSet
 from contam.detect.model import CONTAMINATED, LABELS, PASSAGE, QUESTION, Pairs, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
-from contam.detect.scan import Corpus, Partial, _scan_units
+from contam.detect.policy import get_policy
+from contam.detect.query import describe, guard, sources_of
+from contam.detect.scan import Corpus, _scan_units
+from contam.detect.search import search
 from contam.detect.standing import EXPOSURES, KINDS, exposures, kinds
 
 if TYPE_CHECKING:
@@ -63,11 +68,55 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     planned = time.time()
     partial = _scan_units(unbounded, corpus, workers, None)
     scanned = time.time()
-    pairs = _pair_table(plan, corpus, partial, _document_ids(data / "corpus"))
+    pairs = _pair_table(
+        plan,
+        [shard.name for shard in corpus.shards],
+        partial.collections,
+        _document_ids(data / "corpus"),
+    )
     for collection in partial.collections:
         collection.most_documents = usual
     sources = corpus.sources(partial.coverage)
     result = finish(plan, sources, partial.collections, started=started, workers=workers)
+    verdicts, evidence = result.verdicts, result.evidence
+    return LabelledScan(
+        verdicts=verdicts,
+        evidence=evidence,
+        pairs=pairs,
+        items=_item_table(plan),
+        run=result.run,
+        seconds={
+            "plan": round(planned - started, 2),
+            "scan": round(scanned - planned, 2),
+            "tables": round(time.time() - scanned, 2),
+        },
+    )
+
+
+def query_pack(
+    data: Path, index: Path, policies: Sequence[str], *, workers: int, near: bool
+) -> LabelledScan:
+    """Ask an index of `data`/corpus for `data`/items; raises ContamError where a query would.
+
+    near  whether sketches propose documents, too
+    """
+    started = time.time()
+    opened = IndexSet.open(index)
+    parameters = ScanParameters(policies=tuple(policies), unit=opened.unit)
+    refuse_unanswerable([get_policy(one) for one in policies], opened.recipe)
+    plan = make_plan([data / "items"], parameters)
+    usual = plan.parameters.max_evidence
+    unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
+    planned = time.time()
+    answer = search(opened, unbounded, workers=workers, near=near)
+    guarded = guard(plan, answer)
+    scanned = time.time()
+    ids = _document_ids(data / "corpus")
+    pairs = _pair_table(plan, opened.names, [answer.collection], ids)
+    answer.collection.most_documents = usual
+    sources = sources_of(opened, answer)
+    result = finish(guarded, sources, [answer.collection], started=started, workers=workers)
+    result.run["index"] = describe(opened, guarded, answer)
     verdicts, evidence = result.verdicts, result.evidence
     return LabelledScan(
         verdicts=verdicts,
@@ -105,16 +154,19 @@ def _document_ids(corpus: Path) -> dict[tuple[str, int], str]:
 
 
 def _pair_table(
-    plan: Plan, corpus: Corpus, partial: Partial, ids: dict[tuple[str, int], str]
+    plan: Plan,
+    names: Sequence[str],
+    collections: Sequence[Collection],
+    ids: dict[tuple[str, int], str],
 ) -> pa.Table:
     tables = []
     for policy, at in zip(plan.policies, plan.lane_of, strict=True):
-        collection = partial.collections[at]
+        collection = collections[at]
         pairs, _ = collection.evidence()
         label = label_pairs(policy, pairs, plan.lanes[at], collection)
         exposure = exposures(pairs)
         kind = kinds(pairs, exposure, plan.lanes[at].items.n_tokens[pairs.item])
-        shards = [corpus.shards[shard].name for shard in pairs.shard.tolist()]
+        shards = [names[shard] for shard in pairs.shard.tolist()]
         tables.append(
             pa.table(
                 {

@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 # The checkout this file lies in is what is measured, installed or not.
 sys.path.insert(0, str(HERE.parent))
 
-from labelled_scan import scan_pack  # noqa: E402
+from labelled_scan import LabelledScan, query_pack, scan_pack  # noqa: E402
 from quality_floor import read_floor, regressions  # noqa: E402
 from quality_measures import Measures  # noqa: E402
 from quality_report import report  # noqa: E402
@@ -30,9 +30,8 @@ from contam.errors import ContamError  # noqa: E402
 DEFAULT_POLICIES = "contam,lmeval-13,openr1-8"
 
 
-def measure(data: Path, policies: list[str], workers: int) -> dict[str, Any]:
-    """Scan the pack and join the answer with its labels; the content of quality.json."""
-    scan = scan_pack(data, policies, workers=workers)
+def measure(data: Path, policies: list[str], scan: LabelledScan) -> dict[str, Any]:
+    """Join what a scan or an index said with the labels; the content of quality.json."""
     if not scan.run["coverage"]["complete"]:
         raise ContamError(
             "the labelled corpus could not be read whole",
@@ -72,12 +71,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of the labelled pack")
     parser.add_argument("--out", type=Path, default=Path("build/quality"))
     parser.add_argument("--policy", default=DEFAULT_POLICIES, help="policies, comma-separated")
+    parser.add_argument("--index", type=Path, help="ask this index of the pack's corpus instead")
+    parser.add_argument(
+        "--no-minhash", action="store_true", help="with --index: by its n-grams alone"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--floor", type=Path, default=HERE / "quality_floor.json")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     given = parser.parse_args(arguments)
     try:
-        answer = measure(given.data, given.policy.split(","), given.workers)
+        policies = given.policy.split(",")
+        if given.index is None:
+            scan = scan_pack(given.data, policies, workers=given.workers)
+        else:
+            near = not given.no_minhash
+            scan = query_pack(given.data, given.index, policies, workers=given.workers, near=near)
+        answer = measure(given.data, policies, scan)
     except ContamError as error:
         print(f"quality: {error.message}" + f"; {error.hint}" * bool(error.hint), file=sys.stderr)
         return error.exit_code
