@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from contam.cli import dupes, index, policies, query, scan, show, sql
+from contam.cli import dupes, index, items, logs, policies, query, scan, show, sql
 from contam.cli.arguments import spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -41,14 +41,18 @@ app.command("show")(show.show)
 app.command("policies")(policies.policies)
 app.command("sql")(sql.sql)
 app.command("dupes")(dupes.dupes)
+app.command("logs")(logs.logs)
+app.command("items")(items.items)
 app.add_typer(index.app, name="index")
 
-COMMANDS = ("scan", "query", "show", "policies", "sql", "dupes", "index")
+COMMANDS = ("scan", "query", "show", "policies", "sql", "dupes", "logs", "items", "index")
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
     "query": query.SPREAD_OPTIONS,
     "index": index.SPREAD_OPTIONS,
     "dupes": dupes.SPREAD_OPTIONS,
+    "logs": logs.SPREAD_OPTIONS,
+    "items": items.SPREAD_OPTIONS,
 }
 
 

@@ -162,6 +162,8 @@ COMMANDS = [
     "show",
     "policies",
     "sql",
+    "logs",
+    "items",
     *(f"index {one}" for one in ("build", "add", "retire", "compact", "verify", "show")),
 ]
 

@@ -53,7 +53,8 @@ def read(file: LogFile) -> Log:
 
 def _pass_at(k: int, passed: dict[str, list[bool]]) -> ScoreColumn:
     """The unbiased estimate of Chen et al. (2021): 1 - C(n - c, k) / C(n, k), per task."""
-    score = [1 - comb(len(v) - sum(v), k) / comb(len(v), k) for v in passed.values()]
+    counts = [(len(values), sum(values)) for values in passed.values()]
+    score = [(comb(n, k) - comb(n - right, k)) / comb(n, k) for n, right in counts]
     repeats = np.array([len(values) for values in passed.values()], np.int32)
     return mean_column(
         f"pass@{k}", np.array(score, np.float64), repeats=repeats, higher_is_better=True

@@ -129,7 +129,10 @@ def _read(file: LogFile, kind: Kind, columns: Mapping[str, str] | None) -> list[
             hint="rows of scores per item are needed, not only their means",
         )
     found = _READERS[kind](file)
-    return [found] if isinstance(found, Log) else found
+    logs = [found] if isinstance(found, Log) else found
+    if not any(log.columns for log in logs):
+        raise _NoScoresError(f"{file.path}: nothing was scored", hint="run it with a scorer")
+    return logs
 
 
 def _targets(path: Path, *, explicit: bool) -> Iterator[tuple[LogFile, Kind]]:

@@ -1,0 +1,192 @@
+"""`contam logs`: which logs of evaluations are there, and will they join?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contam.errors import LogError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from contam.rescore.logs import Group, Log, LogFiles, ScoreColumn
+
+SPREAD_OPTIONS = ("--columns",)
+_LISTED = 20
+
+
+def logs(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="Logs: files, folders or globs; lm-eval, Inspect, HELM, lighteval, OpenAI evals, "
+            "human-eval, Every Eval Ever, tables of scores.",
+        ),
+    ],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART=COLUMN,...",
+            help="What the columns of a plain table are: id, model, score, benchmark, repeat, ...",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
+        bool, typer.Option("--debug", help="Show the stack trace of an error.")
+    ] = False,
+) -> None:
+    """List logs of evaluations: model, benchmark, metric, items, mean, and how they will join.
+
+    The mean is made anew from the rows. Where it is not the number that the tool reports, the log
+    is listed all the same, and the exit code is 1.
+    """
+    from contam.benchmark.mapping import parse_mapping
+    from contam.cli import render
+    from contam.rescore.logs import find_groups, find_logs
+
+    found = find_logs(paths, columns=parse_mapping(columns or []))
+    groups = find_groups(found.logs)
+    problems = {id(log): problem for log in found.logs if (problem := _problem(log))}
+    if as_json:
+        render.emit_json(
+            {
+                "logs": [_tree(log, problems.get(id(log))) for log in found.logs],
+                "groups": [_group(group) for group in groups],
+                "skipped": [{"path": path, "reason": reason} for path, reason in found.skipped],
+            }
+        )
+    else:
+        render.emit_renderable(*_table(found, groups))
+    for problem in problems.values():
+        raise problem
+
+
+def _problem(log: Log) -> LogError | None:
+    from contam.rescore.logs import self_check
+
+    try:
+        self_check(log)
+    except LogError as error:
+        return error
+    return None
+
+
+def _mean(log: Log, column: ScoreColumn) -> float | None:
+    import numpy as np
+
+    if column.kind == "none":
+        return None
+    value = column.aggregate(np.ones(len(log.items), np.bool_))
+    return None if np.isnan(value) else value
+
+
+def joins_by(log: Log) -> str:
+    """What a log's items have to be found by, the strongest first."""
+    kinds = []
+    for words, has in (
+        ("question, choices", lambda item: item.question and item.choices),
+        ("question", lambda item: item.question and not item.choices),
+        ("prompt", lambda item: item.prompt and not item.question),
+        ("id only", lambda item: not item.prompt and not item.question),
+    ):
+        n_items = sum(map(bool, map(has, log.items)))
+        if n_items:
+            kinds.append(words if n_items == len(log.items) else f"{words} ({n_items})")
+    return "; ".join(kinds)
+
+
+def _tree(log: Log, problem: LogError | None) -> dict[str, Any]:
+    import numpy as np
+
+    return {
+        "tool": log.tool,
+        "tool_version": log.tool_version,
+        "path": log.path,
+        "sha256": log.digest,
+        "model": log.model,
+        "benchmark": log.benchmark,
+        "split": log.split,
+        "group": log.group,
+        "run": log.run_id,
+        "items": len(log.items),
+        "errors": log.n_errors,
+        "unscored": log.n_unscored,
+        "joins_by": joins_by(log),
+        "problem": problem.message if problem else None,
+        "notes": list(log.notes),
+        "metrics": [
+            {
+                "metric": column.metric,
+                "kind": column.kind,
+                "n": int(np.count_nonzero(column.scored)) if column.kind != "none" else 0,
+                "mean": _mean(log, column),
+                "reported": column.reported,
+                "higher_is_better": column.higher_is_better,
+                "note": column.note or None,
+            }
+            for column in log.columns
+        ],
+    }
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "group": group.name,
+        "model": group.model,
+        "metric": group.metric,
+        "reported": group.reported,
+        "weighting": group.weighting,
+        "tasks": [log.benchmark for log in group.logs],
+        "note": group.note or None,
+    }
+
+
+def _table(found: LogFiles, groups: tuple[Group, ...]) -> list[RenderableType]:
+    import numpy as np
+
+    from contam.cli import render
+    from contam.cli.terminal import plain, visible
+
+    table = render.new_table("tool", "model", "benchmark", "metric")
+    for heading in ("n", "mean", "reported"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("joins by", overflow="fold")
+    notes: list[str] = []
+    for log in found.logs:
+        for place, column in enumerate(log.columns):
+            n_scored = int(np.count_nonzero(column.scored)) if column.kind != "none" else 0
+            head = (log.tool, log.model, log.benchmark) if place == 0 else ("", "", "")
+            table.add_row(
+                *map(visible, head),
+                visible(column.metric),
+                f"{n_scored:,}",
+                _shown(_mean(log, column)),
+                _shown(column.reported),
+                joins_by(log) if place == 0 else "",
+            )
+        notes += [plain(f"{log.path}: {note}") for note in log.notes]
+    blocks: list[RenderableType] = [table]
+    blocks += [
+        plain(
+            f"\ngroup {group.name} of {group.model}: {group.metric} {_shown(group.reported)}, "
+            f"{group.weighting}" + (f" ({group.note})" if group.note else "")
+        )
+        for group in groups
+    ]
+    if notes:
+        blocks += ["", *notes[:_LISTED]]
+    if len(notes) > _LISTED:
+        blocks.append(f"{len(notes) - _LISTED:,} more notes: --json prints all")
+    left_out = [plain(f"not a log: {path}: {reason}") for path, reason in found.skipped]
+    if left_out:
+        blocks += ["", *left_out[:_LISTED]]
+    if len(left_out) > _LISTED:
+        blocks.append(f"{len(left_out) - _LISTED:,} more files that are no logs: see --json")
+    return blocks
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

@@ -1,0 +1,179 @@
+"""Write a log in the form of Every Eval Ever, clean scores and flags of items included.
+
+The schema is closed, so what it has no field for goes into `metadata` and `details`, as text: the
+question apart from the prompt, the passage, and what contam says of the item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.errors import LogError, OutputError
+from contam.rescore.logs.every_eval import SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn
+
+SCHEMA_VERSION: Final = "0.3.0"
+CLEAN: Final = "contam/clean"
+"""Beginning of the description of a score over the clean items alone."""
+
+
+def write_every_eval(
+    log: Log,
+    folder: Path,
+    *,
+    labels: Sequence[str | None] | None = None,
+    clean: NDArray[np.bool_] | None = None,
+    timestamp: str = "0",
+) -> tuple[Path, Path]:
+    """Write `UUID.json` and `UUID_samples.jsonl`; gives both paths.
+
+    labels     per item what contam says of it, written into its metadata
+    clean      bool[n]: adds the score over these items to every metric, as a further result
+    timestamp  of the evaluation, in seconds since 1970, where it is known
+
+    The names follow from the log's digest, so that the same log gives the same files. Metrics that
+    no item has by itself are left out. Raises LogError when nothing is left, OutputError when the
+    files cannot be written.
+    """
+    columns = [column for column in log.columns if column.kind == "mean"]
+    if not columns:
+        raise LogError(f"{log.path} has no score per item to write")
+    name = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{log.digest}/{log.model}/{log.benchmark}"))
+    evaluation = f"{log.benchmark}/{log.model}/{log.run_id or log.digest[:16]}"
+    lines = [
+        json.dumps(_line(log, place, column, evaluation, labels), ensure_ascii=False)
+        for column in columns
+        for place in range(len(log.items))
+        if column.scored[place]
+    ]
+    samples = "".join(f"{line}\n" for line in lines).encode()
+    results = [_result(log, column, timestamp) for column in columns]
+    if clean is not None:
+        results += [_result(log, column, timestamp, clean=clean) for column in columns]
+    rows, whole = folder / f"{name}{SUFFIX}", folder / f"{name}.json"
+    aggregate = {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": evaluation,
+        "evaluation_timestamp": timestamp,
+        "retrieved_timestamp": timestamp,
+        "source_metadata": {
+            "source_name": "contam",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": log.tool, "version": log.tool_version or "unknown"},
+        "model_info": {
+            "name": log.model,
+            "id": log.model,
+            "developer": log.model.partition("/")[0] if "/" in log.model else "unknown",
+        },
+        "evaluation_results": results,
+        "detailed_evaluation_results": {
+            "format": "jsonl",
+            "file_path": rows.name,
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256(samples).hexdigest(),
+            "total_rows": len(lines),
+        },
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        rows.write_bytes(samples)
+        whole.write_text(json.dumps(aggregate, indent=2, ensure_ascii=False), encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise OutputError(f"cannot write {folder}: {reason}", hint="check the folder") from error
+    return whole, rows
+
+
+def _result(
+    log: Log, column: ScoreColumn, timestamp: str, *, clean: NDArray[np.bool_] | None = None
+) -> dict[str, Any]:
+    mask = np.ones(len(log.items), np.bool_) if clean is None else clean
+    low, high = _bounds(column)
+    value = column.aggregate(mask)
+    details: dict[str, Any] = {
+        "score": None if np.isnan(value) else value,
+        "uncertainty": {"num_samples": int(np.count_nonzero(mask & column.scored))},
+    }
+    about = f"{column.metric} of {log.benchmark}"
+    if clean is not None:
+        about = f"{CLEAN}: {about} without the items found in the training corpus"
+        n_dropped = int(np.count_nonzero(column.scored & ~mask))
+        details["details"] = {"n_dropped": str(n_dropped), "tool": "contam"}
+    return {
+        "evaluation_result_id": column.metric + ("" if clean is None else ":clean"),
+        "evaluation_name": _name(log, column) + ("" if clean is None else "/clean"),
+        "source_data": {"dataset_name": log.benchmark, "source_type": "other"},
+        "evaluation_timestamp": timestamp,
+        "metric_config": {
+            "evaluation_description": about,
+            "metric_name": column.metric,
+            "lower_is_better": column.higher_is_better is False,
+            "score_type": "continuous",
+            "min_score": low,
+            "max_score": high,
+        },
+        "score_details": details,
+    }
+
+
+def _bounds(column: ScoreColumn) -> tuple[float, float]:
+    known = column.score[column.scored]
+    return min(0.0, float(known.min(initial=0.0))), max(1.0, float(known.max(initial=1.0)))
+
+
+def _name(log: Log, column: ScoreColumn) -> str:
+    return f"{log.benchmark}/{column.metric}"
+
+
+def _line(
+    log: Log, place: int, column: ScoreColumn, evaluation: str, labels: Sequence[str | None] | None
+) -> dict[str, Any]:
+    item = log.items[place]
+    score = float(column.score[place])
+    raw = item.prompt or item.question or ""
+    reference = [item.answer] if item.answer is not None else []
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": evaluation,
+        "model_id": log.model,
+        "evaluation_name": _name(log, column),
+        "evaluation_result_id": column.metric,
+        "sample_id": item.item_id,
+        "sample_hash": hashlib.sha256((raw + "".join(reference)).encode()).hexdigest(),
+        "interaction_type": "single_turn",
+        "input": {
+            "raw": raw,
+            "formatted": None,
+            "reference": reference,
+            "choices": list(item.choices) if item.choices else None,
+        },
+        "output": {"raw": [], "reasoning_trace": None},
+        "answer_attribution": [],
+        "evaluation": {"score": score, "is_correct": score == 1.0},
+        "metadata": _metadata(item, None if labels is None else labels[place]),
+    }
+
+
+def _metadata(item: LoggedItem, label: str | None) -> dict[str, str]:
+    known = {
+        "contam_question": item.question,
+        "contam_passage": item.passage,
+        "contam_label": label,
+        "doc_hash": item.doc_hash,
+    }
+    return {name: text for name, text in known.items() if text is not None}

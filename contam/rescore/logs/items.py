@@ -1,0 +1,111 @@
+"""Items of a benchmark out of logs that hold them, for whoever has logs and no test set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from contam.benchmark.items import BenchItem
+from contam.benchmark.keys import item_key
+from contam.errors import LogError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from contam.rescore.logs.model import Log, LoggedItem
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoggedBenchmark:
+    """Rows that the readers of benchmarks take, and what could not be made one.
+
+    n_again   items that further logs hold as well
+    without   (log, items in it whose question is not told apart from the prompt)
+    """
+
+    rows: tuple[dict[str, object], ...]
+    n_again: int
+    without: tuple[tuple[str, int], ...]
+
+
+def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
+    """All items that the logs hold, each once under its benchmark.
+
+    Raises LogError when there are none, and for one id with two texts in a benchmark.
+    """
+    by_key: dict[tuple[str, str], None] = {}
+    by_id: dict[tuple[str, str, str], str] = {}
+    rows: list[dict[str, object]] = []
+    n_again = 0
+    without: Counter[str] = Counter()
+    for log in logs:
+        own: set[str] = set()
+        for item in log.items:
+            if item.question is None or not item.question.strip():
+                without[log.path] += 1
+                continue
+            key = _key(item)
+            # Two equal items of one log are two items of the benchmark: it holds duplicates.
+            if (log.benchmark, key) in by_key and key not in own:
+                n_again += 1
+                continue
+            own.add(key)
+            by_key[log.benchmark, key] = None
+            name = (log.benchmark, log.split or "", item.item_id)
+            if name in by_id:
+                raise LogError(
+                    f"{log.path}: item {item.item_id} of {log.benchmark} has another text in "
+                    f"{by_id[name]}",
+                    hint="two versions, or two tools that count differently: take one at a time",
+                )
+            by_id[name] = log.path
+            rows.append(_row(item, log))
+    if not rows:
+        raise LogError(
+            "these logs hold no items, only prompts or numbers",
+            hint="lm-eval samples, Inspect and HELM logs hold the items",
+        )
+    return LoggedBenchmark(rows=tuple(rows), n_again=n_again, without=tuple(without.items()))
+
+
+def write_items(rows: Iterable[dict[str, object]], path: Path, *, overwrite: bool = False) -> None:
+    """Write JSON lines, whole or not at all; OutputError when that cannot be done."""
+    draft = path.with_name(f".{path.name}.draft")
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path} is there already", hint="choose another name, or --overwrite")
+    try:
+        draft.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        draft.replace(path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise OutputError(f"cannot write {path}: {reason}", hint="check the folder") from error
+
+
+def _row(item: LoggedItem, log: Log) -> dict[str, object]:
+    found = {
+        "id": item.item_id,
+        "benchmark": log.benchmark,
+        "split": log.split,
+        "passage": item.passage,
+        "question": item.question,
+        "choices": list(item.choices) if item.choices else None,
+        "answer": item.answer,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _key(item: LoggedItem) -> str:
+    return item_key(
+        BenchItem(
+            benchmark="",
+            split="",
+            item_id="",
+            question=item.question or "",
+            choices=item.choices or (),
+            passage=item.passage,
+        )
+    )
