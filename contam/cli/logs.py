@@ -176,6 +176,8 @@ def _table(found: LogFiles, groups: tuple[Group, ...]) -> list[RenderableType]:
         )
         for group in groups
     ]
+    # Logs of one table share what is said of the file.
+    notes = list(dict.fromkeys(notes))
     if notes:
         blocks += ["", *notes[:_LISTED]]
     if len(notes) > _LISTED:
