@@ -22,10 +22,10 @@ from contam.tables.schemas import column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from contam.rescore.logs.model import Log, LoggedItem
+    from contam.tables.schemas import Table
 
 KINDS: Final = ("item", "question", "prompt", "prompt_end", "id")
 """What a match rests on, the strongest first."""
@@ -83,7 +83,7 @@ class Joined:
         return tuple(f"{number} {words}" for number, words in told if number)
 
 
-def join(log: Log, items: pa.Table, *, allow_unmatched: bool = False) -> Joined:
+def join(log: Log, items: Table, *, allow_unmatched: bool = False) -> Joined:
     """Join one log; several of one benchmark are faster with one `Joiner`."""
     return Joiner(items).join(log, allow_unmatched=allow_unmatched)
 
@@ -94,7 +94,7 @@ class Joiner:
     Raises LogError for keys of another version.
     """
 
-    def __init__(self, items: pa.Table) -> None:
+    def __init__(self, items: Table) -> None:
         versions = set(column(items, "key_version"))
         if versions - {KEY_VERSION}:
             raise LogError(
