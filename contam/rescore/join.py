@@ -126,7 +126,8 @@ class Joiner:
         an item has the name of another text's, and for bare numbers without any text.
         """
         last = self._last
-        if last is None or last[0].items is not log.items or last[0].benchmark != log.benchmark:
+        # Equal items are found at equal places; logs of many models mostly hold the same ones.
+        if last is None or not _same_items(last[0], log):
             last = self._last = (log, self._joined(log))
         joined = last[1]
         if not joined.n_matched and len(log.items):
@@ -237,7 +238,16 @@ class Joiner:
             for at, reason in why.items()
             if reason == "no such question" and (log.items[at].prompt or log.items[at].question)
         ]
-        if not open_ or any(question is None for question in self._question):
+        if not open_:
+            return
+        if any(question is None for question in self._question):
+            why.update(
+                dict.fromkeys(
+                    open_,
+                    "no such question, and its prompt cannot be searched: "
+                    "the verdicts were made without texts",
+                )
+            )
             return
         if self._ends is None:
             self._ends = PromptEnds(self._question, self._choices)
@@ -326,6 +336,12 @@ class Joiner:
             unmatched=tuple(listed[:_NAMED]),
             benchmarks=benchmarks,
         )
+
+
+def _same_items(one: Log, other: Log) -> bool:
+    return (one.benchmark, one.split) == (other.benchmark, other.split) and (
+        one.items is other.items or one.items == other.items
+    )
 
 
 def _choices_text(item: LoggedItem) -> str | None:

@@ -63,7 +63,7 @@ class LogFile:
             if text.strip():
                 try:
                     value = loads(text)
-                except ValueError:
+                except (ValueError, RecursionError):
                     return None
                 return value if isinstance(value, dict) else None
         return None
@@ -83,7 +83,18 @@ def loads(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON can say
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return json.loads(text)
+        return _whole_characters(json.loads(text))
+
+
+def _whole_characters(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can say
+    """The value with halves of surrogate pairs, which a cut-off answer may end in, replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_whole_characters(one) for one in value]
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(one) for key, one in value.items()}
+    return value
 
 
 def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can say

@@ -100,8 +100,7 @@ def find_logs(paths: Sequence[str | Path], *, columns: Mapping[str, str] | None 
                 else:
                     found += 1
                     continue
-            reason = _left_out(path)
-            if str(path.resolve()) not in logs and reason:
+            if str(path.resolve()) not in logs and (reason := _left_out(path)):
                 skipped.setdefault(str(path), reason)
         if not found:
             raise LogError(

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.names import plain
+from contam.benchmark.names import (
+    ANSWER,
+    ANSWER_INDEX,
+    CHOICE_LISTS,
+    PASSAGE,
+    QUESTION,
+    plain,
+)
 from contam.benchmark.naming import name_of
 from contam.errors import LogError, UsageError
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
@@ -64,6 +71,7 @@ _WORDS: Final = {
     **dict.fromkeys(("false", "no", "n", "i", "incorrect", "wrong", "fail", "failed"), 0.0),
     **dict.fromkeys(("", "nan", "na", "n/a", "null", "none"), float("nan")),
 }
+_OF_ITEMS: Final = frozenset({*ANSWER, *ANSWER_INDEX, *PASSAGE, *QUESTION, *CHOICE_LISTS})
 _ASK: Final = "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
 
 
@@ -200,7 +208,12 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         if reader.read(row).question is not None:
             texts = {name for name in row if _number(row[name]) is None}
         models = [name for name in table.columns if name not in roles | texts]
-        odd = [name for name in models if not _zero_to_one(table.columns[name])]
+        # The gold label of a yes-or-no item looks like a score.
+        odd = [
+            name
+            for name in models
+            if plain(name) in _OF_ITEMS or not _zero_to_one(table.columns[name])
+        ]
         if odd or not models or "id" not in found:
             raise NoScoresHereError(
                 f"{table.file.path}: cannot tell which columns are scores among "
@@ -229,15 +242,24 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
 
 
 def _zero_to_one(values: Sequence[Any]) -> bool:
-    numbers = [_number(value) for value in values]
-    return all(n is not None and not n < 0 and not n > 1 for n in numbers) and not all(
-        math.isnan(n or 0.0) for n in numbers
-    )
+    try:
+        numbers = [_number(value) for value in set(values)]
+    except TypeError:  # a list or a record in a cell
+        return False
+    known = [n for n in numbers if n is None or not math.isnan(n)]
+    return bool(known) and all(n is not None and 0 <= n <= 1 for n in known)
 
 
 def _scores(table: Table, values: Sequence[Any]) -> NDArray[np.float64]:
-    checked = [_checked(table, row, value) for row, value in enumerate(values)]
-    return np.array([np.nan if value is None else value for value in checked], np.float64)
+    """A column as float64[n], nan where a cell is empty; a distinct cell is read once."""
+    try:
+        numbers = {value: _number(value) for value in set(values)}
+    except TypeError:
+        numbers = {None: None}
+    if None in numbers.values():
+        for row, value in enumerate(values):
+            _checked(table, row, value)
+    return np.array([numbers[value] for value in values], np.float64)
 
 
 def _checked(table: Table, row: int, value: object) -> float | None:

@@ -450,6 +450,7 @@ def test_an_empty_cell_is_not_scored_and_counted(tmp_path):
         ("id,score,passed\na,1,1\n", "'score' or 'passed'"),
         ("id,length\na,17\n", "cannot tell which columns are scores"),
         ("id,note\na,hello\n", "cannot tell which columns are scores"),
+        ("id,label\na,1\nb,0\n", "cannot tell which columns are scores"),
         ("score\n1\n", "neither an id nor a question"),
         ("id,score\n", "empty"),
         ("id,id\n1,1\n", "two columns have one name"),
@@ -495,6 +496,24 @@ def test_parquet_tables_and_json_lists_are_tables(tmp_path):
 
 
 # -------------------------------------------------------------------------------------- all of them
+
+
+def test_half_a_character_in_an_answer_does_not_stop_a_log(tmp_path):
+    path = lm_eval(tmp_path, [1, 0])
+    path.write_text(path.read_text().replace('["x"]', '["\\ud83d"]'), encoding="utf-8")
+    (log,) = read_logs([path])
+    self_check(log)
+    question = write_lines(tmp_path / "t.jsonl", []).with_name("t.jsonl")
+    question.write_text('{"question": "half \\ud83d", "score": 1}\n', encoding="utf-8")
+    (log,) = read_logs([question])
+    assert log.items[0].question == "half \ufffd"
+
+
+def test_json_nested_beyond_measure_is_an_error(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(LogError):
+        read_logs([path])
 
 
 def test_paths_that_hold_no_log_are_errors(tmp_path):

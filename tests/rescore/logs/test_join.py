@@ -234,6 +234,15 @@ def test_ends_of_prompts_cannot_be_searched_when_the_texts_were_kept_out():
     assert join(log_of(exact), items_table(plain_items(), keep_text=False)).index.tolist() == [2]
 
 
+def test_logs_of_several_models_share_one_join_and_others_do_not():
+    joiner = Joiner(items_table(plain_items()))
+    logged = [LoggedItem(item_id=str(i), question=q) for i, q in enumerate(QUESTIONS)]
+    first = joiner.join(log_of(logged))
+    again = [LoggedItem(item_id=str(i), question=q) for i, q in enumerate(QUESTIONS)]
+    assert joiner.join(log_of(again)) is first
+    assert joiner.join(log_of(logged[::-1])).index.tolist() == [5, 4, 3, 2, 1, 0]
+
+
 def test_keys_of_another_version_are_refused(monkeypatch):
     monkeypatch.setattr("contam.rescore.join.KEY_VERSION", "ck9")
     with pytest.raises(LogError, match="ck1"):
