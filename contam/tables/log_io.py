@@ -23,14 +23,22 @@ def column_names(path: Path) -> tuple[str, ...]:
         raise _damaged(path, error) from error
 
 
-def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, list[Any]]:
-    """Columns of a Parquet file as lists of plain values; those of `names`, or all."""
+def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """Columns of a Parquet file, those of `names` or all.
+
+    Numbers without a null come as an array, anything else as a list of plain values.
+    """
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(columns=None if names is None else list(names), use_threads=False)
-            return {name: table.column(name).to_pylist() for name in table.schema.names}
+            return {name: _values(table.column(name)) for name in table.schema.names}
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
+
+
+def _values(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array or a list
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return column.to_numpy() if number and not column.null_count else column.to_pylist()
 
 
 def _damaged(path: Path, error: Exception) -> LogError:

@@ -243,7 +243,7 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
 
 def _zero_to_one(values: Sequence[Any]) -> bool:
     try:
-        numbers = [_number(value) for value in set(values)]
+        numbers = [_number(value) for value in set(_as_list(values))]
     except TypeError:  # a list or a record in a cell
         return False
     known = [n for n in numbers if n is None or not math.isnan(n)]
@@ -252,6 +252,7 @@ def _zero_to_one(values: Sequence[Any]) -> bool:
 
 def _scores(table: Table, values: Sequence[Any]) -> NDArray[np.float64]:
     """A column as float64[n], nan where a cell is empty; a distinct cell is read once."""
+    values = _as_list(values)
     try:
         numbers = {value: _number(value) for value in set(values)}
     except TypeError:
@@ -260,6 +261,13 @@ def _scores(table: Table, values: Sequence[Any]) -> NDArray[np.float64]:
         for row, value in enumerate(values):
             _checked(table, row, value)
     return np.array([numbers[value] for value in values], np.float64)
+
+
+def _as_list(values: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
+    if isinstance(values, np.ndarray):
+        plain_values: list[Any] = values.tolist()
+        return plain_values
+    return values
 
 
 def _checked(table: Table, row: int, value: object) -> float | None:
