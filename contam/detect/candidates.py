@@ -90,10 +90,12 @@ class Candidates:
     """What looking the items up gave.
 
     documents  for each segment the documents to read, int64, ascending
+    near       bool, for each of those: only `extra` names it, no gram does
     capped     bool[grams]: grams of which an index keeps only some of the documents
     """
 
     documents: tuple[Int64s, ...]
+    near: tuple[Bools, ...]
     capped: Bools
 
 
@@ -137,17 +139,19 @@ def find_candidates(
     capped = np.zeros(len(lookup.keys), np.bool_)
     if frequent.any():
         kept, capped = gather_frequent(frequent, ranges, segments, states, seeds, lookup.recipe.cap)
-    documents = []
+    documents, near = [], []
     for number, (segment, state) in enumerate(zip(segments, states, strict=True)):
         found = ranges[number]
         rare = found.take(~frequent[found.which])
         opened = open_documents(lookup, segment, state, rare, kept[number])
+        chosen = opened
         if extra is not None:
             more = np.asarray(extra(segment, lookup.lane), np.int64)
-            opened = np.concatenate([opened, more[state[more] == CLOSED]])
-        documents.append(np.unique(opened))
+            chosen = np.concatenate([opened, more[state[more] == CLOSED]])
+        documents.append(np.unique(chosen))
+        near.append(~np.isin(documents[-1], opened))
         capped[capped_here(lookup.keys, segment)] = True
-    return Candidates(tuple(documents), capped)
+    return Candidates(tuple(documents), tuple(near), capped)
 
 
 def look_up(lookup: Lookup, segment: Segment) -> Ranges:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contam.detect.collect import Collection
     from contam.detect.described import Documents
     from contam.detect.lane import Lane
+    from contam.detect.model import Float64s, Pairs
     from contam.detect.plan import Plan
     from contam.detect.sources import Sources
     from contam.tables.schemas import Column
@@ -127,7 +128,15 @@ def _lane_evidence(
         "document_end": pieces.end.astype(np.int64),
         "n_tokens": pieces.length,
         "verified": sources.verified(pairs)[owner],
+        "similarity": _similarity(sources, pairs)[owner, pieces.part],
     }
+
+
+def _similarity(sources: Sources, pairs: Pairs) -> Float64s:
+    """How much of each part its document holds, float64[m, 4]; NaN unless a sketch led there."""
+    held: Float64s = pairs.coverage.astype(np.float64).round(4)
+    held[~sources.near(pairs)] = np.nan
+    return held
 
 
 def _item_columns(plan: Plan) -> dict[str, Column]:

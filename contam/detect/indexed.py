@@ -161,11 +161,13 @@ class IndexSources:
 
     document_of  (shard, row) -> (segment, its number there) of every document that was read
     hashed       shards whose documents were compared by hashes alone
+    proposed     (shard, row) of the documents that only their sketches led to
     """
 
     whole: IndexSet
     document_of: dict[tuple[int, int], tuple[Part, int]]
     hashed: frozenset[int]
+    proposed: frozenset[tuple[int, int]]
     coverage: Coverage
     notes: tuple[str, ...]
 
@@ -183,6 +185,11 @@ class IndexSources:
         """Whether the document's text was read."""
         result: Bools = ~np.isin(pairs.shard, np.array(sorted(self.hashed), np.int32))
         return result
+
+    def near(self, pairs: Pairs) -> Bools:
+        """Whether only its sketch led to the document."""
+        places = zip(pairs.shard.tolist(), pairs.row.tolist(), strict=True)
+        return np.array([place in self.proposed for place in places], np.bool_)
 
     def inputs(self) -> dict[str, Any]:
         """The indexes, and every shard as it was read."""

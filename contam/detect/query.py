@@ -138,6 +138,9 @@ def sources_of(opened: IndexSet, answer: Answer) -> IndexSources:
         whole=opened,
         document_of=document_of,
         hashed=answer.hashed,
+        proposed=frozenset(
+            zip(wanted.shard[wanted.near].tolist(), wanted.row[wanted.near].tolist(), strict=True)
+        ),
         coverage=opened.coverage,
         notes=tuple(notes),
     )

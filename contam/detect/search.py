@@ -19,10 +19,9 @@ from contam.errors import ShardError
 from contam.kernels.candidates import SHUT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
+    from contam.detect.candidates import Candidates
     from contam.detect.indexed import IndexSet
     from contam.detect.model import Bools, Int64s
     from contam.detect.plan import Plan
@@ -41,6 +40,7 @@ class Wanted:
     shard     int64, place in the names;  row  int64
     part      int64, segment of the set;  document  int64, its number there
     crc       uint32, of its text;  n_bytes  int64, about the length of that
+    near      bool, only its sketch proposes it: no gram of an item led to it
     """
 
     shard: Int64s
@@ -49,6 +49,7 @@ class Wanted:
     document: Int64s
     crc: NDArray[np.uint32]
     n_bytes: Int64s
+    near: Bools
 
     def take(self, keep: Bools | Int64s) -> Wanted:
         """Some of them."""
@@ -94,7 +95,7 @@ def search(
             [part.seeds for part in opened.parts],
             extra,
         )
-    wanted = _wanted(opened, found.documents)
+    wanted = _wanted(opened, found)
     lost = {failure.shard for failure in opened.coverage.failures}
     unread = np.isin(wanted.shard, np.array(sorted(lost), np.int64))
     readable = wanted.take(~unread)
@@ -108,14 +109,17 @@ def search(
     return Answer(collection, lookup, wanted, found.capped, hashed)
 
 
-def _wanted(opened: IndexSet, documents: Sequence[Int64s]) -> Wanted:
+def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
     """All chosen documents, by shard and row."""
     tables = [
-        _wanted_of(opened, number, chosen) for number, chosen in enumerate(documents) if len(chosen)
+        _wanted_of(opened, number, chosen, near)
+        for number, (chosen, near) in enumerate(zip(found.documents, found.near, strict=True))
+        if len(chosen)
     ]
     if not tables:
         none = np.empty(0, np.int64)
-        return Wanted(none, none, none, none, none.astype(np.uint32), none)
+        crc, near = none.astype(np.uint32), none.astype(np.bool_)
+        return Wanted(none, none, none, none, crc, none, near)
     every = Wanted(
         **{
             one.name: np.concatenate([getattr(table, one.name) for table in tables])
@@ -125,7 +129,7 @@ def _wanted(opened: IndexSet, documents: Sequence[Int64s]) -> Wanted:
     return every.take(np.lexsort((every.row, every.shard)))
 
 
-def _wanted_of(opened: IndexSet, number: int, chosen: Int64s) -> Wanted:
+def _wanted_of(opened: IndexSet, number: int, chosen: Int64s, near: Bools) -> Wanted:
     part = opened.parts[number]
     shard, row = opened.place_of(part, chosen)
     crcs, n_tokens = (part.segment.arrays[name] for name in ("doc_crc", "doc_tokens"))
@@ -138,6 +142,7 @@ def _wanted_of(opened: IndexSet, number: int, chosen: Int64s) -> Wanted:
         document=chosen,
         crc=crcs.array[chosen],
         n_bytes=_BYTES_PER_TOKEN * n_tokens.array[chosen].astype(np.int64),
+        near=near,
     )
 
 

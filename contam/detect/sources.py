@@ -48,6 +48,9 @@ class Sources(Protocol):
     def verified(self, pairs: Pairs) -> Bools:
         """Whether each pair was compared with the document's text, bool[m]; else with hashes."""
 
+    def near(self, pairs: Pairs) -> Bools:
+        """Whether only a sketch led to each pair's document, no gram of an item, bool[m]."""
+
     def inputs(self) -> dict[str, Any]:
         """What run.json records of the corpus: JSON-able, equal for equal corpora."""
 
@@ -82,6 +85,10 @@ class CorpusSources:
     def verified(self, pairs: Pairs) -> Bools:
         """Every pair is."""
         return np.ones(len(pairs), np.bool_)
+
+    def near(self, pairs: Pairs) -> Bools:
+        """No pair is: every document was read."""
+        return np.zeros(len(pairs), np.bool_)
 
     def inputs(self) -> dict[str, Any]:
         """The paths as named, and every shard with its digest."""

@@ -48,6 +48,9 @@ class Kept:
     def verified(self, pairs):
         return np.zeros(len(pairs), np.bool_)
 
+    def near(self, pairs):
+        return np.ones(len(pairs), np.bool_)
+
     def inputs(self):
         return {"index": "ix-1"}
 
@@ -66,6 +69,7 @@ def test_documents_are_named_and_verified_as_the_sources_say(world):
     assert evidence
     assert {row["document_id"] for row in evidence} == {"kept-0"}
     assert {row["verified"] for row in evidence} == {False}
+    assert {row["similarity"] for row in evidence if row["part"] == "question"} == {1.0}
     (verdict,) = result
     assert (verdict.label, verdict.best_url) == ("contaminated", "https://kept.example")
     assert result.run["inputs"]["index"] == "ix-1"
@@ -81,4 +85,5 @@ def test_a_source_that_can_name_no_document_leaves_place_and_a_note(world):
 
 def test_a_scan_verifies_its_evidence_on_the_text(world):
     corpus, items = world
-    assert {row["verified"] for row in scan(corpus, items).evidence.to_pylist()} == {True}
+    evidence = scan(corpus, items).evidence.to_pylist()
+    assert {(row["verified"], row["similarity"]) for row in evidence} == {(True, None)}

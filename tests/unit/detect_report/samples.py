@@ -72,6 +72,7 @@ def make_result(
         "document_end": [START + len(QUESTION)],
         "n_tokens": np.array([12], np.int32),
         "verified": np.array([True]),
+        "similarity": [None],
     }
     n = len(items)
     columns: dict[str, Any] = {
