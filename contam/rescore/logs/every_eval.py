@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -100,6 +101,10 @@ def _check_whole(file: LogFile, promised: Row) -> None:
         raise LogError(
             f"{file.path}: {len(file.lines)} lines, its aggregate counts {rows}", hint=_CUT
         )
+    if promised.get("hash_algorithm") == "sha256":
+        digest = hashlib.sha256(file.data).hexdigest()
+        if promised.get("checksum", digest) != digest:
+            raise LogError(f"{file.path} is not what its aggregate's checksum says", hint=_CUT)
 
 
 def _data_set(name: str, results: list[Row]) -> str:

@@ -38,13 +38,16 @@ def read(file: LogFile) -> Log:
         elif "final_report" in row:
             report = as_dict(row["final_report"])
         else:
-            name, kind, data = str(row.get("sample_id")), row.get("type"), as_dict(row.get("data"))
+            name, data = str(row.get("sample_id")), as_dict(row.get("data"))
+            kind = str(row.get("type"))
             if kind == "sampling":
                 prompts.setdefault(name, data.get("prompt"))
             elif kind == "error":
                 failed.add(name)
             elif kind in {"match", "metrics"}:
                 values = {_MATCH: data.get("correct")} if kind == "match" else _numbers(data)
+                if not all(isinstance(v, bool | int | float) for v in values.values()):
+                    raise LogError(f"{file.path}:{line}: `correct` is neither true nor false")
                 known = results.setdefault(name, {})
                 if known.keys() & values.keys():
                     raise LogError(
@@ -129,6 +132,6 @@ def _last_said(prompt: object) -> str | None:
     said = [
         message.get("content")
         for message in map(as_dict, as_list(prompt))
-        if message.get("role") in {"user", None} or message.get("name") is None
+        if message.get("role") != "system"
     ]
     return text_or_none(said[-1]) if said else None

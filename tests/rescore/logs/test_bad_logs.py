@@ -409,6 +409,33 @@ def test_details_of_old_lighteval_are_read(tmp_path):
         read_logs([path])
 
 
+@pytest.mark.parametrize("value", ["x", [1], {}])
+def test_a_result_that_is_neither_right_nor_wrong_is_refused(tmp_path, value):
+    rows = events(3)
+    rows[2]["data"]["correct"] = value
+    with pytest.raises(LogError, match="neither true nor false"):
+        read_logs([write_lines(tmp_path / "a.jsonl", rows)])
+
+
+@pytest.mark.parametrize("tool", ["lm-eval", "inspect", "openai-evals"])
+def test_a_log_cut_anywhere_is_refused_or_whole(tmp_path, tool):
+    if tool == "lm-eval":
+        path = lm_eval(tmp_path, [1, 0, 1])
+    elif tool == "inspect":
+        path = write_json(
+            tmp_path / "a.json", inspect_log([sample(0, "C"), sample(1, "I")], [1, 0])
+        )
+    else:
+        path = write_lines(tmp_path / "a.jsonl", events(3))
+    whole = path.read_bytes()
+    for size in range(0, len(whole) - 1, 7):
+        path.write_bytes(whole[:size])
+        with pytest.raises(LogError):
+            read_logs([path])
+    path.write_bytes(whole.rstrip())
+    self_check(read_logs([path])[0])
+
+
 # ---------------------------------------------------------------------------------------- tables
 
 

@@ -70,11 +70,15 @@ def test_the_clean_score_is_a_further_result_and_labels_stand_with_the_items(tmp
 
 def test_a_cut_instance_file_is_noticed_by_its_aggregate(tmp_path):
     (log,) = read_logs([lm_eval(tmp_path / "in", [1, 0, 1, 1])])
-    _, rows = write_every_eval(log, tmp_path / "out")
+    whole, rows = write_every_eval(log, tmp_path / "out")
     lines = rows.read_text().splitlines(keepends=True)
     rows.write_text("".join(lines[:3]), encoding="utf-8")
     with pytest.raises(LogError, match="3 lines, its aggregate counts 4"):
         read_logs([rows])
+    rows.write_text("".join([*lines[:3], lines[3].replace("1.0", "0.0")]), encoding="utf-8")
+    with pytest.raises(LogError, match="checksum"):
+        read_logs([rows])
+    whole.unlink()
     rows.write_text("".join([*lines[:3], lines[0]]), encoding="utf-8")
     with pytest.raises(LogError, match="stands here again"):
         read_logs([rows])

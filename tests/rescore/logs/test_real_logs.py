@@ -11,8 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contam.benchmark.readers import read_benchmarks
 from contam.errors import LogError
+from contam.rescore.join import Joiner
 from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
+from contam.rescore.logs.every_eval_write import write_every_eval
+from contam.rescore.logs.items import benchmark_of, write_items
+from tests.rescore.logs.small import items_table
 
 pytestmark = pytest.mark.labelled
 
@@ -237,3 +242,30 @@ def test_a_results_file_leads_to_its_rows(home):
         "mmlu_local_abstract_algebra",
         "mmlu_local_anatomy",
     }
+
+
+@pytest.mark.parametrize(
+    "folder", ["lm-eval/gsm8k", "lm-eval/mmlu", "inspect/gsm8k-eval", "inspect/mmlu-eval"]
+)
+def test_logs_alone_make_the_benchmark_their_own_items_join(home, tmp_path, folder):
+    logs = read_logs([home / folder])
+    write_items(benchmark_of(logs).rows, tmp_path / "made.jsonl")
+    made = [item for one in read_benchmarks([tmp_path / "made.jsonl"]) for item in one.items]
+    assert len(made) in {235, 300}
+    joiner = Joiner(items_table(made))
+    for log in logs:
+        joined = joiner.join(log)
+        assert joined.by["item"] == len(log.items)
+        assert joined.n_unmatched == joined.n_duplicate == 0
+
+
+def test_every_real_log_survives_the_shared_form(logs, tmp_path):
+    for place, log in enumerate(logs):
+        if all(column.kind != "mean" for column in log.columns):
+            continue
+        write_every_eval(log, tmp_path / str(place))
+        (back,) = read_logs([tmp_path / str(place)])
+        self_check(back)
+        kept = [column for column in log.columns if column.kind == "mean"]
+        for column, other in zip(kept, back.columns, strict=True):
+            assert column.score[column.scored].tolist() == other.score[other.scored].tolist()
