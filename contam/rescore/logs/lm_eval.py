@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contam.rescore.logs.aggregate import Aggregate
 
 _NAME = re.compile(
-    r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl"
+    r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl(?:\.\w+)?"
 )
 _FIXED: Final = frozenset(
     {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"}

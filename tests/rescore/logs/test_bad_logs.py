@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import zipfile
@@ -30,6 +31,19 @@ def test_a_sound_log_comes_out(tmp_path):
     assert (log.tool, log.model, log.benchmark) == ("lm-eval", "org/tiny", "lantern")
     assert log.column("acc,none").aggregate(np.array([True, False, True, True])) == 2 / 3
     assert [item.position for item in log.items] == [0, 1, 2, 3]
+
+
+def test_a_packed_log_is_the_same_log_and_a_cut_one_is_refused(tmp_path):
+    path = lm_eval(tmp_path, [1, 0, 1])
+    packed = path.with_name(path.name + ".gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    (log,) = read_logs([tmp_path])
+    self_check(log)
+    assert (log.benchmark, log.columns[0].reported) == ("lantern", 2 / 3)
+    packed.write_bytes(packed.read_bytes()[:-9])
+    with pytest.raises(LogError, match="damaged or ends early"):
+        read_logs([packed])
 
 
 def test_a_log_cut_inside_a_row_names_the_line(tmp_path):
