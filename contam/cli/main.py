@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from contam.cli import dupes, index, items, logs, policies, query, scan, show, sql
+from contam.cli import dupes, index, items, logs, policies, query, rescore, scan, show, sql
 from contam.cli.arguments import spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -43,9 +43,21 @@ app.command("sql")(sql.sql)
 app.command("dupes")(dupes.dupes)
 app.command("logs")(logs.logs)
 app.command("items")(items.items)
+app.command("rescore")(rescore.rescore)
 app.add_typer(index.app, name="index")
 
-COMMANDS = ("scan", "query", "show", "policies", "sql", "dupes", "logs", "items", "index")
+COMMANDS = (
+    "scan",
+    "query",
+    "show",
+    "policies",
+    "sql",
+    "dupes",
+    "logs",
+    "items",
+    "rescore",
+    "index",
+)
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
     "query": query.SPREAD_OPTIONS,
@@ -53,6 +65,7 @@ SPREAD_OPTIONS = {
     "dupes": dupes.SPREAD_OPTIONS,
     "logs": logs.SPREAD_OPTIONS,
     "items": items.SPREAD_OPTIONS,
+    "rescore": rescore.SPREAD_OPTIONS,
 }
 
 

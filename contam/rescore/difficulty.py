@@ -155,5 +155,8 @@ def bins(values: Floats, count: int) -> Ints:
 
 def crossed(*labels: Ints) -> Ints:
     """One stratum number for every combination that occurs."""
-    rows = np.stack(labels, axis=1)
-    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    code = np.zeros(len(labels[0]), np.int64)
+    for label in labels:
+        code = code * (int(label.max(initial=0)) + 1) + label
+        code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+    return code

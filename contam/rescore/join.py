@@ -178,6 +178,10 @@ class Joiner:
         if not rows:
             return "", [], "no such question"
         whole = _item_key(item)
+        if not _is_number(item.item_id):
+            # Of items with one question, the one that has the log's own name for it.
+            named = [row for row in rows if self._ids[row] == item.item_id]
+            rows = named if self._narrowed(named, item) else rows
         same = [row for row in rows if self._item_key[row] == whole]
         if same:
             return "item", same, ""

@@ -40,10 +40,15 @@ class Database:
         body = "\nUNION ALL BY NAME\n".join([_NO_DOCUMENTS, *sources])
         self._connection.execute(f"CREATE VIEW documents AS\n{body}")
 
-    def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Column names and rows of the answer. Raises UsageError with the database's own words."""
+    def ask(
+        self, query: str, values: Mapping[str, object] | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Column names and rows of the answer. Raises UsageError with the database's own words.
+
+        values  what stands for $name in the query
+        """
         try:
-            cursor = self._connection.execute(query)
+            cursor = self._connection.execute(query, dict(values) if values else None)
             names = [column[0] for column in cursor.description or ()]
             return names, cursor.fetchall()
         except duckdb.Error as error:

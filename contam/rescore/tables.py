@@ -1,0 +1,187 @@
+"""Series and flags -> the tables of a re-scoring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.rescore.difficulty import against_references, bins, crossed, stratified
+from contam.rescore.gain import LEAST, not_estimable
+from contam.rescore.panel import Split, matrices
+from contam.rescore.rankings import aggregate_rows, ranking_rows
+from contam.rescore.scores import score_rows
+from contam.rescore.sweep import sweep
+from contam.tables import score_schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.rescore.panel import Flags, Matrix, Series
+    from contam.tables.schemas import Table
+
+    Row = dict[str, Any]
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+_NAN: Final = float("nan")
+_LENGTH_BINS: Final = 4
+_DIFFICULTY_BINS: Final = 3
+#: Pass rates over fewer models are so noisy that the flag takes over what difficulty explains.
+_LOGIT_REFERENCES: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What decides the figures, apart from scores and verdicts.
+
+    least         items a subset needs before a gain or a ranking is estimated
+    permutations  of each permutation test; draws  of random deletions
+    references    models that cannot have seen the corpus
+    """
+
+    least: int = LEAST
+    permutations: int = 10_000
+    draws: int = 1_000
+    sweep_permutations: int = 1_000
+    seed: int = 0
+    references: tuple[str, ...] = ()
+
+
+def make_tables(
+    series: Sequence[Series], flags: Sequence[Flags], settings: Settings
+) -> dict[str, Table]:
+    """All tables by file name, without suffix."""
+    lined_up = matrices(series)
+    rankings: list[Row] = []
+    pairs: list[Row] = []
+    aggregates: list[Row] = []
+    adjusted: list[Row] = []
+    for policy in flags:
+        for matrix in lined_up:
+            found, paired = ranking_rows(
+                matrix, policy, least=settings.least, draws=settings.draws, seed=settings.seed
+            )
+            rankings += found
+            pairs += paired
+            adjusted += _adjusted_rows(matrix, policy, settings)
+        aggregates += aggregate_rows(lined_up, policy)
+    scores = score_rows(
+        series,
+        flags,
+        least=settings.least,
+        permutations=settings.permutations,
+        seed=settings.seed,
+    )
+    sweeps = [
+        row for one in series for policy in flags for row in _sweep_rows(one, policy, settings)
+    ]
+    return {
+        "scores": score_schemas.table_of(scores, score_schemas.SCORES),
+        "rankings": score_schemas.table_of(rankings, score_schemas.RANKINGS),
+        "sweep": score_schemas.table_of(sweeps, score_schemas.SWEEP),
+        "pairs": score_schemas.table_of(pairs, score_schemas.PAIRS),
+        "aggregate": score_schemas.table_of(aggregates, score_schemas.AGGREGATE),
+        "adjusted": score_schemas.table_of(adjusted, score_schemas.ADJUSTED),
+    }
+
+
+def _sweep_rows(one: Series, flags: Flags, settings: Settings) -> Iterator[Row]:
+    known = np.flatnonzero(one.item >= 0)
+    contamination = flags.contamination[one.item[known]]
+    judged = ~np.isnan(contamination)
+    if not one.additive or not judged.any():
+        return
+    found = sweep(
+        one.score[known][judged],
+        contamination[judged],
+        least=settings.least,
+        permutations=settings.sweep_permutations,
+        seed=settings.seed,
+    )
+    n = int(judged.sum())
+    for at, threshold in enumerate(found.threshold.tolist()):
+        yield {
+            "model": one.model,
+            "benchmark": one.benchmark,
+            "metric": one.metric,
+            "policy": flags.policy,
+            "threshold": threshold,
+            "n_flagged": int(found.flagged[at]),
+            "share_flagged": int(found.flagged[at]) / n,
+            "epg": float(found.epg[at]),
+            "epg_z": float(found.z[at]),
+            "epg_z_nested": float(found.z_nested[at]),
+            "best": at == found.best,
+            "best_p": found.p if at == found.best else _NAN,
+            "policy_threshold": _NAN if flags.threshold is None else flags.threshold,
+        }
+
+
+def _adjusted_rows(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator[Row]:
+    """The gap flagged - clean, raw and adjusted, over the items that could be checked."""
+    split = Split.of(flags.label[matrix.items])
+    judged = split.clean | split.flagged
+    flagged = split.flagged[judged]
+    note = not_estimable(int(flagged.sum()), int((~flagged).sum()), settings.least)
+    scores = matrix.scores[:, judged]
+    items = matrix.items[judged]
+    reference = [at for at, name in enumerate(matrix.models) if name in settings.references]
+    length = bins(flags.length[items], _LENGTH_BINS)
+    subjects = flags.groups["subject"][items].astype(str)
+    labels = [length, np.unique(subjects, return_inverse=True)[1].astype(np.int64)]
+    name = "strata: length, subject"
+    if reference and not note:
+        labels.append(bins(scores[reference].mean(axis=0), _DIFFICULTY_BINS))
+        name += ", difficulty"
+    strata = crossed(*labels)
+    for at, model in enumerate(matrix.models):
+        head = {
+            "model": model,
+            "benchmark": matrix.benchmark,
+            "metric": matrix.metric,
+            "policy": flags.policy,
+        }
+        if note:
+            yield head | _empty(name, note)
+            continue
+        yield head | _stratified_row(scores[at], flagged, strata, name)
+        if reference and at not in reference:
+            for row in _reference_rows(scores[at], scores[reference], flagged):
+                yield head | row
+
+
+def _reference_rows(scores: Floats, references: Floats, flagged: Bools) -> Iterator[Row]:
+    found = against_references(scores, references, flagged)
+    figures = {"adjusted": found.difference, "error": found.error, "p": found.p}
+    yield _empty("difference in differences", "") | {"raw": found.raw, **figures}
+    note = "" if np.isfinite(found.logit) else "not estimable: no converging fit"
+    if len(references) < _LOGIT_REFERENCES:
+        note = f"not estimable: {len(references)} reference models of {_LOGIT_REFERENCES} needed"
+    if note:
+        yield _empty("logit of the flag", note)
+        return
+    figures = {"adjusted": found.logit, "error": found.logit_error, "p": found.logit_p}
+    yield _empty("logit of the flag", "") | {"raw": found.raw, **figures}
+
+
+def _stratified_row(scores: Floats, flagged: Bools, strata: NDArray[np.int64], name: str) -> Row:
+    found = stratified(scores, flagged, strata)
+    lost = f"{found.lost:.1%} of the items are in strata without a clean one" if found.lost else ""
+    return _empty(name, lost) | {
+        # Full minus clean, as EPG has it, with the clean items weighted back to the full make-up.
+        "raw": float(scores.mean() - scores[~flagged].mean()),
+        "adjusted": float(scores.mean()) - found.clean,
+        "error": found.error,
+        "p": found.p,
+        "odds": found.odds,
+        "share_lost": found.lost,
+    }
+
+
+def _empty(method: str, note: str) -> Row:
+    figures = dict.fromkeys(("raw", "adjusted", "error", "p", "odds", "share_lost"), _NAN)
+    return {"method": method, **figures, "note": note}

@@ -1,0 +1,129 @@
+"""The columns of the tables that re-scoring publishes; a change is a new `RESCORE_FORMAT`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from contam.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.tables.schemas import Table
+
+RESCORE_FORMAT: Final = 1
+
+
+def _texts(*names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.string(), nullable=False) for name in names]
+
+
+def _counts(*names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.int64(), nullable=False) for name in names]
+
+
+def _figures(*names: str) -> list[pa.Field]:
+    """Null where there is nothing to say."""
+    return [pa.field(name, pa.float64()) for name in names]
+
+
+SCORES: Final = pa.schema(
+    [
+        *_texts("model", "benchmark", "metric", "policy", "subset_by", "subset"),
+        *_counts("n", "n_clean", "n_flagged", "n_not_checkable"),
+        *_figures("full", "full_lo", "full_hi", "clean", "clean_lo", "clean_hi"),
+        *_figures("flagged", "flagged_lo", "flagged_hi"),
+        *_figures("epg", "epg_z", "epg_z_nested", "epg_p"),
+        *_texts("note"),
+        *_figures("epg_p_holm", "epg_p_bh", "clean_with_unchecked", "bound_low", "bound_high"),
+        *_figures("relative_difference", "plain_relative_difference"),
+        *_figures("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
+        pa.field("llama2_rule", pa.bool_()),
+        *_texts("interval"),
+    ]
+)
+
+RANKINGS: Final = pa.schema(
+    [
+        *_texts("benchmark", "metric", "policy", "model"),
+        *_counts("n", "n_clean"),
+        *_figures("full", "clean", "rank_full", "rank_full_lo", "rank_full_hi"),
+        *_figures("rank_clean", "rank_clean_lo", "rank_clean_hi", "deletion_sd"),
+        *_figures("kendall_tau", "spearman", "largest_rank_change"),
+        *_figures("deletion_tau_median", "deletion_p"),
+        *_texts("note"),
+    ]
+)
+
+PAIRS: Final = pa.schema(
+    [
+        *_texts("benchmark", "metric", "policy", "first", "second"),
+        *(
+            field
+            for side in ("full", "clean")
+            for field in _figures(
+                f"difference_{side}",
+                f"error_{side}",
+                f"p_{side}",
+                f"p_{side}_holm",
+                f"mcnemar_{side}",
+            )
+        ),
+        pa.field("lead_full", pa.bool_(), nullable=False),
+        pa.field("lead_clean", pa.bool_(), nullable=False),
+        *_figures("detectable_clean"),
+        *_texts("note"),
+    ]
+)
+
+SWEEP: Final = pa.schema(
+    [
+        *_texts("model", "benchmark", "metric", "policy"),
+        *_figures("threshold"),
+        *_counts("n_flagged"),
+        *_figures("share_flagged", "epg", "epg_z", "epg_z_nested"),
+        pa.field("best", pa.bool_(), nullable=False),
+        *_figures("best_p", "policy_threshold"),
+    ]
+)
+
+AGGREGATE: Final = pa.schema(
+    [
+        *_texts("policy", "model"),
+        *_counts("n_benchmarks"),
+        *(
+            field
+            for side in ("full", "clean")
+            for field in _figures(f"mean_{side}", f"win_rate_{side}", f"borda_{side}")
+        ),
+        *_texts("note"),
+    ]
+)
+
+ADJUSTED: Final = pa.schema(
+    [
+        *_texts("model", "benchmark", "metric", "policy", "method"),
+        *_figures("raw", "adjusted", "error", "p", "odds", "share_lost"),
+        *_texts("note"),
+    ]
+)
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
+    """Rows as a table of this schema; not-a-numbers become nulls. InternalError on other keys."""
+    for row in rows:
+        if set(row) != set(schema.names):
+            odd = sorted(set(row) ^ set(schema.names))
+            raise InternalError(f"a row does not fit its table: {odd}")
+    try:
+        arrays = [
+            pa.array([row[field.name] for row in rows], type=field.type, from_pandas=True)
+            for field in schema
+        ]
+        table = pa.Table.from_arrays(arrays, schema=schema)
+        table.validate()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InternalError(f"rows do not fit their table: {error}") from error
+    return table

@@ -1,0 +1,39 @@
+"""Made-up scores and verdicts: a benchmark whose every figure is known."""
+
+import numpy as np
+
+from contam.detect.model import LABELS
+from contam.rescore.panel import Flags, Series
+
+
+def flags_of(labels, *, policy="contam", contamination=None, **groups):
+    """Labels by name -> Flags; every item is a cluster of its own."""
+    n = len(labels)
+    codes = np.array([LABELS.index(name) for name in labels], np.int8)
+    shares = np.array([1.0 if one in ("contaminated", "suspect") else 0.0 for one in labels])
+    nothing = np.full(n, "", object)
+    return Flags(
+        policy=policy,
+        label=codes,
+        contamination=shares if contamination is None else contamination,
+        groups={
+            name: groups.get(name, nothing) for name in ("exposure", "kind", "year", "subject")
+        },
+        cluster=np.arange(n),
+        length=np.arange(n, dtype=float),
+        threshold=0.5,
+    )
+
+
+def series_of(scores, *, model="m", benchmark="b", metric="acc", item=None):
+    """Scores of one model as a mean metric."""
+    score = np.asarray(scores, float)
+    return Series(
+        model=model,
+        benchmark=benchmark,
+        metric=metric,
+        score=score,
+        item=np.arange(len(score)) if item is None else np.asarray(item),
+        aggregate=lambda mask: float(score[mask].mean()),
+        additive=True,
+    )

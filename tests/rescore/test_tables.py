@@ -1,0 +1,216 @@
+"""The tables of a re-scoring over made-up panels: every column, and what it refuses to say."""
+
+import numpy as np
+import pytest
+
+from contam.rescore.panel import Series
+from contam.rescore.summary import markdown
+from contam.rescore.tables import Settings, make_tables
+from contam.tables import schemas
+from tests.rescore.panels import flags_of, series_of
+
+FAST = Settings(permutations=199, draws=50, sweep_permutations=50)
+
+
+def tables_of(series, flags, settings=FAST):
+    return make_tables(series, flags, settings)
+
+
+def whole(tables):
+    return [row for row in schemas.rows(tables["scores"]) if row["subset_by"] == "all"]
+
+
+@pytest.fixture
+def leak():
+    """Three models on 400 items, 100 flagged; the first one remembers the flagged ones."""
+    rng = np.random.default_rng(3)
+    labels = ["contaminated"] * 100 + ["clean"] * 290 + ["not_checkable"] * 10
+    skill = {"memo": 0.5, "better": 0.57, "worse": 0.3}
+    scores = {name: (rng.random(400) < p).astype(float) for name, p in skill.items()}
+    scores["memo"][:100] = 1
+    series = [series_of(values, model=name) for name, values in scores.items()]
+    return series, flags_of(labels), scores
+
+
+def test_full_clean_and_flagged_are_what_they_are(leak):
+    series, flags, scores = leak
+    for row in whole(tables_of(series, [flags])):
+        values = scores[row["model"]]
+        assert (row["n"], row["n_clean"], row["n_flagged"]) == (400, 290, 100)
+        assert row["n_not_checkable"] == 10
+        assert row["full"] == pytest.approx(values.mean())
+        assert row["clean"] == pytest.approx(values[100:390].mean())
+        assert row["flagged"] == pytest.approx(values[:100].mean())
+        # The gain is over the items that could be checked.
+        assert row["epg"] == pytest.approx(values[:390].mean() - values[100:390].mean())
+        assert row["clean_with_unchecked"] == pytest.approx(values[100:].mean())
+        assert row["full_lo"] < row["full"] < row["full_hi"]
+        assert row["bound_low"] <= row["full"] <= row["bound_high"]
+        assert "10 not checkable" in row["note"]
+
+
+def test_the_leak_is_found_and_the_ranking_flips(leak):
+    series, flags, _ = leak
+    tables = tables_of(series, [flags])
+    rows = {row["model"]: row for row in whole(tables)}
+    assert rows["memo"]["epg_p_holm"] < 0.05
+    assert rows["better"]["epg_p_holm"] > 0.05
+    ranks = {row["model"]: row for row in schemas.rows(tables["rankings"])}
+    assert (ranks["memo"]["rank_full"], ranks["memo"]["rank_clean"]) == (1, 2)
+    assert ranks["memo"]["kendall_tau"] < 1
+    pairs = {(row["first"], row["second"]): row for row in schemas.rows(tables["pairs"])}
+    assert pairs["memo", "worse"]["lead_full"]
+    text = markdown(tables)
+    assert "memo over worse" in text
+
+
+def test_every_figure_of_the_summary_stands_in_a_table(leak):
+    series, flags, _ = leak
+    tables = tables_of(series, [flags])
+    known = set()
+    for table in tables.values():
+        for row in schemas.rows(table):
+            for value in row.values():
+                if isinstance(value, float):
+                    known |= {f"{value:.{digits}f}" for digits in (2, 3, 4)}
+                if isinstance(value, float | int):
+                    known.add(f"{value:g}")
+    import re
+
+    shown = re.findall(
+        r"(?<![\w.])-?\d+(?:\.\d+)?", re.sub(r"tau-b|not checkable", "", markdown(tables))
+    )
+    assert shown
+    assert set(shown) <= known | {"-0.0000"}
+
+
+def test_subsets_tell_kinds_of_leak_apart(leak):
+    series, flags, scores = leak
+    exposure = np.array(["question+answer"] * 60 + ["question"] * 40 + [""] * 300, object)
+    flags = flags_of(
+        ["contaminated"] * 100 + ["clean"] * 300,
+        exposure=exposure,
+        subject=np.repeat(["x", "y"], 200),
+    )
+    rows = schemas.rows(tables_of(series, [flags])["scores"])
+    found = {(row["subset_by"], row["subset"]): row for row in rows if row["model"] == "better"}
+    both = found["exposure", "question+answer"]
+    assert (both["n_flagged"], both["n_clean"]) == (60, 300)
+    assert both["flagged"] == pytest.approx(scores["better"][:60].mean())
+    assert found["subject", "y"]["n_flagged"] == 0
+    assert found["subject", "y"]["note"].startswith("not estimable")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["clean"] * 100,
+        ["contaminated"] * 100,
+        ["not_checkable"] * 100,
+        ["clean"] * 51 + ["suspect"] * 49,
+    ],
+)
+def test_what_cannot_be_estimated_is_not(labels):
+    scores = (np.arange(100) % 3 == 0).astype(float)
+    tables = tables_of([series_of(scores), series_of(1 - scores, model="n")], [flags_of(labels)])
+    for row in whole(tables):
+        assert row["epg"] is None
+        assert row["epg_p"] is None
+        assert "not estimable" in row["note"]
+        assert (row["clean"] is None) == ("clean" not in labels)
+    if "clean" not in labels:
+        for row in schemas.rows(tables["rankings"]):
+            assert row["rank_clean"] is None
+            assert "not estimable" in row["note"]
+    markdown(tables)
+
+
+def test_one_model_has_no_ranking():
+    labels = ["contaminated"] * 60 + ["clean"] * 60
+    tables = tables_of([series_of(np.arange(120) % 2)], [flags_of(labels)])
+    (row,) = schemas.rows(tables["rankings"])
+    assert row["rank_clean"] is None
+    assert "one model" in row["note"]
+    assert schemas.rows(tables["pairs"]) == []
+
+
+def test_a_corpus_metric_is_recomputed_and_never_mixed():
+    scores = np.zeros(200)
+    one = Series(
+        model="m",
+        benchmark="b",
+        metric="f1",
+        score=scores,
+        item=np.arange(200),
+        aggregate=lambda mask: float(mask.sum()) / 1_000,
+        additive=False,
+    )
+    labels = ["contaminated"] * 80 + ["clean"] * 120
+    (row,) = whole(tables_of([one], [flags_of(labels)]))
+    assert (row["full"], row["clean"]) == pytest.approx((0.2, 0.12))
+    assert row["epg"] == pytest.approx(0.08)
+    assert row["epg_z"] is None
+    assert row["bound_low"] is None
+    assert "not a mean" in row["note"]
+
+
+def test_items_outside_the_benchmark_are_not_clean():
+    scores = np.ones(120)
+    item = np.concatenate([np.arange(100), np.full(20, -1)])
+    labels = ["clean"] * 100
+    (row,) = whole(tables_of([series_of(scores, item=item)], [flags_of(labels)]))
+    assert (row["n"], row["n_clean"], row["n_not_checkable"]) == (120, 100, 20)
+
+
+def test_models_are_compared_on_their_common_items(leak):
+    series, flags, scores = leak
+    short = series_of(scores["better"][:300], model="short")
+    rows = schemas.rows(tables_of([*series, short], [flags])["rankings"])
+    assert {row["n"] for row in rows} == {300}
+    assert all("100 items are not scored for every model" in row["note"] for row in rows)
+
+
+def test_reference_models_share_what_is_easy(leak):
+    _, flags, _ = leak
+    rng = np.random.default_rng(9)
+    easy = np.where(np.arange(400) < 100, 0.9, 0.5)
+    series = [
+        series_of((rng.random(400) < easy).astype(float), model=name)
+        for name in ("tested", "old-1", "old-2", "old-3")
+    ]
+    settings = Settings(
+        permutations=199, draws=50, sweep_permutations=50, references=("old-1", "old-2", "old-3")
+    )
+    rows = [
+        row
+        for row in schemas.rows(tables_of(series, [flags], settings)["adjusted"])
+        if row["model"] == "tested"
+    ]
+    found = {row["method"]: row for row in rows}
+    did = found["difference in differences"]
+    assert did["raw"] > 0.2
+    assert abs(did["adjusted"]) < 0.15
+    assert did["p"] > 0.01
+    assert found["logit of the flag"]["p"] is None
+    assert "of 10 needed" in found["logit of the flag"]["note"]
+
+
+def test_equal_inputs_give_equal_tables_in_any_order(leak):
+    series, flags, _ = leak
+    one = tables_of(series, [flags])
+    two = tables_of(series[::-1], [flags])
+    for name, table in one.items():
+        left, right = (sorted(map(str, schemas.rows(t))) for t in (table, two[name]))
+        assert left == right, name
+
+
+def test_benchmarks_are_put_together(leak):
+    series, flags, _ = leak
+    again = [
+        Series(**{**{f: getattr(one, f) for f in Series.__dataclass_fields__}, "benchmark": "c"})
+        for one in series
+    ]
+    rows = schemas.rows(tables_of([*series, *again], [flags])["aggregate"])
+    assert {row["model"] for row in rows} == {"memo", "better", "worse"}
+    best = max(rows, key=lambda row: row["mean_full"])
+    assert best["win_rate_full"] == pytest.approx(2 / 3)
