@@ -32,9 +32,11 @@ $(STAMP): pyproject.toml
 	@$(PY) -m contam.detect.warm
 	@touch $(STAMP)
 
-demo: $(STAMP) ## scan the small corpus in bench_fixtures and show the verdicts
+demo: $(STAMP) ## scan the small corpus in bench_fixtures, then score three models without what was found
 	$(BIN)/contam scan --corpus bench_fixtures/corpus --benchmark bench_fixtures/items \
 	  --out build/demo --overwrite
+	$(BIN)/contam rescore --verdicts build/demo --logs bench_fixtures/logs --least 15 \
+	  --out build/demo-scores --overwrite --quiet
 
 test: $(STAMP) ## the test suite
 	$(PYTEST) -n auto --dist loadfile
@@ -70,6 +72,7 @@ bench: $(STAMP) ## speed and memory on the labelled corpus, or ARGS="--corpus ..
 
 fixtures: $(STAMP) ## write bench_fixtures again from its generator
 	$(PY) bench_fixtures/make_fixtures.py
+	$(PY) bench_fixtures/make_logs.py
 
 check: test lint types layers bounds interpreted quality-if-possible ## all of the above that judge a change
 

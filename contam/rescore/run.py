@@ -124,7 +124,13 @@ def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) ->
     names = [f"{name}.parquet" for name in TABLES]
     names += [SUMMARY, *plot_names(result.tables), RUN_FILE]
     with (
-        publishing(out, names=names, last=RUN_FILE, overwrite=overwrite) as folder,
+        publishing(
+            out,
+            names=names,
+            last=RUN_FILE,
+            overwrite=overwrite,
+            earlier=_earlier(Path(out), names),
+        ) as folder,
         output_errors(Path(out)),
     ):
         for name in TABLES:
@@ -136,6 +142,15 @@ def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) ->
         run["timings"] = run.pop("timings")
         (folder / RUN_FILE).write_text(json.dumps(run, indent=2) + "\n", "ascii")
     return Path(out)
+
+
+def _earlier(out: Path, names: Sequence[str]) -> list[str]:
+    """Plots of an earlier re-scoring in the folder: which there are depends on what was scored."""
+    try:
+        outputs = json.loads((out / RUN_FILE).read_bytes())["outputs"]
+        return [name for name in outputs if name not in names]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:

@@ -59,9 +59,16 @@ class _Target:
 
 @contextlib.contextmanager
 def publishing(
-    out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
+    out: str | Path,
+    *,
+    names: Sequence[str],
+    last: str,
+    overwrite: bool = False,
+    earlier: Sequence[str] = (),
 ) -> Iterator[Path]:
     """A draft folder for the files `names`; it becomes `out` when the block ends without an error.
+
+    earlier  files of ours that an older result in `out` may hold besides; they go with it
 
     Raises OutputError on entry when `out` holds a finished result and `overwrite` is not set, holds
     files that are not ours, or cannot be written; and on exit when it no longer can. Errors of the
@@ -69,7 +76,7 @@ def publishing(
     """
     shown = Path(out)
     with output_errors(shown):
-        target = _target(shown, tuple(names), last)
+        target = _target(shown, (*names, *earlier), last)
         made = _make_parents(target.home)
     try:
         with output_errors(shown):
@@ -81,7 +88,7 @@ def publishing(
         try:
             yield draft
             with output_errors(shown):
-                _sync(draft, target.names)
+                _sync(draft, names)
                 # Asked again: another run may have finished here since.
                 _check_free(target, overwrite=overwrite)
                 _replace_files(target, draft) if target.in_place else _replace_folder(target, draft)
@@ -222,7 +229,7 @@ def _move_files(source: Path, to: Path, target: _Target) -> None:
             (source / name).replace(to / name)
 
 
-def _sync(draft: Path, names: tuple[str, ...]) -> None:
+def _sync(draft: Path, names: Sequence[str]) -> None:
     for name in names:
         sync_path(draft / name)
     sync_path(draft)

@@ -90,7 +90,7 @@ class Session:
         if line == "echo $?":
             return f"{self.exit_code}\n"
         if line == "make demo":
-            return self._command(recipe("demo"))
+            return "".join(f"$ {one}\n{self._command(one)}" for one in recipe("demo"))
         shorter = _SHORTER.match(line)
         if shorter:
             lines = self._command(shorter["call"]).splitlines(keepends=True)
@@ -116,13 +116,13 @@ class Session:
         return printed.replace(str(self.folder), "/checkout")
 
 
-def recipe(target: str) -> str:
-    """The one `contam` command that a make target runs once everything is installed."""
+def recipe(target: str) -> list[str]:
+    """The `contam` commands that a make target runs once everything is installed."""
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
     body = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
     assert body, f"make {target}"
-    line = " ".join(body[1].split())
-    return line.replace("$(BIN)/contam", "contam")
+    lines = [" ".join(line.split()) for line in body[1].splitlines()]
+    return [line.replace("$(BIN)/contam", "contam") for line in lines]
 
 
 def blocks(page: str) -> list[Block]:
@@ -195,7 +195,7 @@ def reader():
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = COLUMNS
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("corpus", "items", "truth.jsonl"):
+        for name in ("corpus", "items", "logs", "truth.jsonl"):
             source, copy = (
                 REPOSITORY / "bench_fixtures" / name,
                 Path(folder, "bench_fixtures", name),

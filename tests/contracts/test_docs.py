@@ -164,6 +164,7 @@ COMMANDS = [
     "sql",
     "logs",
     "items",
+    "rescore",
     *(f"index {one}" for one in ("build", "add", "retire", "compact", "verify", "show")),
 ]
 

@@ -1,0 +1,113 @@
+"""`contam rescore` as a user runs it: files, exit codes, refusals."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+import contam as library
+from tests.unit.cli.processes import assert_one_line_error, contam
+
+
+@pytest.fixture(scope="module")
+def verdicts(bench_fixtures, tmp_path_factory):
+    result = library.scan(bench_fixtures / "corpus", bench_fixtures / "items", workers=1)
+    return library.write_report(result, tmp_path_factory.mktemp("rescore") / "verdicts")
+
+
+def test_a_planted_leak_is_found_and_the_ranking_flips(verdicts, bench_fixtures, tmp_path):
+    out = tmp_path / "scores"
+    process = contam(
+        "rescore",
+        "--verdicts",
+        verdicts,
+        "--logs",
+        bench_fixtures / "logs",
+        "--least",
+        "15",
+        "--out",
+        out,
+        "--json",
+        "--quiet",
+    )
+    assert process.returncode == 0, process.stderr
+    tree = json.loads(process.stdout)
+    whole = {
+        (row["benchmark"], row["model"]): row for row in tree["scores"] if row["subset_by"] == "all"
+    }
+    assert len(whole) == 9
+    for benchmark in ("brook_math", "lantern_quiz"):
+        assert whole[benchmark, "quokka-7b"]["epg_p_holm"] < 0.05
+        assert whole[benchmark, "heron-8b"]["epg_p_holm"] > 0.05
+        assert whole[benchmark, "quokka-7b"]["full"] > whole[benchmark, "heron-8b"]["full"]
+        assert whole[benchmark, "quokka-7b"]["clean"] < whole[benchmark, "heron-8b"]["clean"]
+    best = {row["model"]: row for row in tree["aggregate"]}
+    assert best["quokka-7b"]["mean_full"] > best["heron-8b"]["mean_full"]
+    assert best["quokka-7b"]["mean_clean"] < best["heron-8b"]["mean_clean"]
+    names = {path.name for path in out.iterdir()}
+    assert {
+        "scores.parquet",
+        "rankings.parquet",
+        "sweep.parquet",
+        "run.json",
+        "summary.md",
+    } <= names
+    assert pq.read_table(out / "scores.parquet").num_rows == len(tree["scores"])
+    again = contam(
+        "rescore", "--verdicts", verdicts, "--logs", bench_fixtures / "logs", "--out", out
+    )
+    assert_one_line_error(again, 1, "already holds")
+    # Another bar for what is estimated, other plots: they take the place of the old ones.
+    replaced = contam(
+        "rescore",
+        "--verdicts",
+        verdicts,
+        "--logs",
+        bench_fixtures / "logs",
+        "--out",
+        out,
+        "--overwrite",
+        "--quiet",
+    )
+    assert replaced.returncode == 0, replaced.stderr
+    assert {path.name for path in out.iterdir()} < names
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        (["--policy", "gpt3-test"], 2, "no policy gpt3-test"),
+        (["--reference", "ghost-1b"], 2, "ghost-1b"),
+        (["--logs", "/nowhere"], 1, "nowhere"),
+        (["--verdicts", "/nowhere"], 1, "nowhere"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(verdicts, bench_fixtures, tmp_path, change, code, words):
+    options = {
+        "--verdicts": [verdicts],
+        "--logs": [bench_fixtures / "logs"],
+        "--out": [tmp_path / "out"],
+    }
+    options |= {change[0]: change[1:]}
+    flat = [part for name, values in options.items() for part in (name, *values)]
+    assert_one_line_error(contam("rescore", *flat), code, words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_verdicts_of_another_benchmark_are_refused(bench_fixtures, tmp_path):
+    items = tmp_path / "other.jsonl"
+    items.write_text(
+        json.dumps({"id": "a", "question": "Which colour has the ferry on the far bank?"}) + "\n"
+    )
+    result = library.scan(bench_fixtures / "corpus", items, workers=1)
+    verdicts = library.write_report(result, tmp_path / "verdicts")
+    process = contam(
+        "rescore",
+        "--verdicts",
+        verdicts,
+        "--logs",
+        bench_fixtures / "logs",
+        "--out",
+        tmp_path / "out",
+    )
+    assert_one_line_error(process, 1, "none of its")
