@@ -14,6 +14,7 @@ from contam.index.intake import shard_of
 from contam.index.model import NEIGHBOURS
 from contam.index.sampling import tokenizer_of
 from contam.index.segment import REST_BITS
+from contam.index.sketch_soundness import compare_sketch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +62,8 @@ class Resampler:
         missing = _missing(segment, document, hashes)
         if missing is not None:
             return f"{name}, row {row}: the gram at token {missing} is not in the index"
-        return None
+        fact = compare_sketch(segment, document, hashes)
+        return None if fact is None else f"{name}, row {row}: {fact}"
 
     def _text(self, shard: int, row: int) -> str:
         record = self._manifest.shards[shard]

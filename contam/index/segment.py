@@ -28,6 +28,9 @@ REST_BITS: Final = KEY_BITS - BUCKET_BITS
 POSTING_WORDS: Final = 5
 """Words of 16 bits in a posting: three of key and context, two of ordinal."""
 
+SKETCH_ENTRY_BYTES: Final = 5
+"""Bytes of an entry of the MinHash part."""
+
 DOCUMENTS: Final = "documents.parquet"
 CANARIES_AT_OPEN: Final = 2
 """Canaries of each kind that are looked up whenever a segment is opened; `verify` takes all."""
@@ -42,6 +45,12 @@ _TYPES: Final = {
     "doc_crc": ("<u4", ()),
     "capped_key": ("<u8", ()),
     "capped_count": ("<i8", ()),
+}
+_SKETCH_TYPES: Final = {
+    "minhash_starts": ("<i8", ()),
+    "minhash_entries": ("|u1", (SKETCH_ENTRY_BYTES,)),
+    "minhash_windows": ("<u4", ()),
+    "minhash_capped": ("<u4", ()),
 }
 
 
@@ -58,7 +67,11 @@ class Segment:
         self.recipe = recipe
         self.folder = index / SEGMENTS / record.id
         files = {file.name: file for file in record.files}
-        for name in (DOCUMENTS, *(f"{name}.npy" for name in _TYPES)):
+        self._types: dict[str, tuple[str, tuple[int, ...]]] = {**_TYPES}
+        if recipe.minhash is not None:
+            self._types |= _SKETCH_TYPES
+            self._types["minhash_signatures"] = ("<u4", (recipe.minhash.n_perm,))
+        for name in (DOCUMENTS, *(f"{name}.npy" for name in self._types)):
             if name not in files:
                 raise damaged(self.folder / name, "the manifest does not speak of it")
         arrays = {
@@ -168,12 +181,21 @@ class Segment:
             "capped_key": n_capped,
             "capped_count": n_capped,
         }
-        for name, (code, tail) in _TYPES.items():
+        ends = {"starts": lengths["postings"], "doc_entries": self.record.n_entries}
+        if self.recipe.minhash is not None:
+            lengths |= {
+                "minhash_starts": (1 << BUCKET_BITS) + 1,
+                "minhash_entries": len(self.arrays["minhash_entries"]),
+                "minhash_windows": n_documents + 1,
+                "minhash_capped": len(self.arrays["minhash_capped"]),
+                "minhash_signatures": n_documents,
+            }
+            ends["minhash_starts"] = lengths["minhash_entries"]
+        for name, (code, tail) in self._types.items():
             file = self.arrays[name]
             if file.array.dtype != np.dtype(code) or file.array.shape != (lengths[name], *tail):
                 found = f"{file.array.dtype} {file.array.shape}"
                 raise damaged(file.path, f"holds {found} for {n_documents} documents")
-        ends = {"starts": lengths["postings"], "doc_entries": self.record.n_entries}
         for name, end in ends.items():
             file = self.arrays[name]
             last = len(file) - 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from contam.index.files import damaged
 from contam.index.segment import DOCUMENTS, REST_BITS
+from contam.index.sketch_soundness import check_sketches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +27,7 @@ def check_segment(segment: Segment) -> None:
     _check_postings(segment)
     _check_capped(segment)
     _check_table(segment)
+    check_sketches(segment)
 
 
 def _check_documents(segment: Segment) -> None:

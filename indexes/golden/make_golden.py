@@ -22,11 +22,12 @@ import pyarrow.parquet as pq
 from contam.index.build import build
 from contam.index.change import add, retire
 from contam.index.manifest import publish_manifest, read_manifest
-from contam.index.model import FORMAT, Manifest, Recipe
+from contam.index.model import FORMAT, Manifest, MinHashRecipe, Recipe
 from contam.text.tables import NORMALISER
 
 GUARANTEE = 8
 RETIRED = "part-1/4"
+NEAR = ["kettles", "third/3"]
 
 HOME = Path(__file__).parent / f"v{FORMAT}"
 
@@ -115,6 +116,14 @@ def words(item: int, lo: int, hi: int) -> str:
     return " ".join(ITEMS[item]["question"].split()[lo:hi])
 
 
+def edited(text: str) -> str:
+    """A text with every sixth word another one: no run is longer than five words."""
+    kept = text.split()
+    for at in range(5, len(kept), 6):
+        kept[at] = f"other{at}"
+    return " ".join(kept)
+
+
 def documents() -> list[list[str | None]]:
     """The texts of the three shards."""
     kettles, orchard, glacier, violin, saffron, compass, falcon, _ = (
@@ -143,6 +152,8 @@ def documents() -> list[list[str | None]]:
         f"{filler(15, 3)} {orchard.replace(' ', '  ')} twelve, fifteen, twenty, thirty",
         filler(16, 12),
         f"{words(3, 0, 12)} {filler(17, 2)} {words(3, 12, 40)}",
+        # No gram that is sampled (at words 0, 4, 8, ...) stands in the question.
+        f"Once {edited(kettles)} {filler(18, 3)}",
     ]
     return [list(first), list(second), list(third)]
 
@@ -179,8 +190,26 @@ def longest_run(one: str, other: str) -> int:
 
 
 def recipe() -> Recipe:
-    """Every run of eight words, whatever the recipes that ship say by now."""
-    return Recipe(name="golden", unit="word", gram=5, stride=4, cap=10_000, normaliser=NORMALISER)
+    """Every run of eight words, and near copies, whatever the recipes that ship say by now."""
+    sketches = MinHashRecipe(
+        n_perm=128,
+        scheme="affine32",
+        shingle=3,
+        window=24,
+        step=12,
+        bands=8,
+        rows=1,
+        threshold=0.15,
+    )
+    return Recipe(
+        name="golden",
+        unit="word",
+        gram=5,
+        stride=4,
+        cap=10_000,
+        normaliser=NORMALISER,
+        minhash=sketches,
+    )
 
 
 def write_corpus(folder: Path) -> None:
@@ -213,7 +242,12 @@ def make(home: Path) -> None:
     retire("index", documents=[RETIRED])
     index = Path("index")
     publish_manifest(index, without_a_machine(read_manifest(index)))
-    truth = {"guarantee": GUARANTEE, "retired": [RETIRED], "shared": shared_runs()}
+    truth = {
+        "guarantee": GUARANTEE,
+        "retired": [RETIRED],
+        "shared": shared_runs(),
+        "near": [NEAR],
+    }
     Path("truth.json").write_text(json.dumps(truth, indent=1) + "\n", encoding="utf-8")
 
 
