@@ -1,14 +1,13 @@
 """Read documents back by shard and row, each proved to be the text that an index saw.
 
-A row group is decoded once and kept while there is room; of one that is too large to keep, only the
-documents asked for are. No request decodes a row group that holds none of its documents.
+Documents that were asked for are kept, and beside them whole row groups: those read while there was
+room, and later those that are asked for again and again. Of any other only as much is decoded as
+holds the documents wanted. No request decodes a row group that holds none of its documents.
 """
 
 from __future__ import annotations
 
-import threading
 import zlib
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ import numpy as np
 from contam.corpus.batches import DocBatch, read_unit
 from contam.corpus.columns import select_columns
 from contam.corpus.shards import errors_named, shard_digest
+from contam.corpus.shelf import Shelf
 from contam.corpus.units import WorkUnit
 from contam.errors import CorpusError, ShardError
 from contam.tables import parquet
@@ -42,6 +42,10 @@ _PLAIN: Final = (".jsonl", ".json", ".ndjson")
 _UNPACKED: Final = 8
 #: A row group that would take more than this share of the room is not kept.
 _LARGEST_SHARE: Final = 4
+#: The share of the room that is for single documents.
+_DOCUMENTS_SHARE: Final = 4
+#: What a kept document takes beside its text.
+_ENTRY_BYTES: Final = 256
 _CHANGED: Final = "the shard changed after it was indexed: retire it and add it again"
 
 Stamp = tuple[int, int, int]
@@ -84,11 +88,18 @@ class RowCache:
     def __init__(self, sources: Sequence[Source], *, room: int = ROOM_BYTES) -> None:
         self._sources = tuple(sources)
         self._room = room
-        self._kept: OrderedDict[tuple[int, int, bool], TextBlock] = OrderedDict()
-        self._n_bytes = 0
+        documents = room // _DOCUMENTS_SHARE
+        self._documents: Shelf[tuple[int, int], bytes] = Shelf(documents)
+        self._groups: Shelf[tuple[int, int], TextBlock] = Shelf(room - documents)
+        # Row groups read of late and not kept. Asked for once more, they are worth the room.
+        self._passed: Shelf[tuple[int, int], None] = Shelf(room)
         self._opened: dict[int, _Opened] = {}
         self._stamps: dict[int, Stamp] = {}
-        self._lock = threading.Lock()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that are kept, at most the room."""
+        return self._documents.n_bytes + self._groups.n_bytes
 
     def check(self, number: int) -> None:
         """Make sure that a shard is the one that was indexed. Raises ShardError."""
@@ -97,10 +108,9 @@ class RowCache:
         stamp = _stamp(shard)
         if self._stamps.get(number) == stamp:
             return
-        with self._lock:
-            self._opened.pop(number, None)
-            for key in [key for key in self._kept if key[0] == number]:
-                self._n_bytes -= _size(self._kept.pop(key))
+        self._opened.pop(number, None)
+        for shelf in (self._documents, self._groups, self._passed):
+            shelf.drop(lambda key: key[0] == number)
         if source.digest is not None and (
             stamp[0] != shard.size_bytes or shard_digest(shard) != source.digest
         ):
@@ -173,28 +183,40 @@ class RowCache:
         shard = self._sources[number].shard
         if group >= len(opened.group_ends):
             raise _missing(shard, int(rows[0]))
-        if opened.group_bytes[group] <= self._room // _LARGEST_SHARE:
-            whole = self._get((number, group, True))
-            if whole is None:
-                batches = self._read(number, opened, group)
-                whole = _joined(_block(batch) for batch in batches)
-                self._keep((number, group, True), whole)
-            at = rows - opened.first_row(group)
-            if len(at) and int(at[-1]) >= len(whole.offsets) - 1:
-                raise _missing(shard, int(rows[-1]))
-            return [_text(whole, i) for i in at.tolist()]
         found: dict[int, bytes] = {}
         for row in rows.tolist():
-            one = self._get((number, row, False))
-            if one is not None:
-                found[row] = _text(one, 0)
+            text = self._documents.get((number, row))
+            if text is not None:
+                found[row] = text
         wanted = np.array([row for row in rows.tolist() if row not in found], np.int64)
         if len(wanted):
-            block = _joined(self._pieces(number, opened, group, wanted))
-            for i, row in enumerate(wanted.tolist()):
+            whole = self._whole(number, opened, group)
+            if whole is None:
+                block = _joined(self._pieces(number, opened, group, wanted))
+                at = list(range(len(wanted)))
+            else:
+                block, first = whole, opened.first_row(group)
+                at = [row - first for row in wanted.tolist()]
+                if at[-1] >= len(block.offsets) - 1:
+                    raise _missing(shard, int(wanted[-1]))
+            for row, i in zip(wanted.tolist(), at, strict=True):
                 found[row] = _text(block, i)
-                self._keep((number, row, False), block_of([found[row]]))
+                self._documents.put((number, row), found[row], len(found[row]) + _ENTRY_BYTES)
         return [found[row] for row in rows.tolist()]
+
+    def _whole(self, number: int, opened: _Opened, group: int) -> TextBlock | None:
+        """All of a row group where it is kept from now on, else None."""
+        key = (number, group)
+        whole = self._groups.get(key)
+        size = opened.group_bytes[group]
+        if whole is not None or size > self._room // _LARGEST_SHARE:
+            return whole
+        if self._groups.n_bytes + size > self._groups.room and key not in self._passed:
+            self._passed.put(key, None, size)
+            return None
+        whole = _joined(_block(batch) for batch in self._read(number, opened, group))
+        self._groups.put(key, whole, _size(whole))
+        return whole
 
     def _read(self, number: int, opened: _Opened, group: int) -> Iterator[DocBatch]:
         """All documents of a row group, as a scan reads them."""
@@ -218,22 +240,6 @@ class RowCache:
                 if done == len(rows):
                     return
         raise _missing(shard, int(rows[done]))
-
-    def _get(self, key: tuple[int, int, bool]) -> TextBlock | None:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def _keep(self, key: tuple[int, int, bool], block: TextBlock) -> None:
-        with self._lock:
-            if key in self._kept:
-                return
-            self._kept[key] = block
-            self._n_bytes += _size(block)
-            while self._n_bytes > self._room and len(self._kept) > 1:
-                _, oldest = self._kept.popitem(last=False)
-                self._n_bytes -= _size(oldest)
 
     def _open(self, number: int) -> _Opened:
         self.check(number)

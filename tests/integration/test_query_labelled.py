@@ -137,7 +137,5 @@ def test_contam_differs_only_where_no_guaranteed_run_was_decisive(answers):
             assert item not in sure, item
             cleared.append(item)
     # Copies in which no eight words in a row were left standing.
-    flagged = sum(
-        one.flagged for (_, policy), one in scan.verdicts.items() if policy == "contam"
-    )
+    flagged = sum(one.flagged for (_, policy), one in scan.verdicts.items() if policy == "contam")
     assert len(cleared) <= flagged // 100

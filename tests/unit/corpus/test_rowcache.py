@@ -1,0 +1,257 @@
+"""Reading rows back: the text that was indexed or an error, in bounded memory, decoding little."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from contam.corpus import rowcache
+from contam.corpus.rowcache import RowCache, Source
+from contam.corpus.shards import find_shards, shard_digest
+from contam.errors import ShardError
+from contam.tables.blocks import TextBlock, texts_of
+from tests.integration.inputs import write_jsonl, write_parquet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contam.corpus.batches import DocBatch
+
+ROWS_PER_GROUP = 10
+GROUPS = 8
+TEXTS = [f"row {row}: " + "lorem ipsum " * 200 for row in range(ROWS_PER_GROUP * GROUPS)]
+GROUP_BYTES = sum(map(len, TEXTS)) // GROUPS
+#: Three row groups and the documents of some more.
+ROOM = 5 * GROUP_BYTES
+
+
+@dataclass
+class Reads:
+    """Which row groups were decoded, in order, and how many documents came of them."""
+
+    groups: list[int] = field(default_factory=list)
+    documents: int = 0
+
+
+@pytest.fixture
+def reads(monkeypatch) -> Reads:
+    seen = Reads()
+    real = rowcache.read_unit
+
+    def counted(unit, *rest):
+        seen.groups += unit.row_groups or (-1,)
+        for batch in real(unit, *rest):
+            seen.documents += batch.n_docs
+            yield batch
+
+    monkeypatch.setattr(rowcache, "read_unit", counted)
+    return seen
+
+
+@pytest.fixture
+def shard(tmp_path) -> Path:
+    return write_parquet(tmp_path / "one.parquet", TEXTS, row_group_size=ROWS_PER_GROUP)
+
+
+def cache(*paths: Path, room: int = ROOM) -> RowCache:
+    shards = find_shards(paths)
+    return RowCache(
+        [Source(shard=one, digest=shard_digest(one), column=None) for one in shards], room=room
+    )
+
+
+def ask(rows: RowCache, *wanted: int, number: int = 0, texts: list[str] = TEXTS) -> list[str]:
+    """The documents in these rows, proved to be those of `texts`."""
+    crcs = [zlib.crc32(texts[row].encode()) for row in wanted]
+    batch = rows.documents(number, np.array(wanted, np.int64), np.array(crcs, np.uint32))
+    assert (batch.shard, batch.rows.tolist()) == (number, list(wanted))
+    return found_in(batch)
+
+
+def found_in(batch: DocBatch) -> list[str]:
+    return texts_of(TextBlock(batch.data, batch.offsets, 0, 0, 0))
+
+
+def stream(rows: RowCache, *wanted: int) -> list[str]:
+    at = np.array(wanted, np.int64)
+    crcs = np.array([zlib.crc32(TEXTS[row].encode()) for row in wanted], np.uint32)
+    return [text for batch in rows.stream(0, at, crcs) for text in found_in(batch)]
+
+
+@pytest.mark.parametrize("wanted", [(0,), (79,), (0, 9, 10, 33, 79), tuple(range(80))])
+def test_rows_come_back_as_they_are_in_the_order_asked(shard, wanted):
+    expected = [TEXTS[row] for row in wanted]
+    rows = cache(shard)
+    assert ask(rows, *wanted) == expected
+    assert ask(rows, *wanted) == expected
+    assert stream(rows, *wanted) == expected
+
+
+def test_no_row_group_is_decoded_that_holds_none_of_the_rows(shard, reads):
+    rows = cache(shard)
+    ask(rows, 3, 7, 41)
+    assert reads.groups == [0, 4]
+    list(stream(rows, 15, 71, 72))
+    assert reads.groups == [0, 4, 1, 7]
+
+
+def test_a_row_group_that_is_kept_answers_for_all_its_rows(shard, reads):
+    rows = cache(shard)
+    ask(rows, 3)
+    ask(rows, *range(ROWS_PER_GROUP))
+    assert reads.groups == [0]
+
+
+def test_what_is_kept_never_takes_more_than_the_room(shard):
+    rows = cache(shard)
+    generator = np.random.default_rng(5)
+    most = 0
+    for _ in range(300):
+        wanted = np.unique(generator.integers(0, len(TEXTS), 4)).tolist()
+        assert ask(rows, *wanted) == [TEXTS[row] for row in wanted]
+        most = max(most, rows.n_bytes)
+    assert ROOM / 2 < most <= ROOM
+
+
+def test_a_document_that_was_asked_for_is_kept_when_its_row_group_is_not(shard, reads):
+    rows = cache(shard)
+    for group in range(GROUPS):
+        ask(rows, 10 * group + 2)
+    n_decoded = len(reads.groups)
+    for group in range(GROUPS):
+        ask(rows, 10 * group + 2)
+    assert len(reads.groups) == n_decoded
+
+
+def test_without_room_only_what_leads_to_the_row_is_decoded(shard, reads, monkeypatch):
+    # Batches of about two documents.
+    monkeypatch.setattr(rowcache, "BATCH_BYTES", 2 * len(TEXTS[0]))
+    rows = cache(shard, room=GROUP_BYTES)
+    ask(rows, 0)
+    assert reads.documents <= 4
+    ask(rows, 9)
+    assert reads.documents > ROWS_PER_GROUP
+
+
+def test_a_row_group_larger_than_its_share_leaves_its_documents_only(shard, reads):
+    rows = cache(shard, room=2 * GROUP_BYTES)
+    for _ in range(3):
+        ask(rows, 4)
+    assert reads.groups == [0]
+    ask(rows, 4, 5)
+    assert reads.groups == [0, 0]
+    assert rows.n_bytes < 3 * len(TEXTS[0])
+
+
+def test_a_document_larger_than_the_room_is_read_and_not_kept(tmp_path, reads):
+    texts = ["small", "x" * 50_000]
+    rows = cache(write_parquet(tmp_path / "one.parquet", texts), room=10_000)
+    for _ in range(2):
+        assert ask(rows, 0, 1, texts=texts) == texts
+    assert reads.groups == [0, 0]
+    assert rows.n_bytes < 1_000
+
+
+def test_a_row_group_asked_for_again_and_again_takes_the_place_of_one_long_unused(shard, reads):
+    rows = cache(shard)
+    for group in (0, 1, 2):
+        ask(rows, 10 * group)
+    ask(rows, 1)  # row groups 1 and 2 are now those unused longest
+    for row in (50, 51, 52):
+        ask(rows, row)
+    # Once in passing, once for good.
+    assert reads.groups == [0, 1, 2, 5, 5]
+    ask(rows, 2)
+    assert reads.groups == [0, 1, 2, 5, 5]
+    ask(rows, 11)
+    assert reads.groups == [0, 1, 2, 5, 5, 1]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_shard_that_changes_while_it_is_open_is_an_error_and_nothing_kept_of_it_answers(
+    tmp_path, kept
+):
+    path = write_parquet(tmp_path / "one.parquet", TEXTS, row_group_size=ROWS_PER_GROUP)
+    other = write_parquet(tmp_path / "two.parquet", TEXTS, row_group_size=ROWS_PER_GROUP)
+    rows = cache(path, other)
+    if kept:
+        ask(rows, 0, 1)
+    ask(rows, 0, number=1)
+    write_parquet(path, [text.upper() for text in TEXTS], row_group_size=ROWS_PER_GROUP)
+    for _ in range(2):
+        with pytest.raises(ShardError, match="changed since it was indexed"):
+            ask(rows, 0)
+        with pytest.raises(ShardError, match="changed since it was indexed"):
+            stream(rows, 0)
+    ask(rows, 1, number=1)
+    path.unlink()
+    with pytest.raises(ShardError, match="cannot be read"):
+        ask(rows, 0)
+
+
+def test_a_shard_written_anew_with_the_same_bytes_goes_on_answering(shard):
+    rows = cache(shard)
+    ask(rows, 5)
+    raw = shard.read_bytes()
+    shard.unlink()
+    shard.write_bytes(raw)
+    os.utime(shard, ns=(1, 1))
+    assert ask(rows, 5) == [TEXTS[5]]
+
+
+def test_a_text_that_is_not_the_one_indexed_is_an_error_with_its_row(shard):
+    rows = cache(shard)
+    wrong = [*TEXTS[:12], "another text", *TEXTS[13:]]
+    for _ in range(2):
+        with pytest.raises(ShardError, match="row 12 changed"):
+            ask(rows, 11, 12, 13, texts=wrong)
+    with pytest.raises(ShardError, match="row 12 changed"):
+        list(rows.stream(0, np.array([12]), np.array([1], np.uint32)))
+
+
+@pytest.mark.parametrize("room", [ROOM, 0])
+@pytest.mark.parametrize("name", ["one.parquet", "one.jsonl"])
+def test_a_row_that_is_not_there_is_an_error(tmp_path, name, room):
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        write_parquet(path, TEXTS[:3])
+    else:
+        write_jsonl(path, [{"text": text} for text in TEXTS[:3]])
+    rows = cache(path, room=room)
+    with pytest.raises(ShardError, match="row 3 is not there"):
+        ask(rows, 1, 3)
+    with pytest.raises(ShardError, match="row 3 is not there"):
+        stream(rows, 1, 3)
+
+
+def test_null_and_empty_documents_are_rows_like_any_other(tmp_path):
+    lines = [{"text": "first"}, {"text": None}, {"text": ""}, {"other": 1}, {"text": "last"}]
+    texts = [str(line.get("text") or "") for line in lines]
+    rows = cache(write_jsonl(tmp_path / "one.jsonl", lines))
+    for _ in range(2):
+        assert ask(rows, 0, 1, 2, 3, 4, texts=texts) == texts
+
+
+def test_lines_with_no_row_groups_are_read_back_with_and_without_room(tmp_path, reads):
+    path = tmp_path / "one.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    for room in (0, 1 << 20):
+        rows = cache(path, room=room)
+        assert ask(rows, 2, 77) == [TEXTS[2], TEXTS[77]]
+        assert ask(rows, 2, 77) == [TEXTS[2], TEXTS[77]]
+    # Without room each time, with room once.
+    assert len(reads.groups) == 3
+
+
+def test_stretches_for_streaming_are_whole_row_groups_of_about_the_size_asked(shard):
+    rows = cache(shard)
+    wanted = np.array([1, 2, 15, 31, 32, 79], np.int64)
+    assert rows.units(0, wanted, 1) == [(0, 2), (2, 3), (3, 5), (5, 6)]
+    assert rows.units(0, wanted, 2 * rows._open(0).group_bytes[0] + 100) == [(0, 3), (3, 6)]
+    assert rows.units(0, wanted, 1 << 30) == [(0, 6)]
