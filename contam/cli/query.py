@@ -143,6 +143,15 @@ def query(
             raise UsageError(
                 "--text, --text-file and --benchmark exclude each other, and a text needs no --out"
             )
+        judging = {
+            "--policy": policy, "--fail-on-flagged": fail_on_flagged, "--unit": unit,
+            "--map": mapping, "--name": name, "--split": split, "--no-text": no_text,
+        }  # fmt: skip
+        if useless := [option for option, value in judging.items() if value]:
+            raise UsageError(
+                f"{', '.join(useless)}: of no use with a text, which is not judged",
+                hint="leave it out, or make a benchmark of one line",
+            )
         wanted = _read_text(text_file or "") if text is None else text
         return _ask_text(
             indexes,
@@ -224,8 +233,12 @@ def _ask_text(
     from contam.detect.reader import open_index
 
     reader = open_index(indexes, corpus=corpus or None, home=home)
-    # The policy does not matter here: what is printed is what the documents share with the text.
-    result = reader.check(text, max_evidence=max_evidence, allow_missing=allow_missing)
+    # What is printed is what the documents share with the text: any policy that counts the
+    # index's tokens will do.
+    policy = "igmini-50" if reader.unit == "char" else "contam"
+    result = reader.check(
+        text, policies=[policy], max_evidence=max_evidence, allow_missing=allow_missing
+    )
     (row,) = result.items.to_pylist()
     n_tokens = row["question_tokens"]
     if n_tokens == 0:
