@@ -68,7 +68,7 @@ quality: $(STAMP) ## recall and false flags on the labelled data
 
 bench: $(STAMP) ## speed and memory on the labelled corpus, or ARGS="--corpus ... --items ..."
 	$(PY) benchmarks/bench.py $(if $(ARGS),$(ARGS),--corpus "$(CONTAM_SHARED)/data/corpus" --items "$(CONTAM_SHARED)/data/items")
-	$(PY) benchmarks/bench_index.py $(if $(ARGS),$(ARGS),--corpus "$(CONTAM_SHARED)/data/corpus")
+	$(PY) benchmarks/bench_index.py $(if $(ARGS),$(ARGS),--corpus "$(CONTAM_SHARED)/data/corpus" --items "$(CONTAM_SHARED)/data/items")
 
 fixtures: $(STAMP) ## write bench_fixtures again from its generator
 	$(PY) bench_fixtures/make_fixtures.py

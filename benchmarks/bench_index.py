@@ -1,6 +1,8 @@
-"""What an index costs: to build, to keep and to open, on one machine in one run.
+"""What an index costs: to build, to keep, to open and to ask, on one machine in one run.
 
-Usage: python benchmarks/bench_index.py --corpus PATH... [--out build/bench-index]
+Usage: python benchmarks/bench_index.py --corpus PATH... [--items PATH...] [--out build/bench-index]
+
+With items, the first of the indexes is asked for them, beside a scan: see bench_query.py.
 
 Every build runs in a process of its own, with kernels compiled and the files in the page cache, and
 of two the one with the least CPU counts. Peak memory is that of the whole process; beside it stands
@@ -68,14 +70,14 @@ def measure(corpus: list[str], out: Path) -> list[Record]:
     warm = out / "warm.jsonl"
     warm.write_text('{"text": "one small document of a few words to compile and to load all"}\n')
     rows = []
-    for recipe, minhash, memory in BUILDS:
+    for number, (recipe, minhash, memory) in enumerate(BUILDS):
         asked = {
             "recipe": recipe, "minhash": minhash, "memory": memory, "corpus": corpus,
             "warm": str(warm), "openings": OPENINGS,
         }  # fmt: skip
         found = []
         for _ in range(REPEATS):
-            folder = out / "index"
+            folder = out / ("other" if number else "index")
             shutil.rmtree(folder, ignore_errors=True)
             call = [sys.executable, "-c", CHILD, json.dumps({**asked, "out": str(folder)})]
             done = subprocess.run(call, check=False, stdout=subprocess.PIPE, text=True)
@@ -111,13 +113,21 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--corpus", nargs="+", required=True)
+    parser.add_argument("--items", nargs="+")
     parser.add_argument("--out", type=Path, default=Path("build/bench-index"))
     asked, _ = parser.parse_known_args()
     shutil.rmtree(asked.out, ignore_errors=True)
     asked.out.mkdir(parents=True)
     rows = measure(asked.corpus, asked.out)
     print(f"{rows[0]['bytes'] / 1e6:,.0f} MB of text, one worker\n")
-    print(table(rows))
+    print(table(rows), flush=True)
+    if asked.items:
+        name = f"{BUILDS[0][0]}, MinHash" if BUILDS[0][1] else BUILDS[0][0]
+        print(f"\nasking the first of these indexes ({name})\n", flush=True)
+        script = Path(__file__).with_name("bench_query.py")
+        call = [str(script), "--index", str(asked.out / "index"), "--scan", "--items", *asked.items]
+        if subprocess.run([sys.executable, *call], check=False).returncode:
+            raise SystemExit("bench: asking the index failed, see above")
 
 
 if __name__ == "__main__":
