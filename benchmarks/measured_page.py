@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from index_figures import MOST_BEHIND, behind, index_rows
 from quality_aims import ABSENT_AIM, QUESTION_GONE, RECALL_AIMS, false_flag_aim, false_flag_rank
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -122,6 +123,26 @@ def false_table(policies: Record) -> str:
     return _table(["class", "tier", "pairs", "aim", *(f"`{p}`" for p in policies)], rows)
 
 
+def index_section(index: Record) -> str:
+    """What an index finds beside the scan, where they differ, and what it costs."""
+    differing = {row["class"] for row in index["recall"] if len(set(row["found"])) > 1}
+    classes = {row["class"] for row in index["recall"]}
+    rows = [
+        [f"`{row[0]}`" if row[0] in classes else row[0], *row[1:]]
+        for row in index_rows(index)
+        if row[0] in differing or row[0] not in classes
+    ]
+    by_part = index["bytes"]
+    text = index["n_text_bytes"]
+    parts = ", ".join(f"{name} {n_bytes / text:.3f}" for name, n_bytes in by_part.items())
+    late = ", ".join(f"`{name}`" for name in behind(index)) or "none"
+    head = ["class", "items", "scan", "n-grams alone", "n-grams and MinHash"]
+    return f"""Share of items found by `contam`, %, in the {len(differing)} classes where the three differ; in the other {len(classes) - len(differing)} an index finds what the scan finds. Bytes for each byte of text: {parts}.
+Classes more than {100 * MOST_BEHIND:g} points below the scan with MinHash: {late}. Questions of fewer than 8 words are `not_checkable` from an index and not counted here.
+
+{_table(head, rows)}"""
+
+
 def unlisted_lines(policies: Record) -> str:
     """What is called contaminated without any label that says so."""
     lines = []
@@ -189,6 +210,9 @@ Share called `contaminated`, and in brackets `contaminated` or `suspect`. A pair
 Pairs that have no label at all. The pack lists every pair that shares much wording, so these are false flags, most of them in benchmarks made from templates:
 
 {unlisted_lines(policies)}
+### From a `standard` index
+
+{index_section(quality["index"])}
 ## Speed and memory
 
     make bench          # benchmarks/bench.py --corpus PATH --items PATH

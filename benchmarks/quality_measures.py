@@ -8,7 +8,10 @@ import duckdb
 from quality_aims import LEAST_WORDS, QUESTION_GONE
 from survival import question_survival
 
+from contam.errors import ContamError
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from labelled_scan import LabelledScan
@@ -83,6 +86,36 @@ class Measures:
         found = self._db.execute(query, {"policy": policy})
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def judged(data: Path, policies: Sequence[str], scan: LabelledScan) -> dict[str, Record]:
+    """All measures of each policy. Raises ContamError when some of the corpus was not read."""
+    if not scan.run["coverage"]["complete"]:
+        raise ContamError(
+            "the labelled corpus could not be read whole",
+            hint="`contam scan` on it names the shards",
+        )
+    measures = Measures(data, scan)
+    definitions = scan.run["parameters"]["policy_definitions"]
+    return {
+        policy: {
+            "fingerprint": definitions[policy]["fingerprint"],
+            "recall": measures.recall(policy),
+            "by_place": measures.recall_by_place(policy),
+            "false_flags": measures.false_flags(policy),
+            "absent": measures.absent(policy),
+            "by_status": measures.by_status(policy),
+            "unlisted": measures.unlisted(policy),
+            "unlisted_by_benchmark": measures.unlisted_by_benchmark(policy),
+            "examples": {
+                "missed": measures.misses(policy),
+                "false_flags": measures.false_flag_examples(policy),
+                "absent": measures.absent_examples(policy),
+                "unlisted": measures.unlisted_examples(policy),
+            },
+        }
+        for policy in policies
+    }
 
 
 _LABELS = "create table labels as from read_parquet($file)"

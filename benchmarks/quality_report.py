@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from index_figures import HEADER, MOST_BEHIND, POLICY, behind, index_rows
 from quality_aims import (
     ABSENT_AIM,
     LEAST_WORDS,
@@ -28,6 +29,11 @@ def report(answer: Record) -> str:
         lines += _recall(measured)
         lines += ["", *_false_flags(measured)]
         lines += ["", *_items(measured)]
+    if "index" in answer:
+        lines += ["", f"=== {POLICY}: the scan beside a `standard` index, % found", ""]
+        lines += table(HEADER, index_rows(answer["index"]))
+        late = ", ".join(behind(answer["index"])) or "none"
+        lines += ["", f"with MinHash more than {100 * MOST_BEHIND:g} points below the scan: {late}"]
     return "\n".join(lines)
 
 
