@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contam.index.model import MinHashRecipe
     from contam.index.segment import Segment
 
-CHANCE: Final = 1e-5
+CHANCE: Final = 1e-4
 """A document is proposed when fewer windows than this would share as much by chance."""
 
 LEAST_WINDOWS: Final = 1 << 20
