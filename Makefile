@@ -61,7 +61,7 @@ bounds: $(STAMP) ## kernel tests with every array access checked
 interpreted: $(STAMP) ## kernel tests as plain Python, without the compiler
 	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=dev $(PYTEST) tests/kernels
 
-quality: $(STAMP) ## recall and false flags on the labelled data
+quality: $(STAMP) ## recall and false flags on the labelled data, of the scan and of an index
 	@test -d "$(CONTAM_SHARED)/data" || \
 	  { echo "no labelled data in $(SHARED)/data; set CONTAM_SHARED to the folder that holds it" >&2; exit 1; }
 	$(PY) benchmarks/quality.py --data "$(CONTAM_SHARED)/data" --out build/quality
