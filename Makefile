@@ -69,6 +69,7 @@ quality: $(STAMP) ## recall and false flags on the labelled data, of the scan an
 bench: $(STAMP) ## speed and memory on the labelled corpus, or ARGS="--corpus ... --items ..."
 	$(PY) benchmarks/bench.py $(if $(ARGS),$(ARGS),--corpus "$(CONTAM_SHARED)/data/corpus" --items "$(CONTAM_SHARED)/data/items")
 	$(PY) benchmarks/bench_index.py $(if $(ARGS),$(ARGS),--corpus "$(CONTAM_SHARED)/data/corpus" --items "$(CONTAM_SHARED)/data/items")
+	$(PY) benchmarks/bench_rescore.py
 
 fixtures: $(STAMP) ## write bench_fixtures again from its generator
 	$(PY) bench_fixtures/make_fixtures.py

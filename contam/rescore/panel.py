@@ -161,9 +161,14 @@ def _row(one: Series, items: Ints) -> Floats:
     return result
 
 
-def flags_of(verdicts: Table, items: Table, thresholds: Mapping[str, float]) -> dict[str, Flags]:
+def flags_of(
+    verdicts: Table, items: Table, evidence: Table, thresholds: Mapping[str, float]
+) -> dict[str, Flags]:
     """The verdicts of each policy as arrays over the rows of the items table."""
     from contam.tables import schemas
+
+    places = zip(*(schemas.column(evidence, n) for n in ("shard", "row", "source")), strict=True)
+    source = {(shard, row): name for shard, row, name in places}
 
     keys = list(zip(*(schemas.column(items, n) for n in _ITEM_KEY), strict=True))
     place = {key: at for at, key in enumerate(keys)}
@@ -186,6 +191,14 @@ def flags_of(verdicts: Table, items: Table, thresholds: Mapping[str, float]) -> 
         groups = {
             "exposure": _spread(at, [columns["exposure"][i] for i in chosen], len(keys)),
             "kind": _spread(at, [columns["kind"][i] or "" for i in chosen], len(keys)),
+            "source": _spread(
+                at,
+                [
+                    source.get((columns["best_shard"][i], columns["best_row"][i])) or ""
+                    for i in chosen
+                ],
+                len(keys),
+            ),
             "year": _spread(at, [(columns["best_date"][i] or "")[:4] for i in chosen], len(keys)),
             "subject": subjects,
         }

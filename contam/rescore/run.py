@@ -158,7 +158,7 @@ def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:
     thresholds = {
         name: min(definition["thresholds"].values()) for name, definition in definitions.items()
     }
-    known = flags_of(report.verdicts, report.items, thresholds)
+    known = flags_of(report.verdicts, report.items, report.evidence, thresholds)
     for name in policies:
         if name not in known:
             raise UsageError(

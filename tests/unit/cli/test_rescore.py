@@ -41,6 +41,8 @@ def test_a_planted_leak_is_found_and_the_ranking_flips(verdicts, bench_fixtures,
         assert whole[benchmark, "heron-8b"]["epg_p_holm"] > 0.05
         assert whole[benchmark, "quokka-7b"]["full"] > whole[benchmark, "heron-8b"]["full"]
         assert whole[benchmark, "quokka-7b"]["clean"] < whole[benchmark, "heron-8b"]["clean"]
+    told_apart = {row["subset_by"] for row in tree["scores"]}
+    assert {"all", "exposure", "kind", "source", "year"} <= told_apart
     best = {row["model"]: row for row in tree["aggregate"]}
     assert best["quokka-7b"]["mean_full"] > best["heron-8b"]["mean_full"]
     assert best["quokka-7b"]["mean_clean"] < best["heron-8b"]["mean_clean"]
