@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Coverage:
             self.names, self.units, ordered, _one_each((*self.failures, *other.failures))
         )
 
-    @property
+    @cached_property
     def total(self) -> ShardCoverage:
         """Counts over everything that was read, failed shards' finished units included."""
         total = ShardCoverage()
@@ -154,7 +155,7 @@ class Coverage:
             total += counts
         return total
 
-    @property
+    @cached_property
     def shards_read(self) -> tuple[int, ...]:
         """Indices of the shards read whole."""
         failed = {failure.shard for failure in self.failures}

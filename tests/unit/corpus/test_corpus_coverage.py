@@ -121,3 +121,12 @@ def test_only_unreadable_shards_are_failures_not_a_wrong_column(tmp_path):
     assert found == [None]
     assert [failure.name for failure in failures] == ["a.parquet"]
     assert plan_units(find_shards([tmp_path]), found) == ([], [])
+
+
+def test_an_open_index_does_not_count_its_shards_again_for_every_answer(monkeypatch):
+    counts = {shard: ShardCoverage(units=1, rows=shard) for shard in range(50)}
+    coverage = Coverage(tuple(map(str, counts)), (1,) * 50, counts)
+    first = coverage.to_dict()
+    monkeypatch.setattr(ShardCoverage, "__add__", None)
+    assert coverage.to_dict() == first
+    assert first["rows"] == sum(range(50))
