@@ -17,12 +17,14 @@ from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
 from contam.index.manifest import LOCK, MANIFEST, publish_manifest, read_manifest
 from contam.index.open import Index
+from contam.index.recipe import load_recipe
 from contam.index.resample import entries_of
 from contam.index.retired import write_retired
 from contam.index.verify import verify
 from contam.text.tokenizer import tokenize_bytes
+from tests.detect.test_near_copies import EDITED, QUESTION, filler
 from tests.property.worlds import write_shard
-from tests.unit.index.builds import build, some_texts
+from tests.unit.index.builds import build, recipe_of, some_texts
 
 ARRAYS = (
     "starts",
@@ -32,6 +34,11 @@ ARRAYS = (
     "doc_crc",
     "capped_key",
     "capped_count",
+    "minhash_starts",
+    "minhash_entries",
+    "minhash_windows",
+    "minhash_capped",
+    "minhash_signatures",
 )
 SEGMENT_FILES = (
     "documents.parquet",
@@ -42,24 +49,34 @@ ITEM = (
     "A lantern keeper counts nine copper kettles at dawn, gives two of them to the violin maker "
     "by the glacier and sells the rest; how many kettles did the keeper sell before noon?"
 )
+#: A copy with other words, of which an index samples no gram that stands in the question.
+NEAR = f"once {EDITED} {filler(2, 40)}"
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """An index of three shards and several segments; one retired document; an item in the last."""
+    """An index of four shards and several segments; two retired documents; two items in the last.
+
+    Of the one it holds a copy, of the other one that only sketches lead to.
+    """
     home = tmp_path_factory.mktemp("damage")
     for number in range(3):
         texts = some_texts(12, first=12 * number)
         write_shard(home / "corpus" / f"part-{number}.parquet", texts)
-    write_shard(home / "corpus" / "part-9.parquet", ["", f"Homework. {ITEM} Answer: seven.", "end"])
-    build(home / "corpus", home / "index", memory=8_000)
+    write_shard(home / "corpus" / "part-9.parquet", ["", f"Homework. {ITEM} Answer: seven.", NEAR])
+    recipe = recipe_of(minhash=load_recipe("standard").minhash)
+    build(home / "corpus", home / "index", recipe, memory=8_000)
     manifest = read_manifest(home / "index")
     assert len(manifest.segments) > 2
     record = write_retired(home / "index", np.array([[0, 1], [1, 2]], np.int64))
     publish_manifest(home / "index", replace(manifest, retired=record))
     items = home / "items.jsonl"
-    items.write_text(json.dumps({"id": "kettles", "question": ITEM, "answer": "seven"}) + "\n")
-    assert answers(home) == ["found", "found"]
+    lines = [
+        json.dumps({"id": "kettles", "question": ITEM, "answer": "seven"}),
+        json.dumps({"id": "loaves", "question": QUESTION}),
+    ]
+    items.write_text("\n".join(lines) + "\n")
+    assert answers(home) == ["found", "found", "found"]
     assert verify(home / "index", whole_shards=True).ok
     return home
 
@@ -88,8 +105,8 @@ def answers(home):
             shards, rows = segment.place_of(documents)
             found |= {(index.manifest.shards[s].name, r) for s, r in zip(shards, rows, strict=True)}
     looked_up = "found" if ("part-9.parquet", 1) in found else "clean"
-    (verdict,) = query(home / "index", home / "items.jsonl", workers=1)
-    return [looked_up, "found" if verdict.label == "contaminated" else verdict.label]
+    verdicts = query(home / "index", home / "items.jsonl", workers=1)
+    return [looked_up, *("found" if one.flagged else one.label for one in verdicts)]
 
 
 def said_by(home):
@@ -159,7 +176,7 @@ def test_harm_is_noticed_and_never_answered_clean(home, name):
             assert any(path.name in place for place in named), f"{how}: verify names {named}"
             said = said_by(home)
             assert "clean" not in said, f"{how}: answered clean"
-            assert path.stem in said or said == "found found", f"{how}: {said}"
+            assert path.stem in said or said == "found found found", f"{how}: {said}"
     assert verify(home / "index", whole_shards=False).ok
 
 
@@ -222,7 +239,7 @@ def test_a_sampled_document_that_is_not_in_the_index_is_noticed(home):
     path = home / "corpus" / "part-9.parquet"
     raw = path.read_bytes()
     with harmed(path, raw), harmed(index / MANIFEST, (index / MANIFEST).read_bytes()):
-        write_shard(path, ["", "another text of no less than eight words stands here", "end"])
+        write_shard(path, ["", "another text of no less than eight words stands here", NEAR])
         from contam.corpus.shards import file_sha256, shard_digest
         from contam.index.intake import shard_of
 
