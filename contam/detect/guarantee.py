@@ -45,13 +45,15 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
         return
     kept = [policy.spec.id for policy in policies if _why_refused(policy.spec, recipe) is None]
     instead = f"ask for --policy {','.join(kept)} alone, or " if kept else ""
-    other = "char" if recipe.unit != "char" else "standard"
-    recipe_name = "chars" if other == "char" else other
+    char = any(one.spec.unit == "char" for one in policies if one.spec.id not in kept)
+    keeps = "--recipe chars" if char else "a recipe of your own with shorter runs"
+    if recipe.unit == "char":
+        keeps = "--recipe standard"
     raise IndexMismatchError(
         f"this index finds every run of {recipe.guarantee} {_TOKENS[recipe.unit]}: "
         + "; ".join(refused),
         hint=f"{instead}search the corpus itself with `contam scan`, or build an index that keeps "
-        f"it (--recipe {recipe_name}, or a recipe of your own)",
+        f"it ({keeps})",
     )
 
 

@@ -250,19 +250,26 @@ def _tokenizer(index: Index) -> str | None:
 def _numbering(indexes: Sequence[Index]) -> tuple[list[_Known], list[Int32s]]:
     """The shards of all indexes in one order, and each manifest shard's place in it.
 
-    A file that two indexes hold counts once. Equal names of different files are told apart by the
-    index's name.
+    A file that two indexes hold counts once, and twice where each of them has retired a document
+    of it that the other has not. Equal names of different files are told apart by the index's name.
     """
     every: list[_Known] = []
-    first: dict[tuple[str, str], _Known] = {}
+    files: dict[tuple[str, str], list[tuple[_Known, frozenset[int]]]] = {}
     for number, index in enumerate(indexes):
         for place, (name, record) in enumerate(zip(index.names, index.records, strict=True)):
             known = _Known(name, number, place, record)
-            if record is not None and record.failure is None and name not in index.manifest.pending:
-                if (record.uri, record.digest) in first:
-                    continue
-                first[record.uri, record.digest] = known
-            every.append(known)
+            if record is None or record.failure is not None or name in index.manifest.pending:
+                every.append(known)
+            else:
+                one = (known, _retired_rows(index, place))
+                files.setdefault((record.uri, record.sha256), []).append(one)
+    for same in files.values():
+        # A document counts unless all indexes that hold it have retired it.
+        kept: list[frozenset[int]] = []
+        for known, retired in sorted(same, key=lambda one: len(one[1])):
+            if not any(retired >= other for other in kept):
+                kept.append(retired)
+                every.append(known)
     count: dict[str, int] = {}
     for known in every:
         count[known.name] = count.get(known.name, 0) + 1
@@ -286,6 +293,14 @@ def _numbering(indexes: Sequence[Index]) -> tuple[list[_Known], list[Int32s]]:
         at = index.number_of
         numbers.append(np.where(at >= 0, mine[at], -1).astype(np.int32) if len(mine) else at)
     return every, numbers
+
+
+def _retired_rows(index: Index, place: int) -> frozenset[int]:
+    """Rows of one of the index's shards that no answer of it counts."""
+    pairs = index.retired.pairs
+    if not len(pairs):
+        return frozenset()
+    return frozenset(pairs[index.number_of[pairs[:, 0]] == place, 1].tolist())
 
 
 def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[Part]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.shards import survey
-from contam.errors import IndexMismatchError, UsageError
+from contam.corpus.shards import file_sha256, survey
+from contam.errors import IndexMismatchError, ShardError, UsageError
 from contam.index.build import (
     DEFAULT_MEMORY,
     check_limits,
@@ -19,7 +19,7 @@ from contam.index.build import (
     remove_strays,
     worker_count,
 )
-from contam.index.intake import new_record
+from contam.index.intake import new_record, shard_of
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
 from contam.index.merge import merge_segments, merged_id
 from contam.index.retired import read_retired, write_retired
@@ -157,14 +157,13 @@ def _with_shards(
     pending = list(manifest.pending)
     passed: list[str] = []
     place_of = {one.name: place for place, one in enumerate(records) if not one.retired}
-    known = {
-        one.digest
-        for one in records
-        if not one.retired and one.failure is None and one.name not in manifest.pending
-    }
+    known: dict[str, list[ShardRecord]] = {}
+    for one in records:
+        if not one.retired and one.failure is None and one.name not in manifest.pending:
+            known.setdefault(one.digest, []).append(one)
     for record in offered:
         place = place_of.get(record.name)
-        if record.digest in known:
+        if _is_known(record, known.get(record.digest, [])):
             passed.append(record.name)
         elif place is None:
             records.append(record)
@@ -179,6 +178,22 @@ def _with_shards(
                 hint=f"retire it first: contam index retire --shard {record.name}",
             )
     return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
+
+
+def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord]) -> bool:
+    """Whether one of the shards with this digest is this one.
+
+    The digest is of a file's size and edges: another file is compared with every byte of it.
+    """
+    if not same_edges or record.failure is not None:
+        return False
+    if any(one.uri == record.uri for one in same_edges):
+        return True
+    try:
+        whole = file_sha256(shard_of(record))
+    except ShardError:
+        return False  # reading it will say why
+    return any(one.sha256 == whole for one in same_edges)
 
 
 def _places(folder: Path, manifest: Manifest, ids: Sequence[str]) -> list[tuple[int, int]]:

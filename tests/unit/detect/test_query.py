@@ -220,6 +220,16 @@ def test_a_file_that_two_indexes_hold_counts_once(shards, bench, tmp_path):
     assert contam.query([whole, part], bench).verdicts.equals(contam.query(whole, bench).verdicts)
 
 
+def test_a_document_counts_until_all_indexes_that_hold_it_retire_it(shards, bench, tmp_path):
+    first, second = (make(shards, tmp_path / name) for name in ("first", "second"))
+    retire(first, [("part-1.jsonl", 1), ("part-2.jsonl", 1)])
+    for both in ([first, second], [second, first]):
+        (found, *_) = (one for one in contam.query(both, bench) if one.item_id == "found")
+        assert (found.label, found.n_documents) == ("contaminated", 2)
+    retire(second, [("part-1.jsonl", 1), ("part-2.jsonl", 1)])
+    assert labels(contam.query([first, second], bench))["found"] == "clean"
+
+
 def test_indexes_of_different_recipes_are_refused_together(shards, bench, tmp_path):
     first = make(shards, tmp_path / "first")
     second = make(shards, tmp_path / "second", stride=3)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -59,6 +62,20 @@ def test_adding_what_is_there_changes_nothing(corpus, tmp_path):
     added = add(tmp_path / "ix", corpus)
     assert added.passed_over == ("part-0.parquet", "part-1.parquet", "part-2.parquet")
     assert files_of(tmp_path / "ix") == before
+
+
+def test_a_file_that_differs_in_the_middle_alone_is_not_taken_for_one_that_is_there(tmp_path):
+    # Size, beginning and end are what the digest is of.
+    filler = json.dumps({"text": "plain words only " * 4500}) + "\n"
+    middle = [json.dumps({"text": text}) + "\n" for text in ("one two six", "six two one")]
+    for folder, line in zip(("old", "new"), middle, strict=True):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.jsonl").write_text(filler + line + filler)
+    build(tmp_path / "old", tmp_path / "ix")
+    shutil.copy(tmp_path / "old/old.jsonl", tmp_path / "new/copy.jsonl")
+    added = add(tmp_path / "ix", tmp_path / "new")
+    assert added.passed_over == ("copy.jsonl",)
+    assert [one.name for one in added.manifest.shards] == ["old.jsonl", "new.jsonl"]
 
 
 def test_a_shard_with_a_known_name_and_other_bytes_is_refused(corpus, tmp_path):
