@@ -173,7 +173,7 @@ def query(
             hint="a run is found by its seeds: choose a shorter --seed",
         )
     folder = Path(out)
-    refuse_out_in(folder, [*indexes, *(corpus or [])])
+    refuse_out_in(folder, [*_searched(indexes, home), *(corpus or [])])
     from contam.benchmark.mapping import parse_mapping
 
     parts: Mapping[str, str] | None = parse_mapping(mapping) if mapping else None
@@ -208,6 +208,24 @@ def query(
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     print_result(result, folder, code, as_json=as_json, quiet=quiet)
     return code
+
+
+def _searched(indexes: list[str], home: str | None) -> list[str]:
+    """The folders of the indexes, and those that they were made of."""
+    from contam.index.home import resolve_index
+    from contam.index.manifest import read_manifest
+
+    folders = [resolve_index(one, home) for one in indexes]
+    found = list(map(str, folders))
+    for manifest in map(read_manifest, folders):
+        uris = [shard.uri for shard in manifest.shards]
+        # Paths are as somebody typed them, perhaps in another folder than this one.
+        found += [
+            path
+            for path in manifest.paths
+            if any(Path(uri).is_relative_to(Path(path).resolve()) for uri in uris)
+        ]
+    return found
 
 
 def _read_text(path: str) -> str:

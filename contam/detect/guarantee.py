@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MONOTONE: Final = frozenset({"contam"})
 #: Policies that look for a text shorter than their runs as a whole.
 _TAKES_SHORT: Final = frozenset({"contam", "gpt4-50char"})
+#: Words that the recipe `standard` guarantees.
+_STANDARD: Final = 8
 _TOKENS: Final = {"word": "words", "char": "letters and digits", "tokenizer": "tokens"}
 
 
@@ -45,16 +47,22 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
         return
     kept = [policy.spec.id for policy in policies if _why_refused(policy.spec, recipe) is None]
     instead = f"ask for --policy {','.join(kept)} alone, or " if kept else ""
-    char = any(one.spec.unit == "char" for one in policies if one.spec.id not in kept)
-    keeps = "--recipe chars" if char else "a recipe of your own with shorter runs"
-    if recipe.unit == "char":
-        keeps = "--recipe standard"
+    lacking = [policy.spec for policy in policies if policy.spec.id not in kept]
+    keeps = " and ".join(dict.fromkeys(_recipe_for(spec) for spec in lacking))
     raise IndexMismatchError(
         f"this index finds every run of {recipe.guarantee} {_TOKENS[recipe.unit]}: "
         + "; ".join(refused),
         hint=f"{instead}search the corpus itself with `contam scan`, or build an index that keeps "
         f"it ({keeps})",
     )
+
+
+def _recipe_for(spec: PolicySpec) -> str:
+    if spec.unit == "char":
+        return "--recipe chars"
+    if spec.base in _MONOTONE or needed_run(spec) >= _STANDARD:
+        return "--recipe standard"
+    return f"a recipe of your own with gram = {needed_run(spec)} and stride = 1"
 
 
 def _why_refused(spec: PolicySpec, recipe: Recipe) -> str | None:

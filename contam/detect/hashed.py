@@ -1,9 +1,9 @@
 """Documents whose shard is gone: what the index's hashes alone say of them.
 
 Of such a document the index knows its length and which item grams stand at which of its tokens.
-Those tokens are written into an otherwise empty document, which is then matched like any other:
-what it shares with an item is at least what is said here. Its positions count tokens, since the
-characters are gone.
+Those tokens are written into an otherwise empty document, which is then matched like any other.
+Up to three neighbours on either side of a gram are known by four bits each, so an end may be said
+to reach further than it does. Positions count tokens, since the characters are gone.
 """
 
 from __future__ import annotations

@@ -227,7 +227,12 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         raise UsageError(
             f"the index has no {thing} {', '.join(names[:_NAMED])}{more}",
-            hint="`contam index show` lists its shards; nothing was retired",
+            hint="nothing was retired; "
+            + (
+                "`contam index show --json` lists the shards"
+                if thing == "shard"
+                else "document_id in evidence.parquet is what it is called"
+            ),
         )
 
 

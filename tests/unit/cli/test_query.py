@@ -294,6 +294,20 @@ def test_results_are_not_put_into_an_index(asked, call, home):
     assert not inside.exists()
 
 
+def test_results_are_not_put_beside_the_shards_that_were_indexed(asked, call, home):
+    out = home / "corpus" / "out"
+    answer = call(*asked, "--out", out)
+    assert_refused(answer, "lies inside the corpus folder")
+    assert not out.exists()
+
+
+def test_results_are_not_put_into_an_index_called_by_name(home, call):
+    by_name = ("--home", home / "home", "--index", "mine", "--benchmark", home / "items.jsonl")
+    inside = home / "home" / "mine" / "out"
+    assert_refused(call(*by_name, "--out", inside), "lies inside")
+    assert not inside.exists()
+
+
 def test_texts_and_further_evidence_are_left_out_when_asked(asked, call, tmp_path):
     call(*asked, "--out", tmp_path / "out", "--no-text", "--max-evidence", "1", "-q")
     report = load_report(tmp_path / "out")

@@ -245,6 +245,11 @@ def test_policies_that_need_more_than_the_index_keeps_are_refused_by_name(whole)
     assert "decon-default counts runs of 5" in caught.value.message
     assert "igmini-50 counts letters and digits" in caught.value.message
     assert "--policy contam alone" in caught.value.hint
+    assert "--recipe chars" in caught.value.hint
+    assert "gram = 5 and stride = 1" in caught.value.hint
+    with pytest.raises(IndexMismatchError) as caught:
+        contam.query(whole, ITEMS, policies=["decon-default"])
+    assert "chars" not in caught.value.hint
 
 
 def test_an_index_with_longer_runs_flags_and_clears_nothing(shards, bench, tmp_path):
