@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from contam.cli import dupes, index, items, logs, policies, query, rescore, scan, show, sql
+from contam.cli import dupes, export, index, items, logs, policies, query, rescore, scan, show, sql
 from contam.cli.arguments import spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -44,6 +44,7 @@ app.command("dupes")(dupes.dupes)
 app.command("logs")(logs.logs)
 app.command("items")(items.items)
 app.command("rescore")(rescore.rescore)
+app.command("export")(export.export)
 app.add_typer(index.app, name="index")
 
 COMMANDS = (
@@ -56,6 +57,7 @@ COMMANDS = (
     "logs",
     "items",
     "rescore",
+    "export",
     "index",
 )
 SPREAD_OPTIONS = {
@@ -66,6 +68,7 @@ SPREAD_OPTIONS = {
     "logs": logs.SPREAD_OPTIONS,
     "items": items.SPREAD_OPTIONS,
     "rescore": rescore.SPREAD_OPTIONS,
+    "export": export.SPREAD_OPTIONS,
 }
 
 

@@ -77,10 +77,15 @@ class Series:
 
     def labels(self, flags: Flags) -> Int8s:
         """int8[n]: the label of each scored item; what is not among the items is not checkable."""
-        found = np.full(len(self.item), NOT_CHECKABLE, np.int8)
-        known = self.item >= 0
-        found[known] = flags.label[self.item[known]]
-        return found
+        return labels_at(flags, self.item)
+
+
+def labels_at(flags: Flags, places: Ints) -> Int8s:
+    """int8[n]: the labels at places in the result's items; -1 is what was not judged."""
+    found = np.full(len(places), NOT_CHECKABLE, np.int8)
+    known = places >= 0
+    found[known] = flags.label[places[known]]
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -165,6 +165,7 @@ COMMANDS = [
     "logs",
     "items",
     "rescore",
+    "export",
     *(f"index {one}" for one in ("build", "add", "retire", "compact", "verify", "show")),
 ]
 

@@ -46,13 +46,20 @@ def is_log(value: object) -> bool:
 
 def read_json(file: LogFile) -> Log:
     """Read a `.json` log."""
-    whole = as_dict(file.document)
-    samples = [as_dict(sample) for sample in as_list(whole.get("samples"))]
-    return _log(file, whole, samples, as_list(whole.get("reductions")))
+    return _log_of(file, as_dict(file.document))
 
 
 def read_zip(file: LogFile) -> Log:
     """Read an `.eval` log. Its header is written last: without one the run did not end."""
+    return _log_of(file, _unzipped(file))
+
+
+def document_of(file: LogFile) -> Row:
+    """Either form of a log as the one object of a `.json` log."""
+    return _unzipped(file) if file.data.startswith(b"PK") else as_dict(file.document)
+
+
+def _unzipped(file: LogFile) -> Row:
     archive = ZipMembers(file)
     if "header.json" not in archive.names:
         raise LogError(
@@ -70,7 +77,12 @@ def read_zip(file: LogFile) -> Log:
         reductions = as_list(
             parsed(archive.read("reductions.json"), f"{file.path}: reductions.json")
         )
-    return _log(file, header, samples, reductions)
+    return {**header, "samples": samples, "reductions": reductions}
+
+
+def _log_of(file: LogFile, whole: Row) -> Log:
+    samples = [as_dict(sample) for sample in as_list(whole.get("samples"))]
+    return _log(file, whole, samples, as_list(whole.get("reductions")))
 
 
 def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) -> Log:

@@ -10,7 +10,8 @@ import orjson
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import item_key
-from contam.errors import LogError, OutputError
+from contam.errors import LogError
+from contam.rescore.logs.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,15 +75,7 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
 
 def write_items(rows: Iterable[dict[str, object]], path: Path, *, overwrite: bool = False) -> None:
     """Write JSON lines, whole or not at all; OutputError when that cannot be done."""
-    draft = path.with_name(f".{path.name}.draft")
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path} is there already", hint="choose another name, or --overwrite")
-    try:
-        draft.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-        draft.replace(path)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise OutputError(f"cannot write {path}: {reason}", hint="check the folder") from error
+    write_whole(b"".join(orjson.dumps(row) + b"\n" for row in rows), path, overwrite=overwrite)
 
 
 def _row(item: LoggedItem, log: Log) -> dict[str, object]:

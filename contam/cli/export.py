@@ -1,0 +1,103 @@
+"""`contam export`: the clean items in the form an evaluator takes, so that it can score them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from contam.rescore.export import Judged
+
+SPREAD_OPTIONS = ("--logs",)
+
+
+def export(
+    *,
+    verdicts: Annotated[
+        Path, typer.Option(metavar="DIR", help="What `contam scan` or `contam query` wrote.")
+    ],
+    logs: Annotated[
+        list[str],
+        typer.Option(metavar="PATH...", help="Logs of the one tool; with --inspect one log."),
+    ],
+    lm_eval_samples: Annotated[
+        bool,
+        typer.Option(
+            "--lm-eval-samples", help="The clean documents of each task, for lm-eval's --samples."
+        ),
+    ] = False,
+    inspect: Annotated[
+        bool,
+        typer.Option(
+            "--inspect", help="The Inspect log, with items that are not clean made unscored."
+        ),
+    ] = False,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Judge by this. [default: the only one]")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to. [default: standard output]")
+    ] = None,
+    allow_unmatched: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unmatched", help="Go on although over 1 % of a log's items were not judged."
+        ),
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No counts.")] = False,
+    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
+        bool, typer.Option("--debug", help="Show the stack trace of an error.")
+    ] = False,
+) -> None:
+    """Give the clean items to the evaluator, so that its own code makes the clean score.
+
+    Suspect and not checkable items are left out, like contaminated ones. Counts, and the score to
+    expect, are on standard error.
+    """
+    from contam.cli.terminal import emit, talk
+    from contam.rescore import export as library
+    from contam.rescore.logs.files import write_whole
+
+    if lm_eval_samples == inspect:
+        raise UsageError("export to what?", hint="give one of --lm-eval-samples and --inspect")
+    if inspect and out is None:
+        raise UsageError("--inspect writes a log", hint="name it with --out FILE.json")
+    judged = library.judge(
+        verdicts,
+        logs,
+        tool="inspect" if inspect else "lm-eval",
+        policy=policy,
+        allow_unmatched=allow_unmatched,
+    )
+    if inspect and len(judged) > 1:
+        raise UsageError(f"{len(judged)} logs, and --inspect edits one", hint="name one log")
+    found = library.inspect_log(judged[0]) if inspect else library.lm_eval_samples(judged)
+    text = json.dumps(found) + "\n"
+    if out is None:
+        emit(text)
+    else:
+        write_whole(text.encode(), out, overwrite=overwrite)
+    if not quiet:
+        for one in judged:
+            for line in _told(one):
+                talk(line)
+
+
+def _told(one: Judged) -> list[str]:
+    from contam.cli.terminal import plain
+
+    counts = one.counts
+    left_out = ", ".join(f"{n:,} {name}" for name, n in counts.items() if name != "clean")
+    who = f"{one.log.benchmark}, {one.log.model}"
+    lines = [plain(f"{who}: {counts['clean']:,} clean by {one.policy}; left out: {left_out}")]
+    for metric, (score, n_scored) in one.scores().items():
+        lines.append("  " + plain(f"{metric}: {score:.6f} on {n_scored:,} clean items"))
+    return lines
