@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli.terminal import emit
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ _NAMED = 5
 
 app = typer.Typer(
     help="Build an index of a corpus once, to answer any benchmark from it.",
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 
@@ -65,6 +65,13 @@ _Text = Annotated[
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        emit(context.get_help() + "\n")
+        raise typer.Exit
 
 
 @app.command("build")
@@ -213,7 +220,7 @@ def verify(
     """
     folder = _folder(index, home)
     from contam.cli import render
-    from contam.cli.terminal import emit, plain
+    from contam.cli.terminal import plain
     from contam.index.verify import verify as verify_all
 
     report = verify_all(folder, sample=sample)
@@ -285,7 +292,7 @@ def _tell_built(
 def _tell(folder: Path, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
     """Print what the index holds."""
     from contam.cli import render
-    from contam.cli.terminal import emit, visible
+    from contam.cli.terminal import visible
     from contam.index.describe import describe
     from contam.index.open import Index
 

@@ -42,6 +42,14 @@ def test_a_build_says_what_it_made(corpus, tmp_path, capsys):
     assert (again, shown) == (0, out)
 
 
+def test_without_a_command_there_is_help(capsys):
+    assert main(["index"]) == 0
+    out, err = capsys.readouterr()
+    assert "verify" in out
+    assert "\n" in out.strip()
+    assert not err
+
+
 def test_the_figures_come_as_json(corpus, tmp_path, capsys):
     code, facts, _ = build(capsys, corpus, tmp_path / "ix", "--json")
     assert code == facts["exit_code"] == 0
