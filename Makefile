@@ -14,7 +14,7 @@ STAMP   := $(VENV)/.installed
 export CONTAM_SHARED := $(abspath $(SHARED))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format types layers bounds interpreted quality bench fixtures \
+.PHONY: help install demo test lint format types layers bounds interpreted harness quality bench fixtures \
         check clean quality-if-possible
 
 help: ## this list
@@ -61,6 +61,12 @@ bounds: $(STAMP) ## kernel tests with every array access checked
 interpreted: $(STAMP) ## kernel tests as plain Python, without the compiler
 	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=dev $(PYTEST) tests/kernels
 
+harness: ## our clean scores beside the real lm-eval and Inspect, in an environment of their own
+	@test -x $(VENV)-harness/bin/python || $(PYTHON) -m venv $(VENV)-harness
+	@$(VENV)-harness/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,harness]'
+	@$(VENV)-harness/bin/python -c 'import inspect_ai, lm_eval'
+	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/test_harness.py
+
 quality: $(STAMP) ## recall and false flags on the labelled data, of the scan and of an index
 	@test -d "$(CONTAM_SHARED)/data" || \
 	  { echo "no labelled data in $(SHARED)/data; set CONTAM_SHARED to the folder that holds it" >&2; exit 1; }
@@ -82,4 +88,4 @@ quality-if-possible:
 	else echo "quality: NOT RUN, there is no labelled data in $(SHARED)/data" >&2; fi
 
 clean: ## remove what these targets wrote, .venv included
-	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist $(VENV) $(VENV)-harness .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
