@@ -103,18 +103,27 @@ def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -
         return Interval(nothing, nothing, nothing, "no item")
     mean = float(scores.mean())
     if cluster is not None and len(np.unique(cluster)) < n:
-        if len(np.unique(cluster)) == 1:
-            return Interval(mean, float("nan"), float("nan"), "one cluster only")
-        half = _quantile(LEVEL) * clustered_error(scores, cluster)
-        if half > 0:
-            return Interval(mean, max(0.0, mean - half), min(1.0, mean + half), "clustered")
-        cluster_count = len(np.unique(cluster))
-        low, high = wilson(mean * cluster_count, cluster_count)
-        return Interval(mean, low, high, "Wilson over clusters")
+        return _clustered(scores, cluster, mean)
     if bool(np.all((scores == 0) | (scores == 1))):
         return Interval(mean, *wilson(float(scores.sum()), n), "Wilson")
     low, high = bootstrap_limits(scores, seed=seed)
     return Interval(mean, low, high, "bootstrap")
+
+
+def _clustered(scores: Floats, cluster: Ints, mean: float) -> Interval:
+    nothing = float("nan")
+    n_clusters = len(np.unique(cluster))
+    if n_clusters == 1:
+        return Interval(mean, nothing, nothing, "one cluster only")
+    # A share stays within 0 and 1; other scores have no such ends.
+    share = bool(scores.min() >= 0 and scores.max() <= 1)
+    half = _quantile(LEVEL) * clustered_error(scores, cluster)
+    if half > 0:
+        low, high = (0.0, 1.0) if share else (-np.inf, np.inf)
+        return Interval(mean, max(low, mean - half), min(high, mean + half), "clustered")
+    if not share:
+        return Interval(mean, nothing, nothing, "no spread between clusters")
+    return Interval(mean, *wilson(mean * n_clusters, n_clusters), "Wilson over clusters")
 
 
 def bootstrap_limits(

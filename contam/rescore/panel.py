@@ -111,6 +111,7 @@ class Matrix:
     """Models x items that all of them were scored on, for one benchmark and metric.
 
     scores  float64[m, n]; items  int64[n], places in the result's items
+    sign    1 where a higher score is better, -1 where a lower one is
     """
 
     benchmark: str
@@ -119,6 +120,7 @@ class Matrix:
     scores: Floats
     items: Ints
     notes: tuple[str, ...] = field(default=())
+    sign: int = 1
 
 
 def matrices(series: Sequence[Series]) -> list[Matrix]:
@@ -143,6 +145,7 @@ def matrices(series: Sequence[Series]) -> list[Matrix]:
                 scores=rows,
                 items=common,
                 notes=notes,
+                sign=1 if group[0].higher_is_better else -1,
             )
         )
     return result

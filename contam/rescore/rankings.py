@@ -44,17 +44,17 @@ def ranking_rows(
     m = len(matrix.models)
     note = "; ".join(matrix.notes)
     head = {"benchmark": matrix.benchmark, "metric": matrix.metric, "policy": flags.policy}
-    full = _means(matrix.scores)
-    clean = _means(matrix.scores[:, split.clean])
+    # The better model first, whichever way the metric counts.
+    directed = matrix.sign * matrix.scores
+    full = _means(directed)
+    clean = _means(directed[:, split.clean])
     reason = _refusal(m, n_clean, least)
     if reason:
         note = f"{note}; {reason}" if note else reason
     tests = None if reason else _tests(matrix, flags, split)
     rows: list[Row] = []
     both = agreement(full, clean) if not reason else None
-    deletion = (
-        random_deletion(matrix.scores, ~split.clean, draws=draws, seed=seed) if tests else None
-    )
+    deletion = random_deletion(directed, ~split.clean, draws=draws, seed=seed) if tests else None
     places = [ranks(full), ranks(clean) if n_clean else np.full(m, _NAN)]
     spans = [rank_intervals(one) for one in tests] if tests else None
     for at, model in enumerate(matrix.models):
@@ -63,8 +63,8 @@ def ranking_rows(
             "model": model,
             "n": len(matrix.items),
             "n_clean": n_clean,
-            "full": full[at],
-            "clean": clean[at],
+            "full": matrix.sign * full[at],
+            "clean": matrix.sign * clean[at],
             "rank_full": places[0][at],
             "rank_clean": _NAN if reason else places[1][at],
         }
@@ -104,7 +104,7 @@ def _tests(matrix: Matrix, flags: Flags, split: Split) -> tuple[Pairwise, Pairwi
     def over(mask: NDArray[np.bool_]) -> Pairwise:
         codes = cluster[mask]
         single = len(np.unique(codes)) == len(codes)
-        return pairwise(matrix.scores[:, mask], None if single else codes)
+        return pairwise(matrix.sign * matrix.scores[:, mask], None if single else codes)
 
     return over(np.ones(len(cluster), np.bool_)), over(split.clean)
 
@@ -115,13 +115,13 @@ def _pair_rows(
     """A row for each pair, the better model on all items first."""
     rows = []
     n_clean = int(split.clean.sum())
-    order = np.argsort(-_means(matrix.scores), kind="stable")
+    order = np.argsort(-_means(matrix.sign * matrix.scores), kind="stable")
     for place, a in enumerate(order.tolist()):
         for b in order[place + 1 :].tolist():
             row: Row = {**head, "first": matrix.models[a], "second": matrix.models[b]}
             leads = []
             for name, test in zip(("full", "clean"), tests, strict=True):
-                row[f"difference_{name}"] = float(test.difference[a, b])
+                row[f"difference_{name}"] = matrix.sign * float(test.difference[a, b])
                 row[f"error_{name}"] = float(test.error[a, b])
                 row[f"p_{name}"] = float(test.p[a, b])
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
@@ -148,6 +148,7 @@ def aggregate_rows(matrices: Sequence[Matrix], flags: Flags) -> list[Row]:
         return []
     models = sorted({model for one in first.values() for model in one.models})
     tables = {name: np.full((len(models), len(first)), _NAN) for name in ("full", "clean")}
+    signs = np.array([one.sign for one in first.values()])
     for column, one in enumerate(first.values()):
         clean = Split.of(flags.label[one.items]).clean
         for at, model in enumerate(one.models):
@@ -157,7 +158,8 @@ def aggregate_rows(matrices: Sequence[Matrix], flags: Flags) -> list[Row]:
                 tables["clean"][place, column] = one.scores[at, clean].mean()
     rows = []
     figures = {
-        name: (table.mean(axis=1), win_rate(table), borda(table)) for name, table in tables.items()
+        name: (table.mean(axis=1), win_rate(signs * table), borda(signs * table))
+        for name, table in tables.items()
     }
     for at, model in enumerate(models):
         gaps = int(np.isnan(tables["full"][at]).sum())

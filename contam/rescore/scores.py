@@ -118,7 +118,9 @@ def _row(
         notes.append(f"{int(unchecked.sum())} not checkable, counted in full, not in clean")
     row["clean_with_unchecked"] = _score(one, clean | unchecked, cluster, seed).estimate
     row["bound_low"], row["bound_high"] = (
-        bounds(one.score[inside], clean[inside]) if one.additive else (_NAN, _NAN)
+        bounds(one.score[inside], clean[inside])
+        if one.additive and _is_share(one)
+        else (_NAN, _NAN)
     )
     row["relative_difference"] = relative_difference(row["full"], row["clean"])
     row["plain_relative_difference"] = plain_relative_difference(row["full"], row["clean"])
@@ -127,6 +129,11 @@ def _row(
     row["interval"] = "; ".join(dict.fromkeys(methods))
     row["note"] = "; ".join(dict.fromkeys(notes))
     return row
+
+
+def _is_share(one: Series) -> bool:
+    """Whether every item's score lies within 0 and 1, so that right and wrong are its ends."""
+    return bool(len(one.score)) and 0 <= float(one.score.min()) <= float(one.score.max()) <= 1
 
 
 def _cluster(one: Series, flags: Flags) -> NDArray[np.int64]:

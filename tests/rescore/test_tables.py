@@ -214,3 +214,36 @@ def test_benchmarks_are_put_together(leak):
     assert {row["model"] for row in rows} == {"memo", "better", "worse"}
     best = max(rows, key=lambda row: row["mean_full"])
     assert best["win_rate_full"] == pytest.approx(2 / 3)
+
+
+def test_where_lower_is_better_the_lowest_leads():
+    rng = np.random.default_rng(1)
+    labels = ["contaminated"] * 100 + ["clean"] * 200
+    good, bad = 2 + rng.random(300), 5 + rng.random(300)
+    series = [
+        Series(
+            **{
+                **{f: getattr(one, f) for f in Series.__dataclass_fields__},
+                "higher_is_better": False,
+            }
+        )
+        for one in (series_of(good, model="good"), series_of(bad, model="bad"))
+    ]
+    tables = tables_of(series, [flags_of(labels)])
+    ranks = {row["model"]: row for row in schemas.rows(tables["rankings"])}
+    assert (ranks["good"]["rank_full"], ranks["good"]["rank_clean"]) == (1, 1)
+    assert ranks["good"]["full"] == pytest.approx(good.mean())
+    (pair,) = schemas.rows(tables["pairs"])
+    assert (pair["first"], pair["lead_clean"]) == ("good", True)
+    assert pair["difference_full"] == pytest.approx(good.mean() - bad.mean())
+
+
+def test_scores_that_are_no_shares_are_not_pressed_into_0_and_1():
+    scores = np.repeat(np.linspace(10, 90, 60), 2)
+    labels = ["contaminated"] * 60 + ["clean"] * 60
+    flags = flags_of(labels)
+    flags.cluster[:] = np.arange(120) // 2
+    (row,) = whole(tables_of([series_of(scores)], [flags]))
+    assert row["full_lo"] < row["full"] < row["full_hi"]
+    assert row["full_hi"] > 1
+    assert row["bound_high"] is None
