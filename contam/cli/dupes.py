@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli import options
+
 if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
     from contam.detect.dupes import Dupes
@@ -38,10 +40,8 @@ def dupes(
     fail_on_flagged: Annotated[
         bool, typer.Option("--fail-on-flagged", help="Exit with 3 when there are any.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Find items that stand nearly the same in another benchmark or split."""
     from contam.benchmark.mapping import parse_mapping

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contam.cli import options
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def export(
         bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No counts.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Give the clean items to the evaluator, so that its own code makes the clean score.
 

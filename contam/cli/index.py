@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli import options
 from contam.cli.terminal import emit
 from contam.errors import UsageError
 
@@ -29,21 +30,6 @@ app = typer.Typer(
 _Index = Annotated[
     str, typer.Option("--index", metavar="DIR", help="The index: a folder, or a name in --home.")
 ]
-_Home = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR",
-        help="Where named indexes lie. [default: CONTAM_INDEX_HOME, or the user's data folder]",
-    ),
-]
-_Corpus = Annotated[
-    list[str],
-    typer.Option(
-        "--corpus",
-        metavar="PATH...",
-        help="Corpus shards: files, folders or globs; Parquet, JSONL (compressed, too), Arrow.",
-    ),
-]
 _Workers = Annotated[
     int | None,
     typer.Option(
@@ -58,13 +44,7 @@ _Memory = Annotated[
         "segments are.",
     ),
 ]
-_Text = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
-]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-_Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -77,7 +57,7 @@ def _root(context: typer.Context) -> None:
 @app.command("build")
 def build(
     *,
-    corpus: _Corpus,
+    corpus: options.Corpus,
     index: _Index,
     recipe: Annotated[
         str,
@@ -91,14 +71,14 @@ def build(
     ] = None,
     workers: _Workers = None,
     memory: _Memory = "2GB",
-    text: _Text = None,
+    text: options.Text = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Begin afresh although there is an index.")
     ] = False,
-    home: _Home = None,
-    as_json: _Json = False,
+    home: options.Home = None,
+    as_json: options.Json = False,
     quiet: _Quiet = False,
-    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Index every document of a corpus. A build that was stopped goes on with the same call."""
     n_bytes = parse_memory(memory)
@@ -125,15 +105,15 @@ def build(
 @app.command("add")
 def add(
     *,
-    corpus: _Corpus,
+    corpus: options.Corpus,
     index: _Index,
     workers: _Workers = None,
     memory: _Memory = "2GB",
-    text: _Text = None,
-    home: _Home = None,
-    as_json: _Json = False,
+    text: options.Text = None,
+    home: options.Home = None,
+    as_json: options.Json = False,
     quiet: _Quiet = False,
-    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Index the shards that are not in the index yet."""
     n_bytes = parse_memory(memory)
@@ -169,9 +149,9 @@ def retire(
         Path | None,
         typer.Option("--list", metavar="FILE", help="Documents, one id a line."),
     ] = None,
-    home: _Home = None,
-    as_json: _Json = False,
-    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    home: options.Home = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Take shards or documents out of all answers, at once."""
     documents = [*(document or []), *(_lines(ids) if ids is not None else [])]
@@ -190,9 +170,9 @@ def compact(
     index: _Index,
     workers: _Workers = None,
     memory: _Memory = "2GB",
-    home: _Home = None,
-    as_json: _Json = False,
-    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    home: options.Home = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Join segments and leave out what is retired. No answer changes."""
     n_bytes = parse_memory(memory)
@@ -203,16 +183,16 @@ def compact(
     _tell(folder, as_json=as_json)
 
 
-@app.command("verify")
+@app.command("verify", short_help="Check every byte of an index and of its shards.")
 def verify(
     *,
     index: _Index,
     sample: Annotated[
         int, typer.Option(min=0, metavar="N", help="Documents to read back from their shards.")
     ] = 32,
-    home: _Home = None,
-    as_json: _Json = False,
-    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    home: options.Home = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Check every byte of an index, and that its corpus is still the same.
 
@@ -242,9 +222,9 @@ def verify(
 def show(
     *,
     index: _Index,
-    home: _Home = None,
-    as_json: _Json = False,
-    debug: _Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    home: options.Home = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Say what an index holds and how large it is."""
     _tell(_folder(index, home), as_json=as_json)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from contam.cli import options
+
 SPREAD_OPTIONS = ("--from-logs",)
 
 
@@ -20,9 +22,7 @@ def items(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
     ] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Make a benchmark from logs that hold its items, for `contam scan --benchmark FILE`.
 

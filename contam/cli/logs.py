@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli import options
 from contam.errors import LogError
 
 if TYPE_CHECKING:
@@ -33,10 +34,8 @@ def logs(
             help="What the columns of a plain table are: id, model, score, benchmark, repeat, ...",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """List logs of evaluations: model, benchmark, metric, items, mean, and how they will join.
 

@@ -27,7 +27,7 @@ EXIT_INTERRUPTED = 130
 app = typer.Typer(
     name="contam",
     help="Which test items does a training corpus already contain, and what text proves it?",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 flagged (scan --fail-on-flagged), "
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 flagged (--fail-on-flagged), "
     "4 corpus not read whole, 130 interrupted.",
     add_completion=False,
     no_args_is_help=False,
@@ -35,17 +35,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("scan")(scan.scan)
-app.command("query")(query.query)
-app.command("show")(show.show)
-app.command("policies")(policies.policies)
-app.command("sql")(sql.sql)
-app.command("dupes")(dupes.dupes)
-app.command("logs")(logs.logs)
-app.command("items")(items.items)
-app.command("rescore")(rescore.rescore)
-app.command("export")(export.export)
-app.add_typer(index.app, name="index")
+app.command("scan", short_help="Search a corpus for benchmark items.")(scan.scan)
+app.command("query", short_help="Search an index for benchmark items, or for one text.")(
+    query.query
+)
+app.command("show", short_help="Show flagged items and documents side by side.")(show.show)
+app.command("policies", short_help="List the policies, or describe one in full.")(policies.policies)
+app.command("sql", short_help="Ask a result folder in SQL (DuckDB).")(sql.sql)
+app.command("dupes", short_help="Find near-duplicates between benchmarks or splits.")(dupes.dupes)
+app.command("logs", short_help="List logs of evaluations and how they will join.")(logs.logs)
+app.command("items", short_help="Make a benchmark from logs that hold its items.")(items.items)
+app.command("rescore", short_help="Score models with and without the flagged items.")(
+    rescore.rescore
+)
+app.command("export", short_help="Give the clean items back to lm-eval or Inspect.")(export.export)
+app.add_typer(index.app, name="index", short_help="Build, change, check and look at an index.")
 
 COMMANDS = (
     "scan",

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli import options
+
 if TYPE_CHECKING:
     from contam.detect.policy_spec import PolicySpec
 
@@ -23,10 +25,8 @@ def policies(
         str | None,
         typer.Argument(metavar="[NAME]", help="A policy, a preset (NAME:PRESET) or a policy file."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """List the policies, or describe one in full."""
     from contam.cli import render

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contam.cli import options
 from contam.cli.arguments import split_names
 from contam.cli.scan import exit_code, print_result, refuse_out_in
 from contam.errors import UsageError
@@ -46,71 +47,31 @@ def query(
         str | None,
         typer.Option(metavar="PATH", help="Ask for the text in this file; - reads stdin."),
     ] = None,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="What counts as contaminated: names from `contam policies`, or policy files. "
-            "[default: contam]",
-        ),
-    ] = None,
+    policy: options.Policies = None,
     corpus: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH...", help="Where the shards lie now, if they were moved."),
     ] = None,
-    home: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder in which names of indexes are looked up."),
-    ] = None,
+    home: options.Home = None,
     unit: Annotated[
         str | None,
         typer.Option(metavar="UNIT", help="Refuse an index of another unit than this."),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Threads; results do not depend on it. [default: one per CPU]"
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary and the flagged items as JSON.")
-    ] = False,
-    mapping: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="PART=FIELD,...",
-            help="Which benchmark field is which part: question=prompt,answer=solution",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="SPLIT", help="What to call its split.")
-    ] = None,
-    no_text: Annotated[
-        bool, typer.Option("--no-text", help="Keep the items' texts out of the results.")
-    ] = False,
+    workers: options.Workers = None,
+    as_json: options.Summary = False,
+    mapping: options.Mapping = None,
+    name: options.Name = None,
+    split: options.Split = None,
+    no_text: options.NoText = False,
     allow_missing: Annotated[
         bool,
         typer.Option(
             "--allow-missing", help="Judge items although shards are not indexed, gone or changed."
         ),
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")
-    ] = False,
-    max_evidence: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="N", help="Documents kept as evidence per item; counts stay exact."
-        ),
-    ] = 20,
-    seed: Annotated[
-        int,
-        typer.Option(min=2, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
-    ] = 5,
+    overwrite: options.Overwrite = False,
+    max_evidence: options.MaxEvidence = 20,
+    seed: options.Seed = 5,
     min_run: Annotated[
         int,
         typer.Option(
@@ -119,14 +80,9 @@ def query(
             help="Every run of at least this many tokens is reported of a document that is read.",
         ),
     ] = 8,
-    fail_on_flagged: Annotated[
-        bool,
-        typer.Option("--fail-on-flagged", help="Exit with 3 if an item is flagged."),
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    fail_on_flagged: options.FailOnFlagged = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search indexed documents for benchmark items; write what `contam scan` would write.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli import options
 from contam.cli.arguments import split_names
 
 if TYPE_CHECKING:
@@ -66,14 +67,10 @@ def rescore(
     separate_runs: Annotated[
         bool, typer.Option("--separate-runs", help="Two runs of one model are two models.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")
-    ] = False,
+    overwrite: options.Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Score models with and without the flagged items: gains, intervals, rankings.
 

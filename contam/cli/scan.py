@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli import options
 from contam.cli.arguments import split_names
 from contam.errors import UsageError
 
@@ -20,13 +21,7 @@ _NOTES_SAID = 20
 
 def scan(
     *,
-    corpus: Annotated[
-        list[str],
-        typer.Option(
-            metavar="PATH...",
-            help="Corpus shards: files, folders or globs; Parquet, JSONL (compressed, too), Arrow.",
-        ),
-    ],
+    corpus: options.Corpus,
     benchmark: Annotated[
         list[str],
         typer.Option(
@@ -35,14 +30,7 @@ def scan(
         ),
     ],
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")],
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="What counts as contaminated: names from `contam policies`, or policy files. "
-            "[default: contam]",
-        ),
-    ] = None,
+    policy: options.Policies = None,
     unit: Annotated[
         str,
         typer.Option(
@@ -50,67 +38,29 @@ def scan(
             help="What a token is: word, char, or the path of a tokenizer.json.",
         ),
     ] = "word",
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Threads; results do not depend on it. [default: one per CPU]"
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary and the flagged items as JSON.")
-    ] = False,
-    text: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
-    ] = None,
-    mapping: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="PART=FIELD,...",
-            help="Which benchmark field is which part: question=prompt,answer=solution",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="SPLIT", help="What to call its split.")
-    ] = None,
-    no_text: Annotated[
-        bool, typer.Option("--no-text", help="Keep the items' texts out of the results.")
-    ] = False,
+    workers: options.Workers = None,
+    as_json: options.Summary = False,
+    text: options.Text = None,
+    mapping: options.Mapping = None,
+    name: options.Name = None,
+    split: options.Split = None,
+    no_text: options.NoText = False,
     allow_missing: Annotated[
         bool,
         typer.Option("--allow-missing", help="Judge items although shards could not be read."),
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")
-    ] = False,
-    max_evidence: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="N", help="Documents kept as evidence per item; counts stay exact."
-        ),
-    ] = 20,
-    seed: Annotated[
-        int,
-        typer.Option(min=2, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
-    ] = 5,
+    overwrite: options.Overwrite = False,
+    max_evidence: options.MaxEvidence = 20,
+    seed: options.Seed = 5,
     min_run: Annotated[
         int,
         typer.Option(
             min=1, metavar="N", help="Every run of at least this many tokens is reported."
         ),
     ] = 8,
-    fail_on_flagged: Annotated[
-        bool,
-        typer.Option("--fail-on-flagged", help="Exit with 3 if an item is flagged."),
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    fail_on_flagged: options.FailOnFlagged = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search a corpus for benchmark items; write verdicts and the text that proves them.
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli import options
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,10 +43,8 @@ def show(
         int | None,
         typer.Option(min=1, metavar="N", help="Items shown. [default: 20; with --json all]"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Show flagged items and documents side by side.
 

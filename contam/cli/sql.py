@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from contam.cli import options
+
 
 def sql(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `contam scan --out` wrote.")],
@@ -20,9 +22,7 @@ def sql(
         bool, typer.Option("--json", help="Print the rows as JSON, one object each.")
     ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
-    debug: Annotated[  # noqa: ARG001 - read by main, listed here for --help
-        bool, typer.Option("--debug", help="Show the stack trace of an error.")
-    ] = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Ask a result folder in SQL (DuckDB).
 

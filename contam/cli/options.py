@@ -1,0 +1,77 @@
+"""Options that several commands take, in one wording."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Corpus = Annotated[
+    list[str],
+    typer.Option(
+        "--corpus",
+        metavar="PATH...",
+        help="Corpus shards: files, folders or globs; Parquet, JSONL (compressed, too), Arrow.",
+    ),
+]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME,...",
+        help="What counts as contaminated: names from `contam policies`, or policy files. "
+        "[default: contam]",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Threads; results do not depend on it. [default: one per CPU]"
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
+]
+Mapping = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="PART=FIELD,...",
+        help="Which benchmark field is which part: question=prompt,answer=solution",
+    ),
+]
+Name = Annotated[str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")]
+Split = Annotated[str | None, typer.Option(metavar="SPLIT", help="What to call its split.")]
+NoText = Annotated[
+    bool, typer.Option("--no-text", help="Keep the items' texts out of the results.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")]
+MaxEvidence = Annotated[
+    int,
+    typer.Option(
+        min=1, metavar="N", help="Documents kept as evidence per item; counts stay exact."
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(min=2, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
+]
+FailOnFlagged = Annotated[
+    bool, typer.Option("--fail-on-flagged", help="Exit with 3 if an item is flagged.")
+]
+Home = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Where named indexes lie. [default: CONTAM_INDEX_HOME, else indexes/ of a checkout,"
+        " else the user's data folder]",
+    ),
+]
+Summary = Annotated[
+    bool, typer.Option("--json", help="Print the summary and the flagged items as JSON.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
+"""Read by `main` before any command runs; a command lists it for --help."""
