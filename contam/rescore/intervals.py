@@ -9,8 +9,6 @@ import numpy as np
 from scipy import stats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -127,26 +125,16 @@ def _clustered(scores: Floats, cluster: Ints, mean: float) -> Interval:
 
 
 def bootstrap_limits(
-    scores: Floats,
-    *,
-    seed: int,
-    resamples: int = _RESAMPLES,
-    level: float = LEVEL,
-    statistic: Callable[[Floats], Floats] | None = None,
+    scores: Floats, *, seed: int, resamples: int = _RESAMPLES, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Percentile limits over draws of items with replacement.
-
-    scores     float64[n], or float64[n, columns] for a statistic of several columns
-    statistic  takes drawn scores [draws, n, ...] and gives float64[draws]; None: the mean
-    """
+    """Percentile limits of the mean over draws of items with replacement."""
     rng = np.random.default_rng(seed)
     n = len(scores)
     values = np.empty(resamples)
     step = max(1, _BLOCK_DRAWS // n)
     for begin in range(0, resamples, step):
         end = min(resamples, begin + step)
-        drawn = scores[rng.integers(0, n, (end - begin, n))]
-        values[begin:end] = drawn.mean(axis=1) if statistic is None else statistic(drawn)
+        values[begin:end] = scores[rng.integers(0, n, (end - begin, n))].mean(axis=1)
     tail = 100 * (1 - level) / 2
     low, high = np.percentile(values, [tail, 100 - tail])
     return float(low), float(high)

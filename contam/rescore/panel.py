@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -72,7 +72,6 @@ class Series:
     aggregate: Callable[[Bools], float]
     additive: bool
     notes: tuple[str, ...] = ()
-    reported: float | None = None
     higher_is_better: bool = True
 
     def labels(self, flags: Flags) -> Int8s:
@@ -119,7 +118,7 @@ class Matrix:
     models: tuple[str, ...]
     scores: Floats
     items: Ints
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     sign: int = 1
 
 

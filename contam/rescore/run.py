@@ -25,14 +25,18 @@ from contam.tables.publish import output_errors, publishing
 from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from contam.detect.report import Report
-    from contam.rescore.logs.model import Log
+    from contam.rescore.logs.model import Log, ScoreColumn
     from contam.rescore.panel import Flags
     from contam.tables.schemas import Table
 
     PathLike = str | Path
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
 SUMMARY: Final = "summary.md"
 TABLES: Final = ("scores", "rankings", "sweep", "pairs", "aggregate", "adjusted")
@@ -167,42 +171,35 @@ def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:
     return [known[name] for name in policies or known]
 
 
-def _series_of(
-    log: Log, index: np.ndarray[Any, np.dtype[np.int64]], *, separate_runs: bool
-) -> Iterator[Series]:
+def _series_of(log: Log, index: Ints, *, separate_runs: bool) -> Iterator[Series]:
     model = f"{log.model} ({log.run_id})" if separate_runs and log.run_id else log.model
     for column in log.columns:
-        if column.kind == "none":
-            continue
         scored = np.flatnonzero(column.scored)
-        if not len(scored):
+        if column.kind == "none" or not len(scored):
             continue
-
-        def aggregate(
-            mask: np.ndarray[Any, np.dtype[np.bool_]],
-            column: Any = column,  # noqa: ANN401 - bound here, or every series would use the last
-            scored: np.ndarray[Any, np.dtype[np.int64]] = scored,
-            n: int = len(column.score),
-        ) -> float:
-            whole = np.zeros(n, np.bool_)
-            whole[scored[mask]] = True
-            return float(column.aggregate(whole))
-
-        notes = []
-        if len(scored) < len(column.score):
-            notes.append(f"{len(column.score) - len(scored)} items not scored by the tool")
+        lost = len(column.score) - len(scored)
         yield Series(
             model=model,
             benchmark=log.benchmark,
             metric=column.metric,
             score=column.score[scored],
             item=index[scored],
-            aggregate=aggregate,
+            aggregate=_aggregate_of(column, scored),
             additive=column.kind == "mean",
-            notes=tuple(notes),
-            reported=column.reported,
+            notes=(f"{lost} items not scored by the tool",) if lost else (),
             higher_is_better=column.higher_is_better is not False,
         )
+
+
+def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]:
+    """The metric over a mask of the scored items."""
+
+    def aggregate(mask: Bools) -> float:
+        whole = np.zeros(len(column.score), np.bool_)
+        whole[scored[mask]] = True
+        return column.aggregate(whole)
+
+    return aggregate
 
 
 def _refuse_doubles(series: Sequence[Series]) -> None:
@@ -217,7 +214,7 @@ def _refuse_doubles(series: Sequence[Series]) -> None:
         seen.add(key)
 
 
-def _source(log: Log, index: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, Any]:
+def _source(log: Log, index: Ints) -> dict[str, Any]:
     return {
         "path": log.path,
         "digest": log.digest,

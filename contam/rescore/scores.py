@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -57,43 +58,67 @@ def score_rows(
     return rows
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _View:
+    """One series under one policy: what is the same for every subset of its n items.
+
+    cluster        int64[n]; an item that is not among those judged is a cluster of its own
+    contamination  float64[n], the policy's score of each item, nan where it gave none
+    """
+
+    one: Series
+    flags: Flags
+    split: Split
+    cluster: NDArray[np.int64]
+    contamination: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, one: Series, flags: Flags) -> _View:
+        known, at = one.item >= 0, np.maximum(one.item, 0)
+        return cls(
+            one,
+            flags,
+            Split.of(one.labels(flags)),
+            np.where(known, flags.cluster[at], -1 - np.arange(len(one.item))),
+            np.where(known, flags.contamination[at], np.nan),
+        )
+
+    def score(self, mask: Bools, seed: int) -> Interval:
+        """The metric over some of the items, with its interval."""
+        if not mask.any():
+            return _NOTHING
+        if self.one.additive:
+            return interval_of(self.one.score[mask], self.cluster[mask], seed=seed)
+        return Interval(self.one.aggregate(mask), _NAN, _NAN, "none: not a mean of items")
+
+
 def _rows_of(one: Series, flags: Flags, least: int, draws: int, seed: int) -> Iterator[Row]:
-    labels = one.labels(flags)
-    everything = np.ones(len(labels), np.bool_)
-    yield _row(one, flags, (ALL, ALL), everything, least, draws, seed)
-    known = one.item >= 0
+    view = _View.of(one, flags)
+    split = view.split
+    yield _row(view, (ALL, ALL), np.ones(len(one.item), np.bool_), least, draws, seed)
     for by, names in flags.groups.items():
-        mine = np.full(len(labels), "", object)
-        mine[known] = names[one.item[known]]
-        split = Split.of(labels)
+        mine = np.where(one.item >= 0, names[np.maximum(one.item, 0)], "")
         for name in sorted(set(mine.tolist()) - {""}):
-            # Each kind of leak is set against all clean items.
             inside = mine == name
             if by != "subject":
+                # Each kind of leak is set against all clean items.
                 inside = (inside & split.flagged) | split.clean
                 if not (inside & split.flagged).any():
                     continue
-            yield _row(one, flags, (by, name), inside, least, draws, seed)
+            yield _row(view, (by, name), inside, least, draws, seed)
 
 
 def _row(
-    one: Series,
-    flags: Flags,
-    subset: tuple[str, str],
-    inside: Bools,
-    least: int,
-    draws: int,
-    seed: int,
+    view: _View, subset: tuple[str, str], inside: Bools, least: int, draws: int, seed: int
 ) -> Row:
-    split = Split.of(one.labels(flags))
+    one, split = view.one, view.split
     clean, flagged = split.clean & inside, split.flagged & inside
     unchecked = split.unchecked & inside
-    cluster = _cluster(one, flags)
     row: Row = {
         "model": one.model,
         "benchmark": one.benchmark,
         "metric": one.metric,
-        "policy": flags.policy,
+        "policy": view.flags.policy,
         "subset_by": subset[0],
         "subset": subset[1],
         "n": int(inside.sum()),
@@ -103,20 +128,19 @@ def _row(
     }
     methods = []
     for name, mask in (("full", inside), ("clean", clean), ("flagged", flagged)):
-        found = _score(one, mask, cluster, seed)
+        found = view.score(mask, seed)
         row[name], row[f"{name}_lo"], row[f"{name}_hi"] = found.estimate, found.low, found.high
         if found.method:
             methods.append(found.method)
     notes = [*one.notes]
-    judged = clean | flagged
-    found_gain = _gain(one, judged, flagged, cluster, least, draws, seed)
     # Items that could not be checked belong to neither side; the gain is over the others.
+    found_gain = _gain(one, clean | flagged, flagged, least, draws, seed)
     row |= found_gain
     if found_gain["note"]:
         notes.append(found_gain["note"])
     if unchecked.any():
         notes.append(f"{int(unchecked.sum())} not checkable, counted in full, not in clean")
-    row["clean_with_unchecked"] = _score(one, clean | unchecked, cluster, seed).estimate
+    row["clean_with_unchecked"] = view.score(clean | unchecked, seed).estimate
     row["bound_low"], row["bound_high"] = (
         bounds(one.score[inside], clean[inside])
         if one.additive and _is_share(one)
@@ -124,7 +148,7 @@ def _row(
     )
     row["relative_difference"] = relative_difference(row["full"], row["clean"])
     row["plain_relative_difference"] = plain_relative_difference(row["full"], row["clean"])
-    row |= _llama2(one, flags, inside)
+    row |= _llama2(view, inside)
     row["epg_p_holm"] = row["epg_p_bh"] = _NAN
     row["interval"] = "; ".join(dict.fromkeys(methods))
     row["note"] = "; ".join(dict.fromkeys(notes))
@@ -136,30 +160,9 @@ def _is_share(one: Series) -> bool:
     return bool(len(one.score)) and 0 <= float(one.score.min()) <= float(one.score.max()) <= 1
 
 
-def _cluster(one: Series, flags: Flags) -> NDArray[np.int64]:
-    """Clusters of the scored items; one that is not among the items is its own."""
-    own = -1 - np.arange(len(one.item))
-    return np.where(one.item >= 0, flags.cluster[np.maximum(one.item, 0)], own)
-
-
-def _score(one: Series, mask: Bools, cluster: NDArray[np.int64], seed: int) -> Interval:
-    if not mask.any():
-        return _NOTHING
-    if one.additive:
-        return interval_of(one.score[mask], cluster[mask], seed=seed)
-    return Interval(one.aggregate(mask), _NAN, _NAN, "none: not a mean of items")
-
-
 def _gain(
-    one: Series,
-    judged: Bools,
-    flagged: Bools,
-    cluster: NDArray[np.int64],
-    least: int,
-    draws: int,
-    seed: int,
+    one: Series, judged: Bools, flagged: Bools, least: int, draws: int, seed: int
 ) -> dict[str, Any]:
-    del cluster
     n_flagged, n_clean = int(flagged.sum()), int((judged & ~flagged).sum())
     if one.additive:
         found = gain(one.score[judged], flagged[judged], least=least, permutations=draws, seed=seed)
@@ -171,15 +174,13 @@ def _gain(
     return dict(zip(("epg", "epg_z", "epg_z_nested", "epg_p", "note"), values, strict=True))
 
 
-def _llama2(one: Series, flags: Flags, inside: Bools) -> dict[str, Any]:
+def _llama2(view: _View, inside: Bools) -> dict[str, Any]:
     """Llama 2's four Z and its rule, where the policy's score is a share."""
     names = ("clean", "not_clean", "not_dirty", "dirty")
     nothing = {f"llama2_z_{name}": _NAN for name in names} | {"llama2_rule": None}
+    one, share = view.one, view.contamination
     if not one.additive:
         return nothing
-    share = np.full(len(one.item), np.nan)
-    known = one.item >= 0
-    share[known] = flags.contamination[one.item[known]]
     usable = inside & ~np.isnan(share)
     if not usable.any() or share[usable].max() > 1:
         return nothing
