@@ -1,0 +1,196 @@
+"""Settings of the service, each said once; a flag beats the environment, that the file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
+
+from annotated_types import Ge, Gt
+
+from contam.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX: Final = "CONTAM_"
+"""What the environment's names of settings begin with."""
+
+FILE: Final = "contam.toml"
+"""The settings file that is read from the current folder when none is named."""
+
+TABLE: Final = "serve"
+"""The table of the settings file that holds the service's settings."""
+
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """What a setting is for; a secret has no flag and no place in the settings file."""
+
+    text: str
+    secret: bool = False
+
+
+Count = Annotated[int, Ge(1)]
+Whole = Annotated[int, Ge(0)]
+Seconds = Annotated[float, Gt(0)]
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything an operator can choose about the service."""
+
+    index: Annotated[Names, Help("Index folders or names, each answering under its name.")] = ()
+    home: Annotated[str | None, Help("Folder in which bare names of indexes are looked up.")] = None
+    corpus: Annotated[Names, Help("Where the shards lie now, if they were moved.")] = ()
+    host: Annotated[str, Help("Address to listen on; others than loopback need keys.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[Whole, Help("Port to listen on; 0 takes a free one.")] = 8000
+    data: Annotated[str, Help("Folder of the service's own files: keys, jobs, uploads.")] = (
+        "contam-data"
+    )
+    reload_index_s: Annotated[
+        float, Ge(0), Help("Seconds between looks for a new state of an index; 0: only when asked.")
+    ] = 0.0
+    deadline_s: Annotated[Seconds, Help("Seconds until a check answers `not_checkable`.")] = 10.0
+    drain_s: Annotated[Seconds, Help("Seconds that running requests get after SIGTERM.")] = 30.0
+    max_items: Annotated[Count, Help("Items in one check.")] = 256
+    max_characters: Annotated[Count, Help("Characters of one item, all parts together.")] = 200_000
+    max_evidence: Annotated[Count, Help("Evidence rows an answer may hold for one item.")] = 100
+    max_context: Annotated[Count, Help("Characters of a document in one answer.")] = 20_000
+    max_body_bytes: Annotated[Count, Help("Bytes of a request body, unpacked.")] = 8 * MIB
+    max_upload_bytes: Annotated[Count, Help("Bytes of a job's upload as sent.")] = 1024 * MIB
+    max_unpacked_bytes: Annotated[Count, Help("Bytes of a job's upload unpacked.")] = 4096 * MIB
+    max_json_depth: Annotated[Count, Help("Nesting of a JSON body.")] = 32
+    max_job_items: Annotated[Count, Help("Items of one job.")] = 1_000_000
+    max_checks: Annotated[Count, Help("Checks worked on at once; more wait.")] = 4
+    max_waiting: Annotated[Whole, Help("Checks that wait; more get 503.")] = 64
+    job_workers: Annotated[Whole, Help("Jobs worked on at once.")] = 1
+    max_queued_jobs: Annotated[Count, Help("Jobs that wait; more get 503.")] = 1000
+    retention_s: Annotated[Seconds, Help("Seconds that a finished job is kept.")] = 7 * 86_400.0
+    rate_per_minute: Annotated[Count, Help("Requests a key may make in a minute.")] = 60_000
+    max_concurrent: Annotated[Count, Help("Requests of one key worked on at once.")] = 64
+    log_level: Annotated[str, Help("Least log lines: debug, info, warning or error.")] = "info"
+    metrics: Annotated[bool, Help("Whether /metrics answers (without a key).")] = True
+    traces: Annotated[bool, Help("Whether OpenTelemetry spans are made.")] = False
+    admin_key: Annotated[
+        str | None,
+        Help("A key with every scope, of 32 characters or more; it needs no store.", secret=True),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One setting, for help, reference and loading.
+
+    kind  its type without what is said about it: `tuple[str, ...]`, `int`, `str | None`, ...
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    help: str
+    secret: bool
+
+    @property
+    def flag(self) -> str:
+        """Its option on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return PREFIX + self.name.upper()
+
+
+def described_settings() -> tuple[Described, ...]:
+    """The settings in their order."""
+    hints = get_type_hints(Settings, include_extras=True)
+    found = []
+    for one in fields(Settings):
+        kind, *said = get_args(hints[one.name])
+        (text,) = (each for each in said if isinstance(each, Help))
+        found.append(Described(one.name, kind, one.default, text.text, text.secret))
+    return tuple(found)
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    file: str | Path | None = None,
+) -> Settings:
+    """Settings from flags (None means not given), the environment, a file and the defaults.
+
+    A list in the environment has commas between its values; NAME_FILE names a file that holds the
+    value of a secret. Without `file`, `contam.toml` of the current folder is read if it is there.
+
+    Raises ConfigError naming the setting and where its value came from.
+    """
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    known = {one.name: one for one in described_settings()}
+    for name, value in _from_file(file, known).items():
+        values[name], origin[name] = value, str(file or FILE)
+    for name, one in known.items():
+        if one.variable in environ:
+            text: Any = environ[one.variable]
+            values[name] = text.split(",") if one.kind == Names else text
+            origin[name] = one.variable
+        elif one.secret and (path := environ.get(f"{one.variable}_FILE")):
+            values[name], origin[name] = _secret(path), path
+    for name, value in (flags or {}).items():
+        if value is not None and name in known:
+            values[name], origin[name] = value, known[name].flag
+    return _checked(values, origin)
+
+
+def _from_file(file: str | Path | None, known: Mapping[str, Described]) -> dict[str, Any]:
+    path = Path(file or FILE)
+    if file is None and not path.exists():
+        return {}
+    try:
+        table = tomllib.loads(path.read_text("utf-8")).get(TABLE, {})
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path}: {error}", hint="see docs/reference.md") from error
+    for name in table:
+        if name not in known:
+            raise ConfigError(
+                f"{path}: [{TABLE}] has no setting {name!r}",
+                hint="`contam serve --help` lists them",
+            )
+        if known[name].secret:
+            raise ConfigError(
+                f"{path}: {name} is a secret",
+                hint=f"give it as {known[name].variable} or by {known[name].variable}_FILE",
+            )
+    return dict(table)
+
+
+def _secret(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read the secret in {path}: {error}") from error
+
+
+def _checked(values: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
+    # Only a service that starts pays for the validator.
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(Settings).validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        name = str(first["loc"][0])
+        raise ConfigError(
+            f"{origin.get(name, name)}: {name}: {first['msg']}",
+            hint="`contam serve --help` lists the settings",
+        ) from error

@@ -1,0 +1,1 @@
+"""The HTTP service: the same verdicts as the command line, asked over the network."""

@@ -1,0 +1,138 @@
+"""Every failure as RFC 9457 problem+json: one table from error codes to HTTP statuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from contam.errors import ContamError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastapi import FastAPI, Request
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+STATUS: Final = {
+    "contam": 500,
+    "usage": 422,
+    "config": 500,
+    "policy": 422,
+    "corpus": 503,
+    "shard": 503,
+    "benchmark": 422,
+    "log": 422,
+    "output": 500,
+    "incomplete": 503,
+    "index-damaged": 503,
+    "index-busy": 503,
+    "index-mismatch": 422,
+    "internal": 500,
+}
+"""HTTP status of every error code of the library."""
+
+_OF_STATUS: Final = {
+    400: ("bad-request", "The request cannot be read"),
+    401: ("unauthorised", "A key is needed"),
+    403: ("forbidden", "The key does not allow this"),
+    404: ("not-found", "There is nothing here"),
+    405: ("method-not-allowed", "This method is not offered here"),
+    409: ("conflict", "The request contradicts another one"),
+    413: ("too-large", "The request is too large"),
+    415: ("unsupported-type", "This kind of content is not taken"),
+    422: ("invalid", "The request is not understood"),
+    429: ("too-many-requests", "Too many requests"),
+    503: ("unavailable", "The service cannot answer now"),
+}
+
+
+class RequestError(ContamError):
+    """A request that is refused by the service itself, with a status and a stable code."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        hint: str = "",
+        code: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.code = code or _OF_STATUS[status][0]
+        self.headers = headers or {}
+
+
+def problem(
+    request: Request,
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    hint: str = "",
+    errors: Sequence[dict[str, Any]] = (),
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    """A problem document: type, title, status, detail, code, hint, request id."""
+    body: dict[str, Any] = {
+        "type": f"urn:contam:problem:{code}",
+        "title": _OF_STATUS.get(status, ("", "The service failed"))[1],
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "hint": hint,
+        "request_id": getattr(request.state, "request_id", ""),
+    }
+    if errors:
+        body["errors"] = list(errors)
+    return JSONResponse(body, status, headers, MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every failure of the app with a problem document."""
+    app.add_exception_handler(ContamError, _contam)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _contam(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ContamError)  # noqa: S101 - for the type checker: registered for it
+    if isinstance(error, RequestError):
+        return problem(
+            request, error.status, error.code, error.message, hint=error.hint, headers=error.headers
+        )
+    status = STATUS.get(error.code, 500)
+    return problem(request, status, error.code, error.message, hint=error.hint)
+
+
+def _invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
+    # What was sent may be an unpublished test: only its place and what is wrong go back.
+    errors = [
+        {"place": ".".join(map(str, one["loc"])), "message": one["msg"], "kind": one["type"]}
+        for one in error.errors()
+    ]
+    return problem(
+        request, 422, "invalid", "the request does not fit its schema", errors=errors,
+        hint="see /docs, or service/openapi.json",
+    )  # fmt: skip
+
+
+def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - as above
+    code, title = _OF_STATUS.get(error.status_code, ("http", "The request failed"))
+    headers = dict(error.headers) if error.headers else None
+    return problem(request, error.status_code, code, title, headers=headers)
+
+
+def _unexpected(request: Request, _error: Exception) -> JSONResponse:
+    return problem(
+        request, 500, "internal", "the service failed",
+        hint="a defect of contam: report it with the request id",
+    )  # fmt: skip

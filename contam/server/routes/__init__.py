@@ -1,0 +1,1 @@
+"""Handlers: translate a request, call one function, translate its answer."""

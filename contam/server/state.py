@@ -1,0 +1,31 @@
+"""What the handlers of one service share, made once when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request
+
+if TYPE_CHECKING:
+    from contam.config import Settings
+
+
+@dataclass(eq=False, slots=True)
+class State:
+    """Settings and the long-lived parts of a service.
+
+    ready  why the service cannot answer yet or no longer; empty when it can
+    """
+
+    settings: Settings
+    not_ready: str = "starting"
+
+
+def state_of(request: Request) -> State:
+    """The state of the service a request came to."""
+    state: State = request.app.state.contam
+    return state
+
+
+CurrentState = Annotated[State, Depends(state_of)]
