@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 import contam
 from contam.server import failures
+from contam.server.auth import Keyring
 from contam.server.routes import health
 from contam.server.state import State
 
@@ -24,9 +25,11 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        state.keyring = Keyring(settings)
         state.not_ready = ""
         yield
         state.not_ready = "stopping"
+        state.keyring.close()
 
     app = FastAPI(title="contam", version=contam.__version__, lifespan=lifespan)
     app.state.contam = state

@@ -9,17 +9,20 @@ from fastapi import Depends, Request
 
 if TYPE_CHECKING:
     from contam.config import Settings
+    from contam.server.auth import Keyring
 
 
 @dataclass(eq=False, slots=True)
 class State:
     """Settings and the long-lived parts of a service.
 
-    ready  why the service cannot answer yet or no longer; empty when it can
+    ready    why the service cannot answer yet or no longer; empty when it can
+    keyring  who may ask; there once the service has started
     """
 
     settings: Settings
     not_ready: str = "starting"
+    keyring: Keyring | None = None
 
 
 def state_of(request: Request) -> State:
