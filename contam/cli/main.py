@@ -17,7 +17,20 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from contam.cli import dupes, export, index, items, logs, policies, query, rescore, scan, show, sql
+from contam.cli import (
+    dupes,
+    export,
+    index,
+    items,
+    logs,
+    policies,
+    query,
+    rescore,
+    scan,
+    serve,
+    show,
+    sql,
+)
 from contam.cli.arguments import spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -49,6 +62,7 @@ app.command("rescore", short_help="Score models with and without the flagged ite
     rescore.rescore
 )
 app.command("export", short_help="Give the clean items back to lm-eval or Inspect.")(export.export)
+app.command("serve", short_help="Answer checks over HTTP.")(serve.serve)
 app.add_typer(index.app, name="index", short_help="Build, change, check and look at an index.")
 
 COMMANDS = (
@@ -62,6 +76,7 @@ COMMANDS = (
     "items",
     "rescore",
     "export",
+    "serve",
     "index",
 )
 SPREAD_OPTIONS = {
@@ -73,6 +88,7 @@ SPREAD_OPTIONS = {
     "items": items.SPREAD_OPTIONS,
     "rescore": rescore.SPREAD_OPTIONS,
     "export": export.SPREAD_OPTIONS,
+    "serve": serve.SPREAD_OPTIONS,
 }
 
 

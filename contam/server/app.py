@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 import contam
-from contam.server import failures
+from contam.errors import ContamError
+from contam.server import failures, openapi, opening
 from contam.server.auth import Keyring
-from contam.server.routes import health
+from contam.server.gate import Gate
+from contam.server.routes import check, health, indexes, policies
 from contam.server.state import State
 
 if TYPE_CHECKING:
@@ -21,18 +23,27 @@ if TYPE_CHECKING:
 
 def create_app(settings: Settings) -> FastAPI:
     """An ASGI app that answers with these settings; it opens nothing before it is started."""
-    state = State(settings)
+    state = State(settings, Gate(settings.max_checks, settings.max_waiting))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        state.keyring = Keyring(settings)
-        state.not_ready = ""
-        yield
-        state.not_ready = "stopping"
+        try:
+            state.keyring = Keyring(settings)
+        except ContamError as error:
+            state.failed = error
+            raise
+        async with opening.open_indexes(state):
+            yield
+        state.gate.close()
         state.keyring.close()
 
-    app = FastAPI(title="contam", version=contam.__version__, lifespan=lifespan)
+    # The usual pages of documentation load scripts from elsewhere.
+    app = FastAPI(
+        title="contam", version=contam.__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+    )
     app.state.contam = state
     failures.install(app)
-    app.include_router(health.router)
+    openapi.install(app)
+    for one in (health, indexes, policies, check):
+        app.include_router(one.router)
     return app

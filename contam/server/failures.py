@@ -120,7 +120,7 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
     ]
     return problem(
         request, 422, "invalid", "the request does not fit its schema", errors=errors,
-        hint="see /docs, or service/openapi.json",
+        hint="GET /openapi.json describes it",
     )  # fmt: skip
 
 

@@ -7,28 +7,46 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
+from contam.server.failures import RequestError
+
 if TYPE_CHECKING:
     from contam.config import Settings
+    from contam.errors import ContamError
     from contam.server.auth import Keyring
+    from contam.server.gate import Gate
+    from contam.server.holder import IndexHolder
 
 
 @dataclass(eq=False, slots=True)
 class State:
     """Settings and the long-lived parts of a service.
 
-    ready    why the service cannot answer yet or no longer; empty when it can
-    keyring  who may ask; there once the service has started
+    gate       threads for checks
+    not_ready  why the service cannot answer yet or no longer; empty when it can
+    keyring    who may ask; there once the service has started
+    holder     the indexes; None until they are open
+    failed     why it could not start
     """
 
     settings: Settings
+    gate: Gate
     not_ready: str = "starting"
     keyring: Keyring | None = None
+    holder: IndexHolder | None = None
+    failed: ContamError | None = None
 
 
-def state_of(request: Request) -> State:
+async def state_of(request: Request) -> State:
     """The state of the service a request came to."""
     state: State = request.app.state.contam
     return state
 
 
 CurrentState = Annotated[State, Depends(state_of)]
+
+
+def holder_of(state: State) -> IndexHolder:
+    """The open indexes. Raises RequestError, 503, while they are not open yet."""
+    if state.holder is None:
+        raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
+    return state.holder

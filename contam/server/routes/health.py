@@ -5,19 +5,22 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from contam.server.failures import RequestError
+from contam.server.schemas.common import problems
 from contam.server.state import CurrentState
 
 router = APIRouter(tags=["health"])
 
+# On the event loop: no thread that works on something else can keep a probe waiting.
+
 
 @router.get("/livez")
-def livez() -> dict[str, str]:
+async def livez() -> dict[str, str]:
     """The process runs."""
     return {"status": "alive"}
 
 
-@router.get("/readyz")
-def readyz(state: CurrentState) -> dict[str, str]:
+@router.get("/readyz", responses=problems(503))
+async def readyz(state: CurrentState) -> dict[str, str]:
     """Indexes are open, kernels are warm, and the service takes requests."""
     if state.not_ready:
         raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})

@@ -1,0 +1,65 @@
+"""`contam serve`: the HTTP service over one or more indexes."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contam.cli import options
+from contam.cli.terminal import talk
+from contam.config import FILE, Names, described_settings, load_settings
+
+if TYPE_CHECKING:
+    from contam.config import Described
+
+SPREAD_OPTIONS = ("--index", "--corpus")
+
+_FILE_HELP = f"Settings file, its table [serve]. [default: {FILE} if it is there]"
+
+
+def serve(**flags: Any) -> int:  # noqa: ANN401 - one for every setting, each of its own type
+    """Answer checks over HTTP. A flag beats the environment (CONTAM_*), that the settings file."""
+    flags.pop("debug")
+    settings = load_settings(flags, file=flags.pop("settings"))
+    # Imported once the settings are right: this loads the web framework.
+    from contam.server.run import run
+
+    run(settings, announce=lambda url: talk(f"listening on {url}"))
+    return 0
+
+
+def _parameter(one: Described) -> inspect.Parameter:
+    kind: Any = list[str] if one.kind == Names else one.kind
+    default = one.default
+    shown = "" if default in {None, ()} or one.kind is bool else f" [default: {default}]"
+    names = [f"{one.flag}/--no-{one.flag[2:]}"] if one.kind is bool else [one.flag]
+    if one.kind is bool:
+        shown = f" [default: {'on' if default else 'off'}]"
+    text = f"{one.help}{shown}"
+    return inspect.Parameter(
+        one.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, typer.Option(*names, help=text, show_default=False)],
+    )
+
+
+def _signature() -> inspect.Signature:
+    """A flag for every setting that is no secret."""
+    found = [_parameter(one) for one in described_settings() if not one.secret]
+    file = Annotated[str | None, typer.Option("--settings", metavar="PATH", help=_FILE_HELP)]
+    kinds = {"settings": (file, None), "debug": (options.Debug, False)}
+    found += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in kinds.items()
+    ]
+    return inspect.Signature(found, return_annotation=int)
+
+
+serve.__signature__ = _signature()  # type: ignore[attr-defined]  # what typer reads its options from
+serve.__annotations__ = {
+    name: one.annotation
+    for name, one in serve.__signature__.parameters.items()  # type: ignore[attr-defined]  # set above
+}

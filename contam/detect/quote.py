@@ -1,0 +1,74 @@
+"""Texts of documents of open indexes, proved to be those that were indexed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contam.errors import ShardError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contam.detect.indexed import IndexSet, Part
+
+    Place = tuple[str, int]
+
+
+def quote(opened: IndexSet, places: Iterable[Place]) -> dict[Place, str]:
+    """The texts of the documents at these places (shard name, row).
+
+    One whose shard is gone or changed is not among them, nor one that no answer counts; that of a
+    failed read is in the coverage from then on. Raises IndexDamageError.
+    """
+    rows_of: dict[str, set[int]] = {}
+    for name, row in places:
+        rows_of.setdefault(name, set()).add(row)
+    failed = {failure.shard for failure in opened.coverage.failures}
+    found: dict[Place, str] = {}
+    for name, rows in sorted(rows_of.items()):
+        if name not in opened.names:
+            continue
+        number = opened.names.index(name)
+        crc_of = _crcs(opened, number, rows)
+        if number in failed or not crc_of:
+            continue
+        order = sorted(crc_of)
+        crcs = np.array([crc_of[row] for row in order], np.uint32)
+        try:
+            batch = opened.rows.documents(number, np.array(order, np.int64), crcs)
+        except ShardError as error:
+            opened.fail(number, error)
+            continue
+        data, bounds = batch.data, batch.offsets.tolist()
+        for at, row in enumerate(order):
+            raw = data[bounds[at] : bounds[at + 1]].tobytes()
+            found[name, row] = raw.decode("utf-8", "replace")
+    return found
+
+
+def _crcs(opened: IndexSet, number: int, rows: set[int]) -> dict[int, int]:
+    """Row -> checksum of its text, of those rows of a shard that the indexes hold."""
+    found: dict[int, int] = {}
+    for part in opened.parts:
+        wanted = sorted(rows - found.keys())
+        documents = _documents(part, number, wanted)
+        if documents:
+            crcs = part.segment.arrays["doc_crc"]
+            crcs.check_all()
+            found |= {row: int(crcs.array[document]) for row, document in documents.items()}
+    return found
+
+
+def _documents(part: Part, number: int, rows: list[int]) -> dict[int, int]:
+    """Row -> document of a segment."""
+    begin = 0
+    found: dict[int, int] = {}
+    for span in part.segment.record.spans:
+        if part.number[span.shard] == number:
+            for row in rows:
+                if span.first_row <= row < span.first_row + span.n_rows:
+                    found[row] = begin + row - span.first_row
+        begin += span.n_rows
+    return found

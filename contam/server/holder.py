@@ -1,0 +1,179 @@
+"""The indexes of a service, held open: leased to requests, and swapped while they are asked."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from contam.detect.indexed import IndexSet
+from contam.detect.reader import IndexReader
+from contam.errors import ConfigError
+from contam.index.home import resolve_index
+from contam.index.manifest import index_id, read_manifest
+from contam.server.failures import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from contam.config import Settings
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_MOST_GROUPS: Final = 4
+_PROBE: Final = "seven small kites flew over the old harbour wall before the rain came in"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lease:
+    """Some indexes as one, in one state: whoever holds it is not disturbed by a reload.
+
+    names    as requests name them;  folders  where they lie;  states  what answers call their state
+    opened   what `reader` reads from
+    """
+
+    names: tuple[str, ...]
+    folders: tuple[Path, ...]
+    states: tuple[str, ...]
+    opened: IndexSet
+    reader: IndexReader
+
+    @property
+    def etag(self) -> str:
+        """The state of these indexes as an entity tag."""
+        return f'"{"-".join(self.states)}"'
+
+
+class IndexHolder:
+    """Opens every index of the settings under a name, alone and all together.
+
+    A name is that of the folder, or NAME of `NAME=DIR`. Several threads may use one.
+    """
+
+    def __init__(self, folders: dict[str, Path], corpus: Sequence[str]) -> None:
+        self._folders = folders
+        self._corpus = tuple(corpus) or None
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._leases: dict[str, Lease] = {}
+        self._groups: OrderedDict[tuple[str, ...], Lease] = OrderedDict()
+
+    @classmethod
+    def open(cls, settings: Settings) -> IndexHolder:
+        """Open, probe and warm up all indexes. Raises ContamError subclasses."""
+        holder = cls(named_folders(settings.index, settings.home), settings.corpus)
+        for name in holder.names:
+            holder._leases[name] = holder._open((name,))
+        return holder
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What requests call the indexes, in the order of the settings."""
+        return tuple(self._folders)
+
+    def chosen(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """These names once each, in the order of the settings; all for None or none.
+
+        Raises RequestError, 404, for a name that is not served.
+        """
+        for name in names or ():
+            if name not in self._folders:
+                raise RequestError(
+                    404, "there is no index of that name", code="no-index",
+                    hint="GET /v1/indexes lists them",
+                )  # fmt: skip
+        return tuple(name for name in self._folders if not names or name in names)
+
+    @contextlib.contextmanager
+    def lease(self, names: Sequence[str] | None = None) -> Iterator[Lease]:
+        """These indexes as one, in their present state, for as long as the block runs.
+
+        Raises RequestError, 404, for an unknown name, IndexMismatchError when they cannot answer
+        as one.
+        """
+        chosen = self.chosen(names)
+        yield self._leases[chosen[0]] if len(chosen) == 1 else self._group(chosen)
+
+    def reload(self, name: str) -> Lease:
+        """Open an index anew, and hand it to all requests from now on.
+
+        Requests that hold the state before end with it. Raises RequestError, 404, for an unknown
+        name, and ContamError subclasses when it cannot be opened: then all stays as it was.
+        """
+        (chosen,) = self.chosen([name])
+        with self._opening:
+            fresh = self._open((chosen,))
+            with self._lock:
+                self._leases[chosen] = fresh
+                for group in [group for group in self._groups if chosen in group]:
+                    del self._groups[group]
+        return fresh
+
+    def changed(self) -> list[str]:
+        """Names of the indexes whose folder is in another state than the one that answers.
+
+        One whose state cannot be read now is not among them: what is open goes on to answer.
+        """
+        found = []
+        for name, lease in list(self._leases.items()):
+            with contextlib.suppress(Exception):
+                if (index_id(read_manifest(self._folders[name])),) != lease.states:
+                    found.append(name)
+        return found
+
+    def _group(self, chosen: tuple[str, ...]) -> Lease:
+        with self._lock:
+            found = self._groups.get(chosen)
+            if found is not None:
+                self._groups.move_to_end(chosen)
+                return found
+        with self._opening:
+            found = self._groups.get(chosen)
+            if found is None:
+                found = self._open(chosen)
+                with self._lock:
+                    self._groups[chosen] = found
+                    while len(self._groups) > _MOST_GROUPS:
+                        self._groups.popitem(last=False)
+        return found
+
+    def _open(self, names: tuple[str, ...]) -> Lease:
+        folders = tuple(self._folders[name] for name in names)
+        opened = IndexSet.open(folders, corpus=self._corpus)
+        reader = IndexReader(opened)
+        for part in opened.parts:
+            part.segment.probe()
+        policy = "igmini-50" if reader.unit == "char" else "contam"
+        # Whatever the first question would have to load or compile, this one does.
+        reader.check(_PROBE, policies=[policy])
+        return Lease(names, folders, reader.ids, opened, reader)
+
+
+def named_folders(index: Sequence[str], home: str | None) -> dict[str, Path]:
+    """Name -> folder of indexes given as `DIR`, `NAME` (in the home of indexes) or `NAME=DIR`.
+
+    Raises ConfigError when there is none, or two have one name, or a name fits no address.
+    """
+    found: dict[str, Path] = {}
+    for text in index:
+        name, equals, place = text.partition("=")
+        if not equals or Path(text).exists():
+            name, place = "", text
+        folder = resolve_index(place, home)
+        name = name or folder.resolve().name
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"an index cannot be served under the name {name!r}",
+                hint="give it one of letters, digits, dots and dashes: --index NAME=DIR",
+            )
+        if name in found:
+            raise ConfigError(
+                f"two indexes have the name {name!r}", hint="name them: --index NAME=DIR"
+            )
+        found[name] = folder
+    if not found:
+        raise ConfigError("there is no index to serve", hint="give --index DIR")
+    return found

@@ -1,0 +1,68 @@
+"""Opening the indexes beside a service that lives already, and looking for new states of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from contam.errors import ContamError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from contam.server.holder import IndexHolder
+    from contam.server.state import State
+
+
+@asynccontextmanager
+async def open_indexes(state: State) -> AsyncIterator[None]:
+    """Open all indexes on a thread, then tell that the service is ready; stop with the block."""
+    task = asyncio.create_task(_open_and_watch(state))
+    try:
+        yield
+    finally:
+        state.not_ready = "stopping"
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _open_and_watch(state: State) -> None:
+    state.not_ready = "opening the indexes"
+    try:
+        state.holder = await asyncio.to_thread(_open, state)
+    except ContamError as error:
+        state.failed = error
+        state.not_ready = error.message
+        # As if told to stop: a service without indexes would only look alive.
+        os.kill(os.getpid(), signal.SIGTERM)
+        return
+    state.not_ready = ""
+    seconds = state.settings.reload_index_s
+    while seconds:
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(_renew, state)
+
+
+def _open(state: State) -> IndexHolder:
+    # Imported here, on the thread: this loads the compiler.
+    from contam.detect.warm import warm_kernels
+    from contam.server.holder import IndexHolder
+
+    holder = IndexHolder.open(state.settings)
+    warm_kernels()
+    return holder
+
+
+def _renew(state: State) -> None:
+    holder = state.holder
+    if holder is None:
+        return
+    for name in holder.changed():
+        # What cannot be opened now may be whole at the next look.
+        with contextlib.suppress(ContamError):
+            holder.reload(name)

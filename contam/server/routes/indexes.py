@@ -1,0 +1,87 @@
+"""Which indexes are served, what each answers for, and how one is read anew."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Response
+
+from contam.index.describe import describe
+from contam.server.answers import summary
+from contam.server.auth import require
+from contam.server.schemas.common import problems
+from contam.server.schemas.indexes import IndexAnswer, IndexList
+from contam.server.state import CurrentState, holder_of
+
+if TYPE_CHECKING:
+    from contam.server.holder import Lease
+
+router = APIRouter(prefix="/v1/indexes", tags=["indexes"], dependencies=[Depends(require("check"))])
+
+
+@router.get(
+    "",
+    response_class=Response,
+    responses={200: {"model": IndexList}, **problems(401, 403, 429, 503)},
+)
+def list_indexes(state: CurrentState) -> Response:
+    """All indexes."""
+    holder = holder_of(state)
+    found = []
+    for name in holder.names:
+        with holder.lease([name]) as lease:
+            found.append(told(lease))
+    return Response(orjson.dumps({"indexes": found}), media_type="application/json")
+
+
+@router.get(
+    "/{index_id}",
+    response_class=Response,
+    responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 429, 503)},
+)
+def show_index(index_id: str, state: CurrentState) -> Response:
+    """One index: corpus, guarantee, coverage, sizes and dates."""
+    with holder_of(state).lease([index_id]) as lease:
+        return _response(lease)
+
+
+@router.post(
+    "/{index_id}/reload",
+    response_class=Response,
+    dependencies=[Depends(require("admin"))],
+    responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 422, 429, 503)},
+)
+def reload_index(index_id: str, state: CurrentState) -> Response:
+    """Read the index's manifest anew; requests under way end with the state before."""
+    return _response(holder_of(state).reload(index_id))
+
+
+def told(lease: Lease) -> dict[str, Any]:
+    """An index as `contam.server.schemas.indexes.IndexAnswer` has it: no path of this machine."""
+    (index,) = lease.opened.indexes
+    figures = describe(index)
+    recipe = index.recipe
+    kept = ("n_segments", "n_documents", "n_tokens", "n_text_bytes", "n_index_bytes")
+    return {
+        "id": lease.names[0],
+        "state": lease.states[0],
+        "recipe": recipe.name,
+        "unit": recipe.unit,
+        "gram": recipe.gram,
+        "stride": recipe.stride,
+        "guarantee_tokens": recipe.guarantee,
+        "near_copies": recipe.minhash is not None,
+        "corpus": [PurePath(path).name for path in figures["corpus"]],
+        "coverage": summary(lease.reader.coverage),
+        **{name: figures[name] for name in kept},
+        "capped_grams": figures["capped_grams"],
+        "dates": figures["dates"],
+    }
+
+
+def _response(lease: Lease) -> Response:
+    return Response(
+        orjson.dumps(told(lease)), headers={"ETag": lease.etag}, media_type="application/json"
+    )

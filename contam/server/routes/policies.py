@@ -1,0 +1,45 @@
+"""Which definitions of contamination there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Response
+
+from contam.server.auth import require
+from contam.server.failures import RequestError
+from contam.server.policies import known_policies
+from contam.server.schemas.common import problems
+from contam.server.schemas.indexes import PolicyAnswer, PolicyList
+
+if TYPE_CHECKING:
+    from contam.detect.policy_spec import PolicySpec
+
+router = APIRouter(prefix="/v1/policies", tags=["policies"], dependencies=[Depends(require("check"))])
+
+
+@router.get(
+    "", response_class=Response, responses={200: {"model": PolicyList}, **problems(401, 403, 429)}
+)
+def list_all() -> Response:
+    """All policies and presets, as `contam policies --json` describes them."""
+    found = [_told(spec) for spec in known_policies().values()]
+    return Response(orjson.dumps({"policies": found}), media_type="application/json")
+
+
+@router.get(
+    "/{policy_id}",
+    response_class=Response,
+    responses={200: {"model": PolicyAnswer}, **problems(401, 403, 404, 429)},
+)
+def show(policy_id: str) -> Response:
+    """One policy, or a preset of it (`decon-default:olmo-web`)."""
+    spec = known_policies().get(policy_id)
+    if spec is None:
+        raise RequestError(404, "there is no such policy", hint="GET /v1/policies lists them")
+    return Response(orjson.dumps(_told(spec)), media_type="application/json")
+
+
+def _told(spec: PolicySpec) -> dict[str, Any]:
+    return {**spec.to_dict(), "fingerprint": spec.fingerprint()}

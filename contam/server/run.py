@@ -1,0 +1,91 @@
+"""The service as a process: listen, tell where, drain when told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from contam.errors import ConfigError
+from contam.server.app import create_app
+from contam.server.holder import named_folders
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from contam.config import Settings
+    from contam.server.state import State
+
+
+class Server(uvicorn.Server):
+    """A server that tells its address once it listens, and ends with 0 when it was told to."""
+
+    def __init__(
+        self, config: uvicorn.Config, state: State, announce: Callable[[str], None]
+    ) -> None:
+        super().__init__(config)
+        self._state = state
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say where."""
+        await super().startup(sockets)
+        for server in self.servers if self.started else ():
+            for one in server.sockets:
+                host, port = one.getsockname()[:2]
+                self._announce(
+                    f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+                )
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take no new connections, and let requests end."""
+        self._state.not_ready = self._state.not_ready or "stopping"
+        super().handle_exit(sig, frame)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Drain at SIGTERM and SIGINT; afterwards the signals are as they were, and not sent on."""
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
+    """Serve until told to stop. Raises ContamError when it cannot start."""
+    # Cheap mistakes are told before anything is loaded or bound.
+    named_folders(settings.index, settings.home)
+    app = create_app(settings)
+    state: State = app.state.contam
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        timeout_graceful_shutdown=max(int(settings.drain_s), 1),
+        lifespan="on",
+    )
+    # What keeps a service from starting is raised below: no stack trace of it is wanted.
+    logging.getLogger("uvicorn").addHandler(logging.NullHandler())
+    server = Server(config, state, announce)
+    try:
+        server.run()
+    except SystemExit as error:
+        # uvicorn leaves so when it cannot bind; what it says goes to its log.
+        raise ConfigError(
+            f"cannot listen on {settings.host}:{settings.port}",
+            hint="is another service running there? --port 0 takes a free one",
+        ) from error
+    if state.failed is not None:
+        raise state.failed

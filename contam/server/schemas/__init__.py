@@ -1,0 +1,1 @@
+"""What requests and answers are made of, with an example each."""

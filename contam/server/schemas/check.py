@@ -1,0 +1,131 @@
+"""What `POST /v1/check` takes and gives. Field names are the columns of the result tables."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from contam.server.schemas.common import Open, Strict
+
+Name = Annotated[str, Field(min_length=1, max_length=512)]
+
+ITEM_EXAMPLE: dict[str, Any] = {
+    "id": "brook-001",
+    "question": "A mill grinds 14 sacks before noon and 9 after. How many does it grind in a day?",
+    "answer": "23",
+}
+CHECK_EXAMPLE: dict[str, Any] = {"index": "corpus", "policies": ["contam"], "items": [ITEM_EXAMPLE]}
+
+
+class Item(Strict):
+    """One test item, by its parts; `benchmark`, `split` and `id` together name it."""
+
+    id: Name
+    benchmark: Name = "items"
+    split: Annotated[str, Field(max_length=512)] = ""
+    passage: str | None = None
+    question: str
+    choices: tuple[str, ...] = ()
+    answer: str | None = None
+
+
+class Options(Strict):
+    """How much an answer tells.
+
+    evidence       whether documents are named at all
+    max_evidence   documents kept for one item; counts stay exact
+    context        characters of the document before and after each run
+    allow_missing  judge although shards of the corpus could not be read
+    """
+
+    evidence: bool = True
+    max_evidence: Annotated[int, Field(ge=1)] = 20
+    context: Annotated[int, Field(ge=0)] = 0
+    allow_missing: bool = False
+
+
+class CheckRequest(Strict):
+    """Items, or one text, to look for in an index, in several as one, or in all."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [CHECK_EXAMPLE]})
+
+    index: Name | Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    policies: Annotated[tuple[Name, ...], Field(min_length=1)] = ("contam",)
+    items: Annotated[tuple[Item, ...], Field(min_length=1)] | None = None
+    text: Annotated[str, Field(min_length=1)] | None = None
+    options: Options = Options()
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.items is None) == (self.text is None):
+            raise ValueError("give either items or a text")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The indexes asked, None for all."""
+        return (self.index,) if isinstance(self.index, str) else self.index
+
+
+class Evidence(Open):
+    """One run of words that an item part shares with a document; offsets count code points."""
+
+    part: Literal["passage", "question", "choices", "answer"]
+    document_id: str
+    shard: str
+    row: int
+    url: str | None
+    date: str | None
+    source: str | None
+    alignment: int
+    item_start: int
+    item_end: int
+    document_start: int
+    document_end: int
+    n_tokens: int
+    verified: bool
+    similarity: float | None
+    item_text: str | None = None
+    document_text: str | None = None
+    before: str | None = None
+    after: str | None = None
+
+
+class VerdictAnswer(Open):
+    """What one policy says about one item."""
+
+    benchmark: str
+    split: str
+    item_id: str
+    policy: str
+    label: Literal["contaminated", "suspect", "clean", "not_checkable"]
+    score: float | None
+    exposure: str
+    kind: str | None
+    n_documents: int
+    n_occurrences: int
+    best_document_id: str | None
+    best_shard: str | None
+    best_row: int | None
+    best_url: str | None
+    best_date: str | None
+    reason: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class CheckAnswer(Open):
+    """Verdicts, and what they rest on.
+
+    index, states     the indexes asked, and the state of each that answered
+    guarantee_tokens  runs of so many tokens are always found
+    coverage          what of the corpus they answer for
+    capped            wording so frequent that an index keeps only some of its documents
+    """
+
+    verdicts: list[VerdictAnswer]
+    index: list[str]
+    states: list[str]
+    guarantee_tokens: int
+    coverage: dict[str, Any]
+    capped: dict[str, Any]
