@@ -16,7 +16,9 @@ from contam.server.schemas.indexes import PolicyAnswer, PolicyList
 if TYPE_CHECKING:
     from contam.detect.policy_spec import PolicySpec
 
-router = APIRouter(prefix="/v1/policies", tags=["policies"], dependencies=[Depends(require("check"))])
+router = APIRouter(
+    prefix="/v1/policies", tags=["policies"], dependencies=[Depends(require("check"))]
+)
 
 
 @router.get(
