@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 #: Pieces of evidence kept for one item in one document.
 MOST_PIECES = 400
 _PRUNE_ROWS = 1 << 15
+#: Pairs that wait to be scored together: a policy's work over all items is done once for them.
+_COUNT_ROWS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,13 +161,13 @@ class PolicyCount:
             Pairs.zeros(n_items),
         )
 
-    def add(self, pairs: Pairs, score: Float64s, hit: NDArray[np.bool_]) -> None:
-        """Count pairs of documents not counted before."""
+    def add(self, pairs: Pairs, score: Float64s, hit: NDArray[np.bool_], full: Float64s) -> None:
+        """Count pairs of documents not counted before; `full` is their fullness."""
         places = np.maximum(pairs.n_places, np.maximum(pairs.n_runs.max(axis=1, initial=0), 1))
         occurrences = np.where(pairs.n_places > 0, pairs.n_places, places)
         np.add.at(self.n_documents, pairs.item[hit], 1)
         np.add.at(self.n_occurrences, pairs.item[hit], occurrences[hit])
-        order = np.lexsort((pairs.row, pairs.shard, -fullness(pairs), -score, pairs.item))
+        order = np.lexsort((pairs.row, pairs.shard, -full, -score, pairs.item))
         first = np.ones(len(order), np.bool_)
         items = pairs.item[order]
         first[1:] = items[1:] != items[:-1]
@@ -201,6 +203,7 @@ class Collection:
     """All that one lane remembers.
 
     longest_at  int32[item tokens], longest run in any document from that token on
+    fresh       pairs and pieces that no policy has been asked about yet
     pairs, pieces, rank   documents kept as evidence, best first within an item
     """
 
@@ -209,8 +212,10 @@ class Collection:
     ranking: Policy
     most_documents: int
     longest_at: NDArray[np.int32]
-    counts: list[PolicyCount]
     n_tokens: int = 0
+    _counts: list[PolicyCount] = field(default_factory=list)
+    _fresh: list[tuple[Pairs, Pieces]] = field(default_factory=list)
+    _n_fresh: int = 0
     _pairs: list[Pairs] = field(default_factory=list)
     _pieces: list[Pieces] = field(default_factory=list)
     _rank: list[Float64s] = field(default_factory=list)
@@ -229,17 +234,41 @@ class Collection:
             ranking=ranking,
             most_documents=most_documents,
             longest_at=np.zeros(len(lane.plan.token), np.int32),
-            counts=[PolicyCount.empty(n) for _ in policies],
+            _counts=[PolicyCount.empty(n) for _ in policies],
         )
 
     def add(self, pairs: Pairs, pieces: Pieces) -> None:
         """Take the pairs of documents that no collection has seen before."""
         if len(pairs) == 0:
             return
+        self._fresh.append((pairs, pieces))
+        self._n_fresh += len(pairs)
+        if self._n_fresh > _COUNT_ROWS:
+            self._count()
+
+    @property
+    def counts(self) -> list[PolicyCount]:
+        """What each policy counted in all that was added."""
+        self._count()
+        return self._counts
+
+    def _count(self) -> None:
+        """Ask the policies about the fresh pairs, and keep them."""
+        if not self._fresh:
+            return
+        tables = [pairs for pairs, _ in self._fresh]
+        pairs = Pairs.concat(tables)
+        pieces = Pieces.concat([pieces for _, pieces in self._fresh], _shifts(tables))
+        self._fresh, self._n_fresh = [], 0
         items = self.lane.items
-        for policy, count in zip(self.policies, self.counts, strict=True):
-            count.add(pairs, policy.score_pairs(pairs, items), policy.hits(pairs, items))
-        self._keep(pairs, pieces, self.ranking.score_pairs(pairs, items))
+        full = fullness(pairs)
+        rank = None
+        for policy, count in zip(self.policies, self._counts, strict=True):
+            score = policy.score_pairs(pairs, items)
+            count.add(pairs, score, policy.hits(pairs, items), full)
+            if policy == self.ranking:
+                rank = score
+        self._keep(pairs, pieces, self.ranking.score_pairs(pairs, items) if rank is None else rank)
 
     def _keep(self, pairs: Pairs, pieces: Pieces, rank: Float64s) -> None:
         self._pairs.append(pairs)
@@ -255,8 +284,7 @@ class Collection:
             return
         pairs = Pairs.concat(self._pairs)
         rank = np.concatenate(self._rank)
-        shifts = np.concatenate([[0], np.cumsum([len(table) for table in self._pairs])])
-        pieces = Pieces.concat(self._pieces, [int(shift) for shift in shifts[:-1]])
+        pieces = Pieces.concat(self._pieces, _shifts(self._pairs))
         order = np.lexsort((pairs.row, pairs.shard, -rank, pairs.item))
         items = pairs.item[order]
         first = np.flatnonzero(np.concatenate([[True], items[1:] != items[:-1]]))
@@ -279,6 +307,7 @@ class Collection:
 
     def evidence(self) -> tuple[Pairs, Pieces]:
         """The documents kept, by item and best first, and their pieces."""
+        self._count()
         self.prune()
         if not self._pairs:
             none = np.empty(0, np.int32)
@@ -298,3 +327,9 @@ class Collection:
             best_row=count.best.row,
             best_pair=count.best,
         )
+
+
+def _shifts(tables: Sequence[Pairs]) -> list[int]:
+    """Row at which each table begins when all stand one behind the other."""
+    ends = np.cumsum([len(table) for table in tables])
+    return [0, *(int(end) for end in ends[:-1])]
