@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
-from contam.kernels.fill import CELLS, MOST_DOC, MOST_ITEM, fill_stretch
+from contam.kernels.fill import MOST_DOC, MOST_ITEM, FillScratch, fill_stretch, new_fill_scratch
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ _NO_RUN = -1
 class AlignScratch(NamedTuple):
     """Buffers one worker aligns in; contents mean nothing between calls."""
 
-    score: NDArray[np.float32]
-    step: NDArray[np.uint8]
-    matched: NDArray[np.int32]
+    fill: FillScratch
     chain_score: NDArray[np.float64]
     chain_before: NDArray[np.int32]
     used: NDArray[np.bool_]
@@ -42,9 +40,7 @@ class AlignScratch(NamedTuple):
 def new_scratch(longest_part: int) -> AlignScratch:
     """Buffers for parts of up to `longest_part` tokens."""
     return AlignScratch(
-        score=np.empty(CELLS, np.float32),
-        step=np.empty(CELLS, np.uint8),
-        matched=np.empty((MOST_ITEM + 1, 2), np.int32),
+        fill=new_fill_scratch(),
         chain_score=np.empty(MOST_RUNS, np.float64),
         chain_before=np.empty(MOST_RUNS, np.int32),
         used=np.empty(MOST_RUNS, np.bool_),
@@ -150,10 +146,10 @@ def add_stretch(
     if m <= 0 or n <= 0:
         return count
     item = (tokens[first : first + i + m], effective, i, m)
-    pairs = fill_stretch(item, (doc, d, n), mode, scratch.score, scratch.step, scratch.matched)
+    pairs = fill_stretch(item, (doc, d, n), mode, scratch.fill)
     for k in range(pairs):
-        x = scratch.matched[k, 0]
-        y = scratch.matched[k, 1]
+        x = scratch.fill.matched[k, 0]
+        y = scratch.fill.matched[k, 1]
         count = add_block(blocks, count, first_of_chain, x, y, 1, chain)
     return count
 

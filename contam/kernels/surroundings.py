@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
-from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch
+from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch, mark_tokens, may_hold
 from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
 from contam.kernels.pairs import (
     ANSWER,
@@ -108,25 +108,33 @@ def add_filled(
         scratch.effective[t] = np.float32(1.0)
     box = (plan.token[first : first + most], scratch.effective, 0, most)
     there = (doc[0], stretch[0], min(stretch[1], MOST_DOC))
-    n = fill_stretch(box, there, 1, scratch.score, scratch.step, scratch.matched)
     pair = rows.used[0] - 1
+    known = rows.reals[pair, REAL_COVERAGE + kind]
+    # No more can match than stand there in any order.
+    mark_tokens(there[0], there[1], there[2], scratch.fill.seen)
+    n = 0
+    for t in range(first, first + most):
+        n += int64(may_hold(scratch.fill.seen, plan.token[t]))
+    if n / m < least or n / m <= known:
+        return rows, -1, -1
+    n = fill_stretch(box, there, 1, scratch.fill)
     share = n / m
-    if share < least or share <= rows.reals[pair, REAL_COVERAGE + kind]:
+    if share < least or share <= known:
         return rows, -1, -1
     rows.reals[pair, REAL_COVERAGE + kind] = np.float32(share)
     rows.pairs[pair, PAIR_ALIGNED + kind] = n
     k = 0
     while k < n:
-        i, d = int64(scratch.matched[k, 0]), int64(scratch.matched[k, 1])
+        i, d = int64(scratch.fill.matched[k, 0]), int64(scratch.fill.matched[k, 1])
         length = 1
         while k + length < n:
-            follows = scratch.matched[k + length, 0] == i + length
-            if not follows or scratch.matched[k + length, 1] != d + length:
+            follows = scratch.fill.matched[k + length, 0] == i + length
+            if not follows or scratch.fill.matched[k + length, 1] != d + length:
                 break
             length += 1
         rows = add_piece(rows, (pair, kind), 0, i, d, length)
         k += length
-    return rows, int64(scratch.matched[0, 1]), int64(scratch.matched[n - 1, 1]) + 1
+    return rows, int64(scratch.fill.matched[0, 1]), int64(scratch.fill.matched[n - 1, 1]) + 1
 
 
 @kernel

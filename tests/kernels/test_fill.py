@@ -33,9 +33,10 @@ def aligned(
         len(a),
     )
     doc = (u64s(fence + b + fence), margin, len(b))
-    score, step = np.empty(fill.CELLS, np.float32), np.empty(fill.CELLS, np.uint8)
-    matched = np.full((len(a) + 1, 2), GUARD, np.int32)
-    n = fill.fill_stretch(item, doc, mode, score, step, matched)
+    scratch = fill.new_fill_scratch()
+    matched = scratch.matched
+    matched[:] = GUARD
+    n = fill.fill_stretch(item, doc, mode, scratch)
     assert (matched[n:] == GUARD).all()
     return [(x - margin, y - margin) for x, y in matched[:n].tolist()]
 
@@ -71,6 +72,52 @@ def test_beside_one_anchor_the_choice_is_worth_the_most(mode, a, b, more):
     ends = (pairs[-1][0] + 1, pairs[-1][1] + 1) if pairs else (0, 0)
     worth = stretch.worth(pairs, weights, ends, COSTS)
     assert worth == pytest.approx(stretch.best_worth(a, weights, b, COSTS, False), abs=1e-4)
+
+
+#: Mostly different tokens, so that most of a long stretch leads nowhere and is left out.
+MANY = st.integers(2**63 - 12, 2**63 + 12).map(lambda n: (n * 0x9E3779B97F4A7C15) % 2**64)
+WEIGHTS = (0.0, 0.03, 0.1, 0.6, 1.0)
+
+
+@pytest.mark.parametrize("mode", [1, -1])
+@given(
+    a=st.lists(st.tuples(MANY, st.sampled_from(WEIGHTS)), max_size=15),
+    b=st.lists(MANY, max_size=70),
+)
+def test_what_is_left_out_of_a_long_stretch_was_worth_no_more(mode, a, b):
+    item, weights = [token for token, _ in a], [weight for _, weight in a]
+    pairs = aligned(item, weights, b, mode)
+    assert is_sound(pairs, item, b)
+    if mode < 0:
+        item, b, weights = item[::-1], b[::-1], weights[::-1]
+        pairs = [(len(item) - 1 - i, len(b) - 1 - j) for i, j in reversed(pairs)]
+    ends = (pairs[-1][0] + 1, pairs[-1][1] + 1) if pairs else (0, 0)
+    worth = stretch.worth(pairs, weights, ends, COSTS)
+    assert worth == pytest.approx(stretch.best_worth(item, weights, b, COSTS, False), abs=1e-4)
+
+
+@given(st.lists(MANY, max_size=40), st.lists(MANY, max_size=40))
+def test_a_set_of_marked_tokens_holds_every_one_of_them(inside, others):
+    scratch = fill.new_fill_scratch()
+    fill.mark_tokens(u64s([AROUND, *inside, AROUND]), 1, len(inside), scratch.seen)
+    assert all(fill.may_hold(scratch.seen, np.uint64(token)) for token in inside)
+    bits = {token >> 51 for token in inside}
+    held = [token for token in others if fill.may_hold(scratch.seen, np.uint64(token))]
+    assert held == [token for token in others if token >> 51 in bits]
+
+
+@given(st.lists(st.tuples(FEW, shares), max_size=9), sides)
+def test_nothing_that_follows_can_add_more_than_is_hoped_for(a, b):
+    scratch = fill.new_fill_scratch()
+    item, weights = [token for token, _ in a], [weight for _, weight in a]
+    fill.mark_tokens(u64s(b), 0, len(b), scratch.seen)
+    arrays = (u64s(item), frozen(weights, np.float32), 0, len(a))
+    for mode in (1, -1):
+        order = range(len(a)) if mode > 0 else range(len(a) - 1, -1, -1)
+        fill.hope_of_rows(arrays, mode, scratch.seen, scratch.rest)
+        gains = [weights[i] if item[i] in b else 0.0 for i in order]
+        for x in range(len(a) + 1):
+            assert scratch.rest[x] > sum(gains[x:])
 
 
 @pytest.mark.parametrize("mode", [1, -1])
