@@ -1,0 +1,81 @@
+"""What science.md says of decoys, labels and judges comes out."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from contam.audit import fdr, labels
+
+
+@pytest.fixture(scope="module")
+def expected(shared):
+    return json.loads((shared / "published" / "expected.json").read_text())
+
+
+def test_q_values_of_the_worked_example(expected):
+    case = expected["target_decoy_oracle"]
+    targets, decoys = np.array(case["targets"]), np.array(case["decoys"])
+    for name, cautious in (("plus1", True), ("plus0", False)):
+        found = fdr.calibrate(targets, decoys, cautious=cautious)
+        assert found.fdr == pytest.approx(case[f"fdr_{name}"], abs=1e-10)
+        assert found.q == pytest.approx(case[f"q_{name}"], abs=1e-10)
+    cautious, plain = (fdr.calibrate(targets, decoys, cautious=c).q for c in (True, False))
+    assert (cautious <= 0.2).sum() == case["n_target_q_le_.20_plus1"] == 11
+    assert (cautious <= 0.1).sum() == case["n_target_q_le_.10_plus1"] == 0
+    assert (plain <= 0.05).sum() == case["n_target_q_le_.05_plus0"] == 9
+    p = fdr.calibrate(targets, decoys).p
+    assert p == pytest.approx(case["empirical_p_of_each_target"], abs=1e-10)
+    from contam.rescore.multiple import benjamini_hochberg
+
+    rejected = int((np.asarray(benjamini_hochberg(p)) <= 0.1).sum())
+    assert rejected == case["bh_reject_10pct_on_empirical_p"]
+
+
+def test_a_bad_model_is_not_listened_to(shared, expected):
+    case = expected["ppi_forest_badmodel"]
+    with (shared / "published" / "ppi_forest_badmodel.csv").open(newline="") as file:
+        rows = np.array([[float(x) for x in row] for row in list(csv.reader(file))[1:]])
+    read = rows[:, 3] == 1
+    gold, proxy, rest = rows[read, 1], rows[read, 2], rows[~read, 2]
+    assert (len(gold), len(rest)) == (case["n"], case["N"])
+    level = 1 - case["alpha"]
+    tuned = labels.powered(gold, proxy, rest, level=level)
+    assert tuned.weight == 0
+    assert tuned.interval.estimate == pytest.approx(case["ppipp_mean"], abs=1e-9)
+    assert [tuned.interval.low, tuned.interval.high] == pytest.approx(case["ppipp_ci"], abs=1e-9)
+    alone = labels.powered(gold, proxy, rest, weight=0.0, level=level).interval
+    assert [alone.low, alone.high] == pytest.approx(case["classical_ci"], abs=1e-9)
+    plain = labels.powered(gold, proxy, rest, weight=1.0, level=level).interval
+    assert plain.estimate == pytest.approx(case["ppi_mean_lam1"], abs=1e-9)
+    assert [plain.low, plain.high] == pytest.approx(case["ppi_ci_lam1"], abs=1e-9)
+    assert plain.high - plain.low > alone.high - alone.low
+
+
+def test_labels_needed(expected):
+    for case in expected["ppi_sample_size"]["cases"]:
+        rest = np.inf if case["N"] is None else case["N"]
+        found = labels.labels_needed(case["s2"], case["rho2"], case["w"], rest)
+        assert found == pytest.approx(case["n"], rel=1e-8)
+
+
+def test_a_judge_no_better_than_the_model_saves_half_at_the_most(expected):
+    case = expected["judge_factor_two"]
+    for row in case["examples"]:
+        found = labels.judge_limit(row["b"], row["p"], row["q"])
+        assert found.agreement == pytest.approx(row["agreement"], abs=1e-9)
+        assert found.bias == pytest.approx(row["judge_bias"], abs=1e-9)
+        assert found.rho2 == pytest.approx(row["rho2"], abs=1e-9)
+        assert found.saving == pytest.approx(row["tau_max"], abs=1e-8)
+        assert (0.5 <= found.agreement <= row["b"]) == row["condition_holds"]
+    at = labels.judge_limit(*case["at_b_p_q"])
+    assert at.rho2 == pytest.approx(case["sup_rho2_on_grid"], abs=1e-6)
+    grid = np.linspace(0.02, 0.98, 25)
+    for b in grid:
+        for p in grid:
+            for q in grid:
+                found = labels.judge_limit(b, p, q)
+                if 0.5 <= found.agreement <= b:
+                    assert found.rho2 <= case["bound_rho2"] + 1e-12
+                    assert found.saving <= case["bound_tau"] + 1e-9
