@@ -15,7 +15,7 @@ export CONTAM_SHARED := $(abspath $(SHARED))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint format types layers bounds interpreted harness quality bench fixtures \
-        check clean quality-if-possible
+        openapi check clean quality-if-possible
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ bench: $(STAMP) ## speed and memory on the labelled corpus, or ARGS="--corpus ..
 fixtures: $(STAMP) ## write bench_fixtures again from its generator
 	$(PY) bench_fixtures/make_fixtures.py
 	$(PY) bench_fixtures/make_logs.py
+
+openapi: $(STAMP) ## write service/openapi.json again from the app
+	$(PY) -m tests.contracts.openapi_page
 
 check: test lint types layers bounds interpreted quality-if-possible ## all of the above that judge a change
 

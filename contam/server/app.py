@@ -12,7 +12,7 @@ from contam.errors import ContamError
 from contam.server import failures, openapi, opening
 from contam.server.auth import Keyring
 from contam.server.gate import Gate
-from contam.server.routes import check, health, indexes, policies
+from contam.server.routes import check, documents, health, indexes, policies
 from contam.server.state import State
 
 if TYPE_CHECKING:
@@ -44,6 +44,6 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.contam = state
     failures.install(app)
     openapi.install(app)
-    for one in (health, indexes, policies, check):
+    for one in (health, indexes, policies, check, documents):
         app.include_router(one.router)
     return app

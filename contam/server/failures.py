@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fastapi import FastAPI, Request
+
+_log = logging.getLogger("contam.server")
+_OURS: Final = 500
+_LOG: Final = "the operator finds more in the log"
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -34,6 +40,17 @@ STATUS: Final = {
     "internal": 500,
 }
 """HTTP status of every error code of the library."""
+
+_INSIDE: Final = {
+    "corpus": "the corpus cannot be read now",
+    "shard": "a shard of the corpus cannot be read now",
+    "incomplete": "the answer would not be whole",
+    "index-damaged": "a file of an index is damaged",
+    "index-busy": "the index is being changed",
+}
+"""What callers are told of failures on our side: the library's words name files of this machine."""
+
+_PATH: Final = re.compile(r"(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
 
 _OF_STATUS: Final = {
     400: ("bad-request", "The request cannot be read"),
@@ -108,20 +125,34 @@ def _contam(request: Request, error: Exception) -> JSONResponse:
             request, error.status, error.code, error.message, hint=error.hint, headers=error.headers
         )
     status = STATUS.get(error.code, 500)
-    return problem(request, status, error.code, error.message, hint=error.hint)
+    if status >= _OURS:
+        _log.error("%s: %s", error.code, error.message)
+        detail = _INSIDE.get(error.code, "the service failed")
+        return problem(
+            request, status, error.code, detail, hint="the operator finds more in the log"
+        )
+    detail, hint = (_PATH.sub(r"\1", text) for text in (error.message, error.hint))
+    return problem(request, status, error.code, detail, hint=hint)
 
 
 def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
     # What was sent may be an unpublished test: only its place and what is wrong go back.
     errors = [
-        {"place": ".".join(map(str, one["loc"])), "message": one["msg"], "kind": one["type"]}
-        for one in error.errors()
+        {"place": _place(one), "message": one["msg"], "kind": one["type"]} for one in error.errors()
     ]
     return problem(
         request, 422, "invalid", "the request does not fit its schema", errors=errors,
         hint="GET /openapi.json describes it",
     )  # fmt: skip
+
+
+def _place(error: dict[str, Any]) -> str:
+    """Where in the request, without the name of a field that nobody knows: it may be anything."""
+    steps = list(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        steps[-1] = "?"
+    return ".".join(steps)
 
 
 def _http(request: Request, error: Exception) -> JSONResponse:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from contam.server.schemas.check import CheckRequest
-from contam.server.schemas.common import Problem
+from contam.server.schemas.common import Problem, problems
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: Models of bodies that handlers read themselves; FastAPI does not know of them.
 _READ_BY_HANDLERS: tuple[type[BaseModel], ...] = (CheckRequest, Problem)
+_NEVER_SENT: Final = ("HTTPValidationError", "ValidationError")
 
 
 def install(app: FastAPI) -> None:
@@ -42,4 +43,16 @@ def _described(app: FastAPI) -> dict[str, Any]:
     )
     components = schema.setdefault("components", {}).setdefault("schemas", {})
     components.update(found["$defs"])
+    for name in _NEVER_SENT:
+        components.pop(name, None)
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            _tell_problems(operation["responses"])
     return schema
+
+
+def _tell_problems(responses: dict[str, Any]) -> None:
+    """What the framework says of requests that do not fit is not what the service answers."""
+    told = responses.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    if told.get("$ref", "").endswith("/HTTPValidationError"):
+        responses["422"] = problems(422)[422]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from contam.errors import ConfigError
+from contam.index.manifest import read_manifest
 from contam.server.app import create_app
 from contam.server.holder import named_folders
 
@@ -62,7 +63,8 @@ class Server(uvicorn.Server):
 def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     """Serve until told to stop. Raises ContamError when it cannot start."""
     # Cheap mistakes are told before anything is loaded or bound.
-    named_folders(settings.index, settings.home)
+    for folder in named_folders(settings.index, settings.home).values():
+        read_manifest(folder)
     app = create_app(settings)
     state: State = app.state.contam
     config = uvicorn.Config(

@@ -1,4 +1,4 @@
-"""What is told of indexes and policies."""
+"""What is told of indexes, policies and documents."""
 
 from __future__ import annotations
 
@@ -63,3 +63,22 @@ class PolicyList(Open):
     """The policies; presets are behind the policy that they change."""
 
     policies: list[PolicyAnswer]
+
+
+class DocumentAnswer(Open):
+    """A span of a document; offsets count code points of the text that was indexed."""
+
+    index: str
+    state: str
+    document_id: str
+    shard: str
+    row: int
+    url: str | None
+    date: str | None
+    source: str | None
+    n_characters: int
+    start: int
+    end: int
+    text: str
+    before: str
+    after: str

@@ -1,0 +1,84 @@
+"""What a check refuses: each with a problem document that never quotes the request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+ITEM = {"id": "a", "question": "zanzibar zeppelin zircon"}
+
+REFUSED = [
+    ({}, 422, "invalid"),
+    ({"items": []}, 422, "invalid"),
+    ({"items": [ITEM], "text": "both"}, 422, "invalid"),
+    ({"items": [{"id": "a"}]}, 422, "invalid"),
+    ({"items": [{**ITEM, "secret_zanzibar": 1}]}, 422, "invalid"),
+    ({"items": [{**ITEM, "id": 3}]}, 422, "invalid"),
+    ({"items": [ITEM, ITEM]}, 422, "usage"),
+    ({"items": [ITEM], "index": "zanzibar"}, 404, "no-index"),
+    ({"items": [ITEM], "index": "../zanzibar"}, 404, "no-index"),
+    ({"items": [ITEM], "index": []}, 422, "invalid"),
+    ({"items": [ITEM], "policies": ["zanzibar.toml"]}, 422, "policy"),
+    ({"items": [ITEM], "policies": ["contam", "contam"]}, 422, "policy"),
+    ({"items": [ITEM], "policies": ["igmini-50"]}, 422, "index-mismatch"),
+    ({"items": [{**ITEM, "id": str(n)} for n in range(257)]}, 413, "too-large"),
+    ({"text": "zanzibar " * 30_000}, 413, "too-large"),
+    ({"items": [ITEM], "options": {"max_evidence": 101}}, 413, "too-large"),
+    ({"items": [ITEM], "options": {"context": 20_001}}, 413, "too-large"),
+    ({"items": [ITEM], "options": {"max_evidence": 0}}, 422, "invalid"),
+]
+
+
+@pytest.mark.parametrize(("asked", "status", "code"), REFUSED)
+def test_a_request_that_does_not_fit_is_a_problem_and_is_not_quoted(client, asked, status, code):
+    reply = client.post("/v1/check", json=asked)
+    assert reply.headers["content-type"] == "application/problem+json"
+    problem = reply.json()
+    assert (reply.status_code, problem["status"], problem["code"]) == (status, status, code)
+    assert problem["hint"] or problem.get("errors") or problem["detail"]
+    assert "zanzibar" not in reply.text
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b'{"items": [', "application/json", 400),
+        (b"\xff\xfe", "application/json", 400),
+        (b"", "application/json", 400),
+        (b"[]", "application/json", 422),
+        (b'{"text": "\\ud800"}', "application/json", 400),
+        (b"{}", "text/plain", 415),
+        (b'{"text": NaN}', "application/json", 422),
+    ],
+)
+def test_a_body_that_is_no_json_text_is_refused(client, body, kind, status):
+    reply = client.post("/v1/check", content=body, headers={"content-type": kind})
+    assert reply.status_code == status
+
+
+def test_unknown_addresses_and_methods_are_problems_too(client):
+    for method, path, status in (
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1/check", 405),
+        ("GET", "/v1/indexes/nowhere", 404),
+        ("GET", "/v1/policies/nothing", 404),
+        ("POST", "/v1/indexes/nowhere/reload", 404),
+    ):
+        reply = client.request(method, path)
+        assert (reply.status_code, reply.json()["status"]) == (status, status)
+
+
+def test_policies_and_indexes_describe_themselves(client, small_index):
+    policies = client.get("/v1/policies").json()["policies"]
+    assert policies[0]["id"] == "contam"
+    preset = next(one["id"] for one in policies if ":" in one["id"])
+    assert client.get(f"/v1/policies/{preset}").json() in policies
+    (index,) = client.get("/v1/indexes").json()["indexes"]
+    reply = client.get("/v1/indexes/small")
+    assert reply.json() == index
+    assert reply.headers["etag"] == f'"{index["state"]}"'
+    assert (index["n_documents"], index["guarantee_tokens"]) == (384, 8)
+    assert index["dates"] == ["2017-03-13", "2023-09-15"]
+    # Where things lie on the server is nobody's business.
+    assert str(small_index.parent) not in json.dumps(index)

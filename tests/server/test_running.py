@@ -1,0 +1,170 @@
+"""A service's life: when it is ready, when it gives up, how it ends, and how an index is renewed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import httpx
+import pytest
+
+from contam.index.build import build
+from contam.index.change import add
+from tests.server.running import REPOSITORY, serving
+from tests.unit.detect.indexes import WORDS
+
+FIRST = "a lantern keeper counted forty two gulls above the breakwater before breakfast on sunday"
+LATER = "nine brass kettles were polished by the night porter while the lift stood still at four"
+
+
+def shard(folder, name, text):
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(json.dumps({"id": name, "text": text}) + "\n")
+    return path
+
+
+@pytest.fixture
+def growing(tmp_path):
+    """An index of one document, and what makes it hold a second one."""
+    corpus = tmp_path / "corpus"
+    shard(corpus, "first.jsonl", FIRST)
+    index = tmp_path / "growing"
+    build(corpus, index, WORDS, workers=1)
+
+    def grow():
+        add(index, [shard(tmp_path / "more", "later.jsonl", LATER)], workers=1)
+
+    return index, grow
+
+
+def label(client, text):
+    (verdict,) = client.post("/v1/check", json={"text": text}).json()["verdicts"]
+    return verdict["label"]
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "contam", "serve", "--port", "0", *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_it_tells_why_it_cannot_start(tmp_path, small_index):
+    nowhere = run("--index", str(tmp_path / "nothing"), "--data", str(tmp_path / "data"))
+    assert nowhere.returncode == 2
+    assert "there is no index here" in nowhere.stderr
+    assert "Traceback" not in nowhere.stderr
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        busy = run("--index", f"one={small_index}", "--port", str(port), "--data", str(tmp_path))
+    assert busy.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in busy.stderr
+
+
+def test_a_new_state_of_an_index_is_swapped_in_without_dropping_a_request(growing, tmp_path):
+    index, grow = growing
+    with serving(index, data=tmp_path / "data") as service, service.client() as client:
+        assert (label(client, FIRST), label(client, LATER)) == ("contaminated", "clean")
+        before = client.get("/v1/indexes/growing").headers["etag"]
+        stop = threading.Event()
+        seen, failures = [], []
+
+        def ask():
+            try:
+                with service.client() as mine:
+                    while not stop.is_set():
+                        reply = mine.post("/v1/check", json={"items": [
+                            {"id": "1", "question": FIRST}, {"id": "2", "question": LATER},
+                        ]})  # fmt: skip
+                        labels = tuple(one["label"] for one in reply.json()["verdicts"])
+                        seen.append((reply.headers["etag"], labels))
+            except (httpx.HTTPError, KeyError) as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        grow()
+        renewed = client.post("/v1/indexes/growing/reload")
+        for _ in range(5):
+            assert label(client, LATER) == "contaminated"
+            assert client.post("/v1/indexes/growing/reload").status_code == 200
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        after = renewed.headers["etag"]
+        assert after != before
+        # An answer is of the one state or of the other, and says of which.
+        assert {one for one in seen if one[0] == before} <= {(before, ("contaminated", "clean"))}
+        assert {one for one in seen if one[0] == after} == {
+            (after, ("contaminated", "contaminated"))
+        }
+        assert {one[0] for one in seen} <= {before, after}
+
+        # What cannot be opened is not swapped in.
+        manifest = index / "MANIFEST.json"
+        manifest.write_bytes(manifest.read_bytes().replace(b"first", b"worst"))
+        reply = client.post("/v1/indexes/growing/reload")
+        assert (reply.status_code, reply.json()["code"]) == (503, "index-damaged")
+        assert str(tmp_path) not in reply.text
+        assert client.get("/v1/indexes/growing").headers["etag"] == after
+        assert label(client, FIRST) == "contaminated"
+
+
+def test_a_service_looks_for_new_states_by_itself_when_told_to(growing, tmp_path):
+    index, grow = growing
+    flags = ("--reload-index-s", "0.1")
+    with serving(index, data=tmp_path / "data", flags=flags) as service, service.client() as client:
+        assert label(client, LATER) == "clean"
+        grow()
+        for _ in range(600):
+            if label(client, LATER) == "contaminated":
+                break
+        assert label(client, LATER) == "contaminated"
+
+
+def test_sigterm_lets_a_request_end_and_takes_no_new_one(service_of_its_own, fixture_items):
+    service = service_of_its_own
+    body = json.dumps({"items": fixture_items}).encode()
+    host, port = httpx.URL(service.url).host, httpx.URL(service.url).port
+    head = (
+        f"POST /v1/check HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection((host, port)) as connection:
+        connection.sendall(head.encode() + body[:100])
+        # Once another request has been answered, the one that is under way has been seen.
+        with service.client() as client:
+            assert client.get("/readyz").json() == {"status": "ready"}
+        service.process.send_signal(signal.SIGTERM)
+        while listens(host, port):
+            assert service.process.poll() is None
+        connection.sendall(body[100:])
+        with connection.makefile("rb") as reply:
+            answer = reply.read()
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.count(b'"item_id"') == len(fixture_items)
+    assert service.wait() == 0
+
+
+def listens(host, port):
+    try:
+        socket.create_connection((host, port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+@pytest.fixture
+def service_of_its_own(small_index, tmp_path):
+    with serving(small_index, data=tmp_path / "data") as running:
+        yield running
