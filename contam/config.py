@@ -72,6 +72,8 @@ class Settings:
     max_checks: Annotated[Count, Help("Checks worked on at once; more wait.")] = 4
     max_waiting: Annotated[Whole, Help("Checks that wait; more get 503.")] = 64
     job_workers: Annotated[Whole, Help("Jobs worked on at once.")] = 1
+    job_threads: Annotated[Whole, Help("Threads of one job; 0 takes all cores.")] = 0
+    max_job_memory_bytes: Annotated[Count, Help("Memory that one job may take.")] = 16_384 * MIB
     max_queued_jobs: Annotated[Count, Help("Jobs that wait; more get 503.")] = 1000
     retention_s: Annotated[Seconds, Help("Seconds that a finished job is kept.")] = 7 * 86_400.0
     rate_per_minute: Annotated[Count, Help("Requests a key may make in a minute.")] = 60_000

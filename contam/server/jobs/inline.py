@@ -1,0 +1,156 @@
+"""Verdicts, items and scores that came in a request -> the files that re-scoring reads."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from contam.benchmark.items import BenchItem
+from contam.benchmark.keys import KEY_VERSION, content_keys
+from contam.detect.model import LABELS, PARTS
+from contam.detect.policy import get_policy
+from contam.detect.report import write_report
+from contam.detect.result import ScanResult, Verdict
+from contam.errors import InternalError, UsageError
+from contam.tables import schemas
+from contam.text.tokenizer import tokenize_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    Row = Mapping[str, Any]
+    Key = tuple[str, str, str]
+
+_KEY: Final = ("benchmark", "split", "item_id")
+_SCORES: Final = "scores.jsonl"
+
+
+def write_inline(inline: Row, verdicts: Path) -> None:
+    """Write verdicts as the result folder they would be part of.
+
+    inline  see `contam.server.jobs.requests.Inline`, as plain values
+
+    Raises UsageError for rows that are no verdicts, or two of one item and policy.
+    """
+    rows = [_verdict(at, row) for at, row in enumerate(inline["verdicts"])]
+    _refuse_doubles(rows)
+    keys = list(dict.fromkeys(tuple(row[name] for name in _KEY) for row in rows))
+    items = {(one["benchmark"], one["split"], one["id"]): one for one in inline["items"]}
+    if items and any(key not in items for key in keys):
+        raise UsageError(
+            "some verdicts are of items that are not among the items",
+            hint="send all items that were asked, or none",
+        )
+    policies = list(dict.fromkeys(row["policy"] for row in rows))
+    definitions = {}
+    for name in policies:
+        spec = get_policy(name).spec
+        definitions[name] = {**spec.to_dict(), "fingerprint": spec.fingerprint()}
+    result = ScanResult(
+        verdict_columns=_columns(rows, schemas.VERDICTS.names),
+        evidence_columns=_columns(_evidence(inline["verdicts"]), schemas.EVIDENCE.names),
+        item_columns=_columns([_item(items.get(key), key) for key in keys], _ITEM_COLUMNS),
+        run={
+            "parameters": {"policies": policies, "policy_definitions": definitions},
+            "coverage": inline["coverage"],
+        },
+    )
+    try:
+        write_report(result, verdicts, overwrite=True)
+    except InternalError as error:
+        # The tables refuse it: the rows are not what an answer holds.
+        raise UsageError(
+            "the verdicts or their evidence do not fit", hint="send rows as POST /v1/check gave them"
+        ) from error
+
+
+def write_scores(scores: Sequence[Row], logs: Path) -> None:
+    """Write rows of scores as the plain table that they are."""
+    logs.mkdir(exist_ok=True)
+    with (logs / _SCORES).open("wb") as file:
+        file.writelines(orjson.dumps(row) + b"\n" for row in scores)
+
+
+def _verdict(at: int, row: Row) -> dict[str, Any]:
+    names = [one.name for one in fields(Verdict)]
+    if missing := [name for name in names if name not in row]:
+        raise UsageError(
+            f"verdict {at + 1} has no {missing[0]}", hint="send rows as POST /v1/check gave them"
+        )
+    if row["label"] not in LABELS or not all(isinstance(row[name], str) for name in _TEXTS):
+        raise UsageError(
+            f"verdict {at + 1} is none", hint="send rows as POST /v1/check gave them"
+        )
+    return {name: row[name] for name in names}
+
+
+_TEXTS: Final = (*_KEY, "policy", "exposure", "reason")
+
+
+def _refuse_doubles(rows: Sequence[Row]) -> None:
+    seen = {(*(row[name] for name in _KEY), row["policy"]) for row in rows}
+    if len(seen) != len(rows):
+        raise UsageError(
+            "two verdicts are of one item and policy", hint="send the verdict of each once"
+        )
+
+
+def _evidence(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Evidence rows, each item's once: it stands behind every policy's verdict."""
+    found: list[dict[str, Any]] = []
+    seen: set[Key] = set()
+    for row in rows:
+        key = tuple(row[name] for name in _KEY)
+        if key not in seen and row.get("evidence"):
+            seen.add(key)
+            own = dict(zip(_KEY, key, strict=True))
+            found += [
+                {name: {**one, **own}.get(name) for name in schemas.EVIDENCE.names}
+                for one in row["evidence"]
+            ]
+    return found
+
+
+_TOKEN_COLUMNS: Final = tuple(f"{part}_tokens" for part in PARTS)
+_ITEM_COLUMNS: Final = (
+    *_KEY,
+    "key_version",
+    "passage_key",
+    "question_key",
+    "choices_key",
+    "answer_key",
+    "item_key",
+    "full_key",
+    *_TOKEN_COLUMNS,
+)
+
+
+def _item(item: Row | None, key: Key) -> dict[str, Any]:
+    known = {**dict(zip(_KEY, key, strict=True)), "key_version": KEY_VERSION}
+    if item is None:
+        # Nobody knows its text, so it stands for itself: no key of a text is as this one.
+        alone = hashlib.sha256("\0".join(key).encode()).hexdigest()
+        return {**dict.fromkeys(_ITEM_COLUMNS), **known, "item_key": f"id:{alone}"} | dict.fromkeys(
+            _TOKEN_COLUMNS, 0
+        )
+    whole = BenchItem(
+        benchmark=key[0], split=key[1], item_id=key[2], question=item["question"],
+        passage=item["passage"], choices=tuple(item["choices"]), answer=item["answer"],
+    )  # fmt: skip
+    keys = content_keys(whole)
+    n_tokens = {
+        f"{part}_tokens": len(tokenize_bytes(whole.part_text(part).encode())) for part in PARTS
+    }
+    return {
+        **known, "passage_key": keys.passage_key, "question_key": keys.text_key,
+        "choices_key": keys.choices_key, "answer_key": keys.answer_key,
+        "item_key": keys.item_key, "full_key": keys.full_key, **n_tokens,
+    }  # fmt: skip
+
+
+def _columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in names}

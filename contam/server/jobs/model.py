@@ -1,0 +1,89 @@
+"""What a job is: its states, what the store knows of it, and why the store may refuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from contam.errors import ContamError
+
+Kind = Literal["check", "rescore"]
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+
+KINDS: Final[tuple[Kind, ...]] = ("check", "rescore")
+ENDED: Final = frozenset({"done", "failed", "cancelled"})
+"""States that nothing follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A row of the store. It holds nothing of what was uploaded.
+
+    number       counts up in the order of acceptance
+    owner        id of the key that made it
+    about        indexes, policies, numbers of items and bytes
+    created, started, finished  seconds since 1970, for people
+    attempts     how often it was begun
+    code         stable code of what it failed of; empty otherwise
+    kept_until   reading of the store's own clock at which it is deleted; None until it ends
+    """
+
+    number: int
+    id: str
+    owner: str
+    kind: Kind
+    state: State
+    about: dict[str, Any]
+    created: float
+    started: float | None = None
+    finished: float | None = None
+    attempts: int = 0
+    code: str = ""
+    kept_until: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether its state is final."""
+        return self.state in ENDED
+
+
+class StoreError(ContamError):
+    """The job store does not take or give anything now; what it accepted is still in it."""
+
+    code = "store"
+
+
+class StoreBusyError(StoreError):
+    """Somebody else holds the store's lock."""
+
+    code = "store-busy"
+
+
+class StoreFullError(StoreError):
+    """The disk of the store is full."""
+
+    code = "store-full"
+
+
+class StoreDamagedError(StoreError):
+    """The store's file is not what was written."""
+
+    code = "store-damaged"
+
+
+class QueueFullError(ContamError):
+    """As many jobs wait as may wait."""
+
+    code = "queue-full"
+
+
+class KeyInUseError(ContamError):
+    """A request with this idempotency key is still being received."""
+
+    code = "idempotency-in-flight"
+
+
+class KeyReusedError(ContamError):
+    """This idempotency key came with another request before."""
+
+    code = "idempotency-reused"

@@ -1,0 +1,392 @@
+"""The jobs of a service in one SQLite file: what was accepted is never forgotten, nor run twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.server.jobs.clock import Clock, passed
+from contam.server.jobs.model import (
+    Job,
+    KeyInUseError,
+    KeyReusedError,
+    QueueFullError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from contam.server.jobs.model import Kind, State
+
+FORMAT: Final = 1
+_COLUMNS: Final = (
+    "number, id, owner, kind, state, about, created, started, finished, attempts, code, kept_until"
+)
+_SCHEMA: Final = """
+CREATE TABLE jobs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    about TEXT NOT NULL,
+    created REAL NOT NULL,
+    started REAL,
+    finished REAL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    code TEXT NOT NULL DEFAULT '',
+    kept_until REAL
+);
+CREATE INDEX jobs_by_state ON jobs (state, number);
+CREATE INDEX jobs_by_owner ON jobs (owner, number);
+CREATE TABLE idempotency (name TEXT PRIMARY KEY, fingerprint TEXT, job TEXT);
+CREATE INDEX idempotency_by_job ON idempotency (job);
+CREATE TABLE clock (seconds REAL NOT NULL, start TEXT NOT NULL, running REAL NOT NULL);
+INSERT INTO clock VALUES (0, '', 0);
+"""
+
+
+class JobStore:
+    """Jobs on disk. Every method may be called from any thread and raises StoreError subclasses.
+
+    busy_s  seconds that a lock held by another process is waited for
+    """
+
+    def __init__(self, path: Path, *, clock: Clock | None = None, busy_s: float = 2.0) -> None:
+        self._path = path
+        self._clock = clock or Clock()
+        self._lock = threading.Lock()
+        self._busy_s = busy_s
+        with _translated():
+            self._db = sqlite3.connect(
+                path, timeout=busy_s, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # An accepted job must outlive a power cut: the answer is sent after the commit.
+        self._db.execute("PRAGMA synchronous = FULL")
+        with self._writing():
+            (found,) = self._db.execute("PRAGMA user_version").fetchone()
+            if found == 0:
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {FORMAT}")
+            elif found != FORMAT:
+                raise StoreDamagedError(
+                    f"{self._path} is a job store of format {found}, this contam writes {FORMAT}",
+                    hint="use the contam that wrote it, or another data folder",
+                )
+            # Nobody can still be sending it: the service that received it is gone.
+            self._db.execute("DELETE FROM idempotency WHERE job IS NULL")
+            self._tick()
+        (verdict,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise _damaged()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    def probe(self) -> None:
+        """Write something and read the jobs: raises what would keep a job from being accepted."""
+        with self._changing():
+            self._tick()
+            self._db.execute("SELECT count(*) FROM jobs").fetchone()
+
+    # -- accepting ------------------------------------------------------------------------------
+
+    def reserve(self, name: str) -> Job | None:
+        """Reserve an idempotency key for a request that is now received; its job if it has one.
+
+        Raises KeyInUseError when the same key is being received already.
+        """
+        with self._changing():
+            row = self._db.execute(
+                "SELECT job FROM idempotency WHERE name = ?", (name,)
+            ).fetchone()
+            if row is None:
+                self._db.execute("INSERT INTO idempotency VALUES (?, NULL, NULL)", (name,))
+                return None
+            if row[0] is None:
+                raise KeyInUseError(
+                    "a request with this Idempotency-Key is being received",
+                    hint="wait for its answer, or send another key",
+                )
+            return self._one(row[0])
+
+    def release(self, name: str) -> None:
+        """Give back a reserved key of which no job came."""
+        with self._changing():
+            self._db.execute("DELETE FROM idempotency WHERE name = ? AND job IS NULL", (name,))
+
+    def check_same(self, name: str, fingerprint: str) -> None:
+        """Raise KeyReusedError unless the key's earlier request was this very one."""
+        with self._reading():
+            row = self._db.execute(
+                "SELECT fingerprint FROM idempotency WHERE name = ?", (name,)
+            ).fetchone()
+        if row is not None and row[0] != fingerprint:
+            raise KeyReusedError(
+                "this Idempotency-Key came with another request before",
+                hint="a new request needs a new key",
+            )
+
+    def add(
+        self,
+        job_id: str,
+        *,
+        owner: str,
+        kind: Kind,
+        about: dict[str, Any],
+        most_queued: int,
+        idempotency: tuple[str, str] | None = None,
+    ) -> Job:
+        """Accept a job: when this returns, it is on disk.
+
+        idempotency  the reserved key and the fingerprint of the request
+
+        Raises QueueFullError when `most_queued` wait already.
+        """
+        with self._changing():
+            self._refuse_full(most_queued)
+            self._db.execute(
+                "INSERT INTO jobs (id, owner, kind, state, about, created) VALUES (?,?,?,?,?,?)",
+                (job_id, owner, kind, "queued", json.dumps(about), self._clock.wall()),
+            )
+            if idempotency is not None:
+                name, fingerprint = idempotency
+                self._db.execute(
+                    "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?)",
+                    (name, fingerprint, job_id),
+                )
+            job = self._one(job_id)
+        assert job is not None  # noqa: S101 - for the type checker: it was written above
+        return job
+
+    def refuse_full(self, most_queued: int) -> None:
+        """Raise QueueFullError when no further job would be taken."""
+        with self._reading():
+            self._refuse_full(most_queued)
+
+    def _refuse_full(self, most_queued: int) -> None:
+        if self._count("queued") >= most_queued:
+            raise QueueFullError(
+                f"{most_queued} jobs wait already", hint="try again when some are done"
+            )
+
+    # -- working --------------------------------------------------------------------------------
+
+    def claim(self, kind: Kind) -> Job | None:
+        """Take the oldest queued job of a kind; it is then running."""
+        with self._changing():
+            row = self._db.execute(
+                "SELECT id FROM jobs WHERE state = 'queued' AND kind = ? ORDER BY number LIMIT 1",
+                (kind,),
+            ).fetchone()
+            if row is None:
+                return None
+            self._db.execute(
+                "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1 "
+                "WHERE id = ?",
+                (self._clock.wall(), row[0]),
+            )
+            return self._one(row[0])
+
+    def give_back(self, job_id: str, *, counted: bool) -> None:
+        """Queue a running job again; an attempt that is not `counted` was not the job's fault."""
+        with self._changing():
+            self._db.execute(
+                "UPDATE jobs SET state = 'queued', started = NULL, attempts = attempts - ? "
+                "WHERE id = ? AND state = 'running'",
+                (0 if counted else 1, job_id),
+            )
+
+    def recover(self) -> int:
+        """Queue again what was running when the service ended; returns how many jobs that are."""
+        with self._changing():
+            return self._db.execute(
+                "UPDATE jobs SET state = 'queued', started = NULL, attempts = attempts - 1 "
+                "WHERE state = 'running'"
+            ).rowcount
+
+    def finish(
+        self, job_id: str, state: State, *, retention_s: float, code: str = ""
+    ) -> Job | None:
+        """End a job that has not ended; returns it as it now stands, None when there is none."""
+        with self._changing():
+            now = self._tick()
+            self._db.execute(
+                "UPDATE jobs SET state = ?, code = ?, finished = ?, kept_until = ? "
+                "WHERE id = ? AND state IN ('queued', 'running')",
+                (state, code, self._clock.wall(), now + retention_s, job_id),
+            )
+            return self._one(job_id)
+
+    # -- looking --------------------------------------------------------------------------------
+
+    def get(self, job_id: str) -> Job | None:
+        """A job by its id."""
+        with self._reading():
+            return self._one(job_id)
+
+    def listed(self, owner: str | None, *, before: int | None, limit: int) -> list[Job]:
+        """Jobs of an owner (None: of all), the newest first.
+
+        before  only those with a lower number
+        """
+        with self._reading():
+            rows = self._db.execute(
+                f"SELECT {_COLUMNS} FROM jobs WHERE (? IS NULL OR owner = ?) "  # noqa: S608 - a constant
+                "AND (? IS NULL OR number < ?) ORDER BY number DESC LIMIT ?",
+                (owner, owner, before, before, limit),
+            ).fetchall()
+        return [_job(row) for row in rows]
+
+    def states(self) -> dict[str, int]:
+        """How many jobs are in each state."""
+        with self._reading():
+            rows = self._db.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall()
+        return dict(rows)
+
+    def known(self) -> set[str]:
+        """Ids of all jobs."""
+        with self._reading():
+            return {row[0] for row in self._db.execute("SELECT id FROM jobs")}
+
+    def seconds_left(self, job: Job) -> float | None:
+        """Seconds until a job is deleted; None while it has not ended."""
+        if job.kept_until is None:
+            return None
+        with self._reading():
+            return max(0.0, job.kept_until - self._now())
+
+    # -- forgetting -----------------------------------------------------------------------------
+
+    def outlived(self) -> list[Job]:
+        """Jobs whose retention is over."""
+        with self._changing():
+            now = self._tick()
+            rows = self._db.execute(
+                f"SELECT {_COLUMNS} FROM jobs WHERE kept_until <= ? ORDER BY number",  # noqa: S608 - a constant
+                (now,),
+            ).fetchall()
+        return [_job(row) for row in rows]
+
+    def forget(self, job_ids: Sequence[str]) -> None:
+        """Drop ended jobs and their idempotency keys."""
+        with self._changing():
+            for job_id in job_ids:
+                self._db.execute("DELETE FROM idempotency WHERE job = ?", (job_id,))
+                self._db.execute(
+                    "DELETE FROM jobs WHERE id = ? AND kept_until IS NOT NULL", (job_id,)
+                )
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _one(self, job_id: str) -> Job | None:
+        row = self._db.execute(
+            f"SELECT {_COLUMNS} FROM jobs WHERE id = ?",  # noqa: S608 - a constant
+            (job_id,),
+        ).fetchone()
+        return None if row is None else _job(row)
+
+    def _count(self, state: State) -> int:
+        (number,) = self._db.execute(
+            "SELECT count(*) FROM jobs WHERE state = ?", (state,)
+        ).fetchone()
+        return int(number)
+
+    def _now(self) -> float:
+        """Reading of the store's clock: it only counts time that is certain to have passed."""
+        seconds, start, running = self._db.execute("SELECT * FROM clock").fetchone()
+        now = (self._clock.start_id(), self._clock.running())
+        return float(seconds) + passed((start, running), now)
+
+    def _tick(self) -> float:
+        """Note the reading, so that a restart goes on from it."""
+        now = self._now()
+        self._db.execute(
+            "UPDATE clock SET seconds = ?, start = ?, running = ?",
+            (now, self._clock.start_id(), self._clock.running()),
+        )
+        return now
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._turn(), _translated():
+            yield
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._turn(), _translated(), self._writing():
+            yield
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        # Behind a locked store threads would wait for one another without end.
+        if not self._lock.acquire(timeout=2 * self._busy_s):
+            raise StoreBusyError("the job store is busy", hint="try again in a moment")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            # A full disk may have ended the transaction already.
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    values = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return Job(**{**values, "about": json.loads(values["about"])})
+
+
+def _damaged() -> StoreDamagedError:
+    return StoreDamagedError(
+        "the job store is damaged", hint="restore jobs.db, or choose another data folder"
+    )
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """SQLite's errors as ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            raise StoreBusyError(
+                "the job store is locked by another process", hint="try again in a moment"
+            ) from error
+        if primary == sqlite3.SQLITE_FULL:
+            raise StoreFullError(
+                "the disk of the job store is full", hint="the operator must free some space"
+            ) from error
+        if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            raise _damaged() from error
+        raise StoreError(
+            "the job store cannot be used", hint="the operator must look at jobs.db"
+        ) from error

@@ -1,0 +1,86 @@
+"""What jobs do: the very functions that `contam query` and `contam rescore` call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.server.jobs.run import RESULT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.server.jobs.run import Report
+
+_ITEMS: Final = ("items.jsonl", "items.jsonl.gz", "items.parquet")
+VERDICTS: Final = "verdicts"
+LOGS: Final = "logs"
+
+
+def check(request: Mapping[str, Any], order: Mapping[str, Any], report: Report) -> None:
+    """Judge the uploaded items by the indexes, into a folder as `contam query --out` writes it."""
+    from contam.detect.query import query
+    from contam.detect.report import report_draft
+
+    items = next(Path(name) for name in _ITEMS if Path(name).exists())
+    options = request["options"]
+    with report_draft(RESULT) as draft:
+        report.phase("reading items")
+        result = query(
+            order["indexes"],
+            items,
+            policies=request["policies"],
+            corpus=order["corpus"] or None,
+            workers=order["threads"] or None,
+            mapping=options["mapping"],
+            name=options["name"],
+            split=options["split"],
+            allow_missing=options["allow_missing"],
+            max_evidence=options["max_evidence"],
+            keep_text=options["keep_text"],
+            progress=report,
+        )
+        report.phase("writing")
+        draft.write(result)
+
+
+def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report) -> None:  # noqa: ARG001 - as every task
+    """Re-score the uploaded logs into a folder as `contam rescore --out` writes it."""
+    from contam.rescore.run import rescore as run_rescore
+    from contam.rescore.run import write_rescore
+    from contam.rescore.tables import Settings
+
+    report.phase("reading verdicts")
+    if request["inline"] is not None:
+        from contam.server.jobs.inline import write_inline
+
+        write_inline(request["inline"], Path(VERDICTS))
+    if request["scores"] is not None:
+        from contam.server.jobs.inline import write_scores
+
+        write_scores(request["scores"], Path(LOGS))
+    options = request["options"]
+    report.phase("re-scoring")
+    result = run_rescore(
+        VERDICTS,
+        LOGS,
+        policies=request["policies"],
+        columns=options["columns"],
+        allow_unmatched=options["allow_unmatched"],
+        separate_runs=options["separate_runs"],
+        settings=Settings(
+            least=options["least"],
+            permutations=options["permutations"],
+            seed=options["seed"],
+            references=tuple(options["references"]),
+        ),
+    )
+    report.phase("writing")
+    write_rescore(result, RESULT)
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """What a result says of itself. Raises OSError or ValueError."""
+    run: dict[str, Any] = json.loads((folder / RESULT / "run.json").read_bytes())
+    return run

@@ -1,0 +1,277 @@
+"""Begins a process for each job, listens to it, and notes how it ended; nothing is lost on the way.
+
+A process that crashes is begun again, three times in all. A service that ends takes its processes
+with it and leaves their jobs to the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import contam
+from contam.errors import ContamError
+from contam.server.jobs.model import StoreError
+from contam.server.jobs.run import DONE, FAILED, HELD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contam.server.jobs.model import Job, Kind, State
+    from contam.server.jobs.store import JobStore
+
+MOST_ATTEMPTS: Final = 3
+_LOOK_S: Final = 0.5
+_HELD_S: Final = 0.2
+_SECRETS: Final = ("CONTAM_ADMIN_KEY", "CONTAM_KEY")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a running job is: `done` of `total` bytes of documents, when it searches."""
+
+    phase: str = "starting"
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(slots=True)
+class _Running:
+    process: subprocess.Popen[bytes]
+    progress: Progress = Progress()
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the worker asks and tells.
+
+    order    what the process of a job is told; raises ContamError when it cannot be begun
+    ended    a job is over, or began, or has come further
+    failed   what a job failed of: code, message, hint
+    retention_s  seconds that an ended job is kept
+    """
+
+    order: Callable[[Job], dict[str, Any]]
+    changed: Callable[[str], None]
+    ended: Callable[[Job], None]
+    failed: Callable[[str, dict[str, str]], None]
+    retention_s: float
+
+
+class Worker:
+    """Threads that take jobs from a store: so many of each kind at once."""
+
+    def __init__(self, store: JobStore, hooks: Hooks, *, lanes: dict[Kind, int]) -> None:
+        self._store = store
+        self._hooks = hooks
+        self._wake = threading.Condition()
+        self._stopping = threading.Event()
+        self._running: dict[str, _Running] = {}
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._work, args=(kind,), name=f"jobs-{kind}", daemon=True)
+            for kind, number in lanes.items()
+            for _ in range(number)
+        ]
+
+    def start(self) -> None:
+        """Begin to take jobs."""
+        for thread in self._threads:
+            thread.start()
+
+    def wake(self) -> None:
+        """There may be a new job."""
+        with self._wake:
+            self._wake.notify_all()
+
+    def progress(self, job_id: str) -> Progress | None:
+        """How far a job is; None when it does not run."""
+        with self._lock:
+            running = self._running.get(job_id)
+            return None if running is None else running.progress
+
+    def stop_job(self, job_id: str) -> None:
+        """End the process of a job whose end the store knows already."""
+        with self._lock:
+            running = self._running.get(job_id)
+            if running is None:
+                return
+            running.cancelled = True
+        _kill(running.process)
+
+    def close(self) -> None:
+        """End all processes; their jobs are queued again."""
+        self._stopping.set()
+        self.wake()
+        with self._lock:
+            processes = [one.process for one in self._running.values()]
+        for process in processes:
+            _kill(process)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+
+    def _work(self, kind: Kind) -> None:
+        while not self._stopping.is_set():
+            try:
+                job = self._store.claim(kind)
+            except StoreError:
+                self._stopping.wait(_LOOK_S)
+                continue
+            if job is not None:
+                self._run(job)
+                continue
+            with self._wake:
+                if not self._stopping.is_set():
+                    self._wake.wait(_LOOK_S)
+
+    def _run(self, job: Job) -> None:
+        self._hooks.changed(job.id)
+        try:
+            order = self._hooks.order(job)
+            process = _begin()
+        except ContamError as error:
+            self._fail(job, {"code": error.code, "message": error.message, "hint": error.hint})
+            return
+        except OSError:
+            # No memory or no processes left: that passes.
+            self._again(job, counted=False)
+            self._stopping.wait(_LOOK_S)
+            return
+        running = _Running(process)
+        with self._lock:
+            self._running[job.id] = running
+        if self._stopping.is_set() or self._is_over(job):
+            # Told to end between the claim and now.
+            _kill(process)
+        failure = self._listen(job, running, order)
+        code = process.wait()
+        with self._lock:
+            del self._running[job.id]
+        self._conclude(job, running, code, failure)
+
+    def _listen(
+        self, job: Job, running: _Running, order: dict[str, Any]
+    ) -> dict[str, str] | None:
+        """Give the order, then hear reports until the process ends; what it failed of, if it did."""
+        process = running.process
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
+        failure: dict[str, str] | None = None
+        try:
+            with contextlib.suppress(OSError):
+                process.stdin.write(json.dumps(order).encode() + b"\n")
+                process.stdin.flush()
+            for line in process.stdout:
+                try:
+                    said = json.loads(line)
+                except ValueError:
+                    # A line that the end of the process cut short.
+                    continue
+                failure = said.pop("failed", failure)
+                if said:
+                    running.progress = replace(running.progress, **said)
+                    self._hooks.changed(job.id)
+        finally:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            process.stdout.close()
+        return failure
+
+    def _conclude(
+        self, job: Job, running: _Running, code: int, failure: dict[str, str] | None
+    ) -> None:
+        if running.cancelled:
+            self._hooks.ended(job)
+        elif code == DONE:
+            self._end(job, "done", "")
+        elif code == FAILED and failure is not None:
+            self._fail(job, failure)
+        elif self._stopping.is_set():
+            self._again(job, counted=False)
+        elif code == HELD:
+            self._again(job, counted=False)
+            self._stopping.wait(_HELD_S)
+        elif job.attempts < MOST_ATTEMPTS:
+            self._again(job, counted=True)
+        else:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            self._fail(
+                job,
+                {
+                    "code": "worker-crashed",
+                    "message": f"its process ended {MOST_ATTEMPTS} times, the last with {how}",
+                    "hint": "send it in several jobs; signal 9 often means that memory ran out",
+                },
+            )
+
+    def _fail(self, job: Job, failure: dict[str, str]) -> None:
+        self._hooks.failed(job.id, failure)
+        self._end(job, "failed", failure["code"])
+
+    def _end(self, job: Job, state: State, code: str) -> None:
+        ended = self._insist(
+            lambda: self._store.finish(
+                job.id, state, code=code, retention_s=self._hooks.retention_s
+            )
+        )
+        if ended is not None:
+            self._hooks.ended(ended)
+
+    def _again(self, job: Job, *, counted: bool) -> None:
+        self._insist(lambda: self._store.give_back(job.id, counted=counted))
+        self._hooks.changed(job.id)
+
+    def _insist(self, note: Callable[[], Job | None]) -> Job | None:
+        """Note it in the store, which may be locked or full for a while.
+
+        A service that stops meanwhile leaves the job running in the store: the next one begins it
+        again, and finds what is published.
+        """
+        while True:
+            try:
+                return note()
+            except StoreError:
+                if self._stopping.wait(_LOOK_S):
+                    return None
+
+    def _is_over(self, job: Job) -> bool:
+        """Whether the job was cancelled before its process could be told."""
+        try:
+            found = self._store.get(job.id)
+        except StoreError:
+            return False
+        if found is not None and not found.ended:
+            return False
+        with self._lock:
+            self._running[job.id].cancelled = True
+        return True
+
+
+def _begin() -> subprocess.Popen[bytes]:
+    home = str(Path(contam.__file__).resolve().parents[1])
+    environ = {name: value for name, value in os.environ.items() if name not in _SECRETS}
+    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [home, environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [sys.executable, "-m", "contam.server.jobs.run"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # A traceback may quote a text, and this stream would end in somebody's log.
+        stderr=subprocess.DEVNULL,
+        env=environ,
+        # A signal to the service is not one to its jobs.
+        start_new_session=True,
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,47 @@
+"""A published table as JSON lines, a stretch of its rows at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import orjson
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ROWS: Final = 1024
+
+
+class TablePages:
+    """An open file of `write_parquet`: it can be read on although its name is gone.
+
+    Raises OSError or ValueError when it is no such file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = pq.ParquetFile(path, memory_map=True)
+        self.n_rows = int(self._file.metadata.num_rows)
+
+    def lines(self, start: int, end: int) -> Iterator[bytes]:
+        """Rows `start` to before `end` as lines of JSON, some hundred at a time."""
+        with self._file as file:
+            begin = 0
+            for group in range(file.metadata.num_row_groups):
+                n_rows = file.metadata.row_group(group).num_rows
+                if begin < end and begin + n_rows > start:
+                    yield from self._group(group, begin, start, end)
+                begin += n_rows
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _group(self, group: int, begin: int, start: int, end: int) -> Iterator[bytes]:
+        for batch in self._file.iter_batches(_ROWS, row_groups=[group], use_threads=False):
+            low, high = max(start - begin, 0), min(end - begin, batch.num_rows)
+            if low < high:
+                rows = batch.slice(low, high - low).to_pylist()
+                yield b"".join(orjson.dumps(row) + b"\n" for row in rows)
+            begin += batch.num_rows
