@@ -7,7 +7,7 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from contam.errors import LogError, UsageError
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
+from contam.rescore.names import SUMMARY, TABLES
 from contam.rescore.panel import Series, flags_of
 from contam.rescore.plots import draw, plot_names
 from contam.rescore.summary import markdown
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     PathLike = str | Path
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
-
-SUMMARY: Final = "summary.md"
-TABLES: Final = ("scores", "rankings", "sweep", "pairs", "aggregate", "adjusted")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,7 +12,8 @@ from contam.errors import ContamError
 from contam.server import failures, openapi, opening
 from contam.server.auth import Keyring
 from contam.server.gate import Gate
-from contam.server.routes import check, documents, health, indexes, policies
+from contam.server.jobs.service import Jobs
+from contam.server.routes import check, documents, health, indexes, jobs, policies, rescore
 from contam.server.state import State
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         try:
             state.keyring = Keyring(settings)
+            state.jobs = Jobs.open(settings)
         except ContamError as error:
             state.failed = error
             raise
         async with opening.open_indexes(state):
             yield
+        state.jobs.close()
         state.gate.close()
         state.keyring.close()
 
@@ -44,6 +47,6 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.contam = state
     failures.install(app)
     openapi.install(app)
-    for one in (health, indexes, policies, check, documents):
+    for one in (health, indexes, policies, check, documents, jobs, rescore):
         app.include_router(one.router)
     return app

@@ -58,6 +58,7 @@ _OF_STATUS: Final = {
     403: ("forbidden", "The key does not allow this"),
     404: ("not-found", "There is nothing here"),
     405: ("method-not-allowed", "This method is not offered here"),
+    406: ("not-acceptable", "None of the kinds of content asked for is given"),
     409: ("conflict", "The request contradicts another one"),
     413: ("too-large", "The request is too large"),
     415: ("unsupported-type", "This kind of content is not taken"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from contam.server.jobs.requests import CheckJob, RescoreJob
 from contam.server.schemas.check import CheckRequest
 from contam.server.schemas.common import Problem, problems
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 #: Models of bodies that handlers read themselves; FastAPI does not know of them.
-_READ_BY_HANDLERS: tuple[type[BaseModel], ...] = (CheckRequest, Problem)
+_READ_BY_HANDLERS: tuple[type[BaseModel], ...] = (CheckRequest, CheckJob, RescoreJob, Problem)
 _NEVER_SENT: Final = ("HTTPValidationError", "ValidationError")
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contam.server.auth import Keyring
     from contam.server.gate import Gate
     from contam.server.holder import IndexHolder
+    from contam.server.jobs.service import Jobs
 
 
 @dataclass(eq=False, slots=True)
@@ -25,6 +26,7 @@ class State:
     not_ready  why the service cannot answer yet or no longer; empty when it can
     keyring    who may ask; there once the service has started
     holder     the indexes; None until they are open
+    jobs       long work; there once the service has started
     failed     why it could not start
     """
 
@@ -33,6 +35,7 @@ class State:
     not_ready: str = "starting"
     keyring: Keyring | None = None
     holder: IndexHolder | None = None
+    jobs: Jobs | None = None
     failed: ContamError | None = None
 
 
@@ -50,3 +53,10 @@ def holder_of(state: State) -> IndexHolder:
     if state.holder is None:
         raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
     return state.holder
+
+
+def jobs_of(state: State) -> Jobs:
+    """The jobs. Raises RequestError, 503, while the service starts."""
+    if state.jobs is None:
+        raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
+    return state.jobs

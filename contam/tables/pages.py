@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 import pyarrow.parquet as pq
@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ROWS: Final = 1024
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """All rows of a published table. Raises OSError or ValueError when it is no such file."""
+    with pq.ParquetFile(path) as file:
+        rows: list[dict[str, Any]] = file.read(use_threads=False).to_pylist()
+        return rows
 
 
 class TablePages:

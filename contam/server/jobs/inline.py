@@ -64,7 +64,8 @@ def write_inline(inline: Row, verdicts: Path) -> None:
     except InternalError as error:
         # The tables refuse it: the rows are not what an answer holds.
         raise UsageError(
-            "the verdicts or their evidence do not fit", hint="send rows as POST /v1/check gave them"
+            "the verdicts or their evidence do not fit",
+            hint="send rows as POST /v1/check gave them",
         ) from error
 
 
@@ -82,9 +83,7 @@ def _verdict(at: int, row: Row) -> dict[str, Any]:
             f"verdict {at + 1} has no {missing[0]}", hint="send rows as POST /v1/check gave them"
         )
     if row["label"] not in LABELS or not all(isinstance(row[name], str) for name in _TEXTS):
-        raise UsageError(
-            f"verdict {at + 1} is none", hint="send rows as POST /v1/check gave them"
-        )
+        raise UsageError(f"verdict {at + 1} is none", hint="send rows as POST /v1/check gave them")
     return {name: row[name] for name in names}
 
 

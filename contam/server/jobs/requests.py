@@ -41,7 +41,7 @@ class CheckJob(Strict):
 
     kind: Literal["check"] = "check"
     index: Name | Names | None = None
-    policies: Names = ["contam"]
+    policies: Names = Field(default=["contam"])
     options: CheckOptions = CheckOptions()
 
     @property
@@ -53,7 +53,7 @@ class CheckJob(Strict):
 class RescoreOptions(Strict):
     """What decides the figures; the names are those of `contam rescore`."""
 
-    references: list[Name] = []
+    references: list[Name] = Field(default=[])
     columns: dict[str, str] | None = None
     least: Annotated[int, Field(ge=1)] = 50
     permutations: Annotated[int, Field(ge=99, le=MOST_PERMUTATIONS)] = 10_000
@@ -70,7 +70,7 @@ class RescoreItem(Strict):
     split: str = ""
     passage: str | None = None
     question: Annotated[str, Field(min_length=1)]
-    choices: list[str] = []
+    choices: list[str] = Field(default=[])
     answer: str | None = None
 
 
@@ -83,7 +83,7 @@ class Inline(Strict):
 
     verdicts: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=_MOST_ROWS)]
     coverage: dict[str, Any]
-    items: Annotated[list[RescoreItem], Field(max_length=_MOST_ROWS)] = []
+    items: Annotated[list[RescoreItem], Field(max_length=_MOST_ROWS)] = Field(default=[])
 
 
 class RescoreJob(Strict):
@@ -99,7 +99,7 @@ class RescoreJob(Strict):
     job: Name | None = None
     inline: Inline | None = None
     scores: Annotated[list[dict[str, Any]], Field(max_length=_MOST_ROWS)] | None = None
-    policies: Annotated[list[Name], Field(max_length=64)] = []
+    policies: Annotated[list[Name], Field(max_length=64)] = Field(default=[])
     options: RescoreOptions = RescoreOptions()
 
 

@@ -116,9 +116,7 @@ class JobStore:
         Raises KeyInUseError when the same key is being received already.
         """
         with self._changing():
-            row = self._db.execute(
-                "SELECT job FROM idempotency WHERE name = ?", (name,)
-            ).fetchone()
+            row = self._db.execute("SELECT job FROM idempotency WHERE name = ?", (name,)).fetchone()
             if row is None:
                 self._db.execute("INSERT INTO idempotency VALUES (?, NULL, NULL)", (name,))
                 return None

@@ -143,7 +143,7 @@ class Lines:
         if self._length > self._most_line_bytes:
             raise RequestError(
                 413,
-                f"line {self.n_items + 1} of the upload is longer than {self._most_line_bytes} bytes",
+                f"item {self.n_items + 1} has more than {self._most_line_bytes} bytes",
                 hint="one item is one line of JSON",
                 code="item-too-large",
             )

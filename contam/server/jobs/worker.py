@@ -159,10 +159,8 @@ class Worker:
             del self._running[job.id]
         self._conclude(job, running, code, failure)
 
-    def _listen(
-        self, job: Job, running: _Running, order: dict[str, Any]
-    ) -> dict[str, str] | None:
-        """Give the order, then hear reports until the process ends; what it failed of, if it did."""
+    def _listen(self, job: Job, running: _Running, order: dict[str, Any]) -> dict[str, str] | None:
+        """Give the order and hear reports until the process ends; what it failed of, if it did."""
         process = running.process
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
         failure: dict[str, str] | None = None

@@ -1,0 +1,68 @@
+"""The data folder of one service, and an upload on its way into it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from contam.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contam.server.jobs.model import Job
+    from contam.server.jobs.service import Jobs
+    from contam.server.jobs.uploads import Received
+
+
+class Receiving:
+    """An upload on its way: where it goes, and the job its idempotency key has made already."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        owner: str,
+        job_id: str,
+        folder: Path,
+        name: str | None,
+        known: Job | None,
+    ) -> None:
+        self._jobs = jobs
+        self.owner = owner
+        self.job_id = job_id
+        self.folder = folder
+        self.name = name
+        self.known = known
+        self.job: Job | None = None
+
+    def accept(self, request: dict[str, Any], received: Received) -> Job:
+        """Make a job of it."""
+        return self._jobs.accept(self, request, received)
+
+
+def own(home: Path) -> int:
+    """Make the folder of jobs this service's alone. Raises ConfigError when another has it."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(home.parent / "jobs.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write the data folder {home.parent}: {error.strerror}",
+            hint="give --data a folder of its own",
+        ) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise ConfigError(
+            f"another service uses the data folder {home.parent}",
+            hint="give each service a --data of its own",
+        ) from error
+    return handle
+
+
+def hidden(owner: str, key: str) -> str:
+    """What the store knows of an idempotency key; keys of different owners never meet."""
+    return hashlib.sha256(f"{owner}\0{key}".encode()).hexdigest()

@@ -1,0 +1,229 @@
+"""What the job store promises: nothing accepted is lost, nothing runs twice, nothing ends early."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+import pytest
+
+from contam.server.jobs.clock import Clock
+from contam.server.jobs.model import (
+    KeyInUseError,
+    KeyReusedError,
+    QueueFullError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreFullError,
+)
+from contam.server.jobs.store import JobStore
+
+RETENTION_S = 3600.0
+
+
+class SetClock(Clock):
+    """A clock that a test sets."""
+
+    def __init__(self):
+        self.wall_s, self.running_s, self.start = 1_800_000_000.0, 50.0, "first"
+
+    def wall(self):
+        return self.wall_s
+
+    def running(self):
+        return self.running_s
+
+    def start_id(self):
+        return self.start
+
+
+@pytest.fixture
+def clock():
+    return SetClock()
+
+
+@pytest.fixture
+def store(tmp_path, clock):
+    opened = JobStore(tmp_path / "jobs.db", clock=clock, busy_s=0.1)
+    yield opened
+    opened.close()
+
+
+def reopened(store, tmp_path, clock):
+    store.close()
+    return JobStore(tmp_path / "jobs.db", clock=clock, busy_s=0.1)
+
+
+def add(store, name="a", **changes):
+    given = {"owner": "me", "kind": "check", "about": {"index": []}, "most_queued": 10, **changes}
+    return store.add(name, **given)
+
+
+def test_what_was_accepted_is_there_after_a_crash(store, tmp_path, clock):
+    add(store)
+    # Another connection sees what is committed; nothing was closed.
+    other = JobStore(tmp_path / "jobs.db", clock=clock)
+    assert other.get("a").state == "queued"
+    other.close()
+
+
+def test_what_ran_when_the_service_ended_is_queued_again_and_counts_as_no_attempt(
+    store, tmp_path, clock
+):
+    add(store)
+    assert store.claim("check").attempts == 1
+    store = reopened(store, tmp_path, clock)
+    assert store.recover() == 1
+    assert (store.get("a").state, store.get("a").attempts) == ("queued", 0)
+    store.close()
+
+
+def test_jobs_are_taken_in_order_and_each_by_one_thread(store):
+    names = [f"{n:02}" for n in range(40)]
+    for name in names:
+        add(store, name, most_queued=40)
+    taken, lock = [], threading.Lock()
+
+    def take():
+        while (job := store.claim("check")) is not None:
+            with lock:
+                taken.append(job.id)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == names
+    assert [job.id for job in store.listed("me", before=None, limit=99)] == names[::-1]
+
+
+def test_a_full_queue_takes_no_job(store):
+    for name in "abc":
+        add(store, name, most_queued=3)
+    with pytest.raises(QueueFullError):
+        add(store, "d", most_queued=3)
+    store.claim("check")
+    assert add(store, "d", most_queued=3).state == "queued"
+
+
+def test_one_idempotency_key_makes_one_job(store, tmp_path, clock):
+    assert store.reserve("key") is None
+    with pytest.raises(KeyInUseError):
+        store.reserve("key")
+    add(store, idempotency=("key", "print"))
+    assert store.reserve("key").id == "a"
+    store.check_same("key", "print")
+    with pytest.raises(KeyReusedError):
+        store.check_same("key", "another")
+    assert store.reserve("left behind") is None
+    store = reopened(store, tmp_path, clock)
+    assert store.reserve("left behind") is None
+    assert store.reserve("key").id == "a"
+    store.close()
+
+
+def test_the_first_end_of_a_job_is_its_end(store):
+    add(store)
+    store.claim("check")
+    store.finish("a", "cancelled", retention_s=RETENTION_S)
+    assert store.finish("a", "done", retention_s=RETENTION_S).state == "cancelled"
+    store.give_back("a", counted=False)
+    assert store.get("a").state == "cancelled"
+
+
+def test_a_locked_store_says_so_and_takes_jobs_afterwards(store, tmp_path):
+    add(store)
+    other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreBusyError):
+        add(store, "b")
+    with pytest.raises(StoreBusyError):
+        store.probe()
+    assert store.get("a").state == "queued"
+    other.execute("ROLLBACK")
+    other.close()
+    store.probe()
+    assert add(store, "b").state == "queued"
+
+
+def test_a_full_disk_refuses_a_job_and_keeps_the_others(store):
+    add(store)
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreFullError):
+        add(store, "b", about={"index": ["x" * 100_000]})
+    assert store.get("b") is None
+    assert store.get("a").state == "queued"
+    store._db.execute("PRAGMA max_page_count = 100000")
+    assert add(store, "b").state == "queued"
+
+
+@pytest.mark.parametrize("harm", ["header", "page", "other file"])
+def test_a_damaged_store_is_refused_and_left_as_it_is(tmp_path, clock, harm):
+    path = tmp_path / "jobs.db"
+    store = JobStore(path, clock=clock)
+    for n in range(200):
+        add(store, f"job-{n}", most_queued=500)
+    store.close()
+    data = bytearray(path.read_bytes())
+    if harm == "header":
+        data[:16] = b"not a database!!"
+    elif harm == "page":
+        data[4096:-4096] = b"\x55" * (len(data) - 8192)
+    else:
+        data = bytearray(b"something else entirely " * 500)
+    path.write_bytes(data)
+    with pytest.raises(StoreDamagedError):
+        JobStore(path, clock=clock)
+    assert path.read_bytes() == data
+
+
+def finished(store, name="a"):
+    add(store, name)
+    store.claim("check")
+    return store.finish(name, "done", retention_s=RETENTION_S)
+
+
+@pytest.mark.parametrize("jump_s", [-1e9, -3601.0, 3601.0, 1e9])
+def test_a_jump_of_the_clock_deletes_nothing_early_and_keeps_nothing_longer(store, clock, jump_s):
+    finished(store)
+    clock.wall_s += jump_s
+    clock.running_s += RETENTION_S - 1
+    assert store.outlived() == []
+    assert store.seconds_left(store.get("a")) == pytest.approx(1.0)
+    clock.running_s += 1
+    assert [job.id for job in store.outlived()] == ["a"]
+
+
+def test_time_goes_on_over_a_restart_of_the_service_and_stands_over_one_of_the_machine(
+    store, tmp_path, clock
+):
+    finished(store)
+    clock.running_s += RETENTION_S / 2
+    store = reopened(store, tmp_path, clock)
+    assert store.seconds_left(store.get("a")) == pytest.approx(RETENTION_S / 2)
+    # The machine starts anew: nobody knows for how long it was off, nor whether its clock is right.
+    clock.start, clock.running_s, clock.wall_s = "second", 5.0, 2_000_000_000.0
+    store = reopened(store, tmp_path, clock)
+    assert store.outlived() == []
+    clock.running_s += RETENTION_S / 2
+    assert [job.id for job in store.outlived()] == ["a"]
+    store.close()
+
+
+def test_a_job_that_has_not_ended_is_never_forgotten(store, clock):
+    add(store)
+    clock.running_s += 100 * RETENTION_S
+    assert store.outlived() == []
+    store.forget(["a"])
+    assert store.get("a") is not None
+
+
+def test_a_forgotten_job_frees_its_idempotency_key(store, clock):
+    store.reserve("key")
+    add(store, idempotency=("key", "print"))
+    store.claim("check")
+    store.finish("a", "done", retention_s=RETENTION_S)
+    store.forget(["a"])
+    assert store.reserve("key") is None
