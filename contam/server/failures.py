@@ -62,6 +62,7 @@ _OF_STATUS: Final = {
     409: ("conflict", "The request contradicts another one"),
     413: ("too-large", "The request is too large"),
     415: ("unsupported-type", "This kind of content is not taken"),
+    416: ("no-range", "The file does not have these bytes"),
     422: ("invalid", "The request is not understood"),
     429: ("too-many-requests", "Too many requests"),
     503: ("unavailable", "The service cannot answer now"),

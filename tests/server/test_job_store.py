@@ -220,7 +220,7 @@ def test_a_job_that_has_not_ended_is_never_forgotten(store, clock):
     assert store.get("a") is not None
 
 
-def test_a_forgotten_job_frees_its_idempotency_key(store, clock):
+def test_a_forgotten_job_frees_its_idempotency_key(store):
     store.reserve("key")
     add(store, idempotency=("key", "print"))
     store.claim("check")

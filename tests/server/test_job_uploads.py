@@ -52,7 +52,9 @@ def items(data, name="x.jsonl"):
 
 def parquet(rows, **options):
     sink = io.BytesIO()
-    pq.write_table(pa.table({"id": list(range(rows)), "question": ["why?"] * rows}), sink, **options)
+    pq.write_table(
+        pa.table({"id": list(range(rows)), "question": ["why?"] * rows}), sink, **options
+    )
     return sink.getvalue()
 
 
@@ -78,9 +80,7 @@ def test_items_are_kept_as_sent_and_counted(tmp_path, data, name):
 def test_how_a_body_is_cut_changes_nothing(tmp_path_factory, cuts, packed):
     data = items(gzip.compress(LINES, mtime=0) if packed else LINES)
     whole = take(tmp_path_factory.mktemp("whole"), data, chunk=len(data))
-    upload = Upload(
-        tmp_path_factory.mktemp("cut"), TYPE, field="job", roles=ROLES, settings=SMALL
-    )
+    upload = Upload(tmp_path_factory.mktemp("cut"), TYPE, field="job", roles=ROLES, settings=SMALL)
     at = 0
     for cut in [*cuts, len(data)]:
         upload.feed(data[at : at + cut])

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.concurrency import contextmanager_in_threadpool
 
-from contam.benchmark.mapping import check_mapping
+from contam.benchmark.mapping import MAPPABLE, check_mapping
 from contam.detect.guarantee import refuse_unanswerable
 from contam.detect.policy import get_policy
 from contam.detect.report import FILES as VERDICT_FILES
+from contam.errors import UsageError
 from contam.server.failures import RequestError
 from contam.server.jobs.refusals import disk_errors
 from contam.server.jobs.requests import CheckJob, RescoreJob, parse_job
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
     from contam.server.auth import Caller
     from contam.server.jobs.model import Job
-    from contam.server.jobs.service import Jobs, Receiving
+    from contam.server.jobs.reception import Receiving
+    from contam.server.jobs.service import Jobs
     from contam.server.state import State
 
 ITEMS: Final = "items"
@@ -131,7 +133,7 @@ def _check(asked: CheckJob, state: State, received: Received) -> dict[str, Any]:
             hint="send it as the part `items`",
         )  # fmt: skip
     policies = checked_policies(asked.policies)
-    check_mapping(asked.options.mapping)
+    _refuse_mapping(asked.options.mapping)
     holder = holder_of(state)
     names = holder.chosen(asked.names)
     with holder.lease(names) as lease:
@@ -175,6 +177,17 @@ def _rescore(
             )  # fmt: skip
         jobs.copy_verdicts(source, receiving.folder)
     return asked.model_dump()
+
+
+def _refuse_mapping(mapping: dict[str, str] | None) -> None:
+    try:
+        check_mapping(mapping)
+    except UsageError:
+        # Its message repeats what was sent.
+        raise RequestError(
+            422, "the mapping does not fit", code="usage",
+            hint=f"it maps {', '.join(MAPPABLE)} to fields of the upload",
+        ) from None  # fmt: skip
 
 
 def _policy(row: dict[str, Any]) -> str:

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Final, Literal
 
 import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 
 from contam.server.auth import Caller, require
 from contam.server.jobs.events import event_stream
 from contam.server.jobs.intake import ITEMS, LOGS, VERDICTS, owner_of, receive
 from contam.server.jobs.model import Job
+from contam.server.jobs.ranges import file_answer
 from contam.server.jobs.results import PARQUET, TableLines, table_path, wants_parquet
 from contam.server.jobs.views import RUN, run_view
 from contam.server.schemas.common import problems
@@ -124,8 +125,7 @@ def cancel_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
             },
         },
         206: {"description": "A range of the Parquet file."},
-        416: {"description": "The range is outside of the Parquet file."},
-        **problems(400, 401, 403, 404, 406, 409, 422, 429, 503),
+        **problems(401, 403, 404, 406, 409, 416, 422, 429, 503),
     },
 )
 def job_results(
@@ -148,7 +148,7 @@ def job_results(
     job = _job(job_id, state, caller)
     path = table_path(job, jobs.result(job), table)
     if wants_parquet(request.headers.get("accept", "*/*")):
-        return FileResponse(path, media_type=PARQUET, filename=path.name, headers=NO_STORE)
+        return file_answer(path, request.headers, media_type=PARQUET)
     lines = TableLines(path, cursor, limit)
     headers = {**NO_STORE, "Contam-Rows": str(lines.n_rows)}
     if lines.end < lines.n_rows:

@@ -1,0 +1,94 @@
+"""What tests of jobs do again and again: send one, wait for it, find its process."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+PATIENCE_S = 300.0
+PARQUET = "application/vnd.apache.parquet"
+
+
+def parts(asked, field="job", **files):
+    """The parts of an upload: the request, and files as role -> (name, bytes) or a list of them."""
+    found = [(field, (None, json.dumps(asked).encode(), "application/json"))]
+    for role, given in files.items():
+        found += [(role, one) for one in (given if isinstance(given, list) else [given])]
+    return found
+
+
+def submit(client, asked, headers=None, **files):
+    return client.post("/v1/jobs", files=parts(asked, **files), headers=headers or {})
+
+
+def submitted(client, asked, **files):
+    """A job that was accepted, as it was shown then."""
+    reply = submit(client, asked, **files)
+    assert reply.status_code == 202, reply.text
+    assert reply.headers["location"] == f"/v1/jobs/{reply.json()['id']}"
+    return reply.json()
+
+
+def shown(client, job):
+    return client.get(f"/v1/jobs/{job['id']}").json()
+
+
+def wait_until(client, job, fits, pause_s=0.05):
+    """The job as soon as it is as `fits` says."""
+    end = time.monotonic() + PATIENCE_S
+    while not fits(found := shown(client, job)):
+        assert time.monotonic() < end, found
+        assert not found["ended"], found
+        time.sleep(pause_s)
+    return found
+
+
+def ended(client, job):
+    return wait_until(client, job, lambda found: found["ended"])
+
+
+def working(found):
+    """Whether the process of a job has begun to work."""
+    return bool(found["progress"]) and found["progress"]["phase"] != "starting"
+
+
+def processes(parent):
+    """Ids of the child processes of a process."""
+    found = []
+    for task in Path(f"/proc/{parent}/task").iterdir():
+        found += [int(one) for one in (task / "children").read_text().split()]
+    return found
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(fits):
+    end = time.monotonic() + PATIENCE_S
+    while not fits():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def fetched(client, job, folder):
+    """The result folder of a job, as a client would put it together again."""
+    folder.mkdir()
+    for table in ("verdicts", "evidence", "items"):
+        reply = client.get(
+            f"/v1/jobs/{job['id']}/results", params={"table": table}, headers={"accept": PARQUET}
+        )
+        assert reply.status_code == 200, reply.text
+        (folder / f"{table}.parquet").write_bytes(reply.content)
+    (folder / "run.json").write_bytes(client.get(f"/v1/jobs/{job['id']}/run").content)
+    return folder
+
+
+def rows(path):
+    return pq.read_table(path).to_pylist()
