@@ -42,7 +42,7 @@ def main() -> int:
     """Do the job that stdin orders."""
     order = json.loads(sys.stdin.buffer.readline())
     # stdout is for reports alone: whatever a library prints goes nowhere.
-    reports = os.fdopen(os.dup(1), "w", encoding="ascii")
+    reports = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     report = Report(reports)
     threading.Thread(target=_end_with_the_service, daemon=True).start()
@@ -85,10 +85,13 @@ def _do(order: dict[str, Any], report: Report) -> None:
 
 
 class Report:
-    """Tells the service how far the job is; a `contam.detect.scan.Progress`, from any thread."""
+    """Tells the service how far the job is; a `contam.detect.scan.Progress`, from any thread.
 
-    def __init__(self, file: Any) -> None:  # noqa: ANN401 - any text stream
-        self._file = file
+    handle  open until the process ends: its end is how the service knows of that
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
         self._lock = threading.Lock()
         self._done = 0
         self._total = 0
@@ -128,8 +131,7 @@ class Report:
 
     def _tell(self, what: dict[str, Any]) -> None:
         with self._lock, contextlib.suppress(OSError):
-            self._file.write(json.dumps(what) + "\n")
-            self._file.flush()
+            os.write(self._handle, json.dumps(what).encode() + b"\n")
 
 
 def _end_with_the_service() -> None:
@@ -174,5 +176,4 @@ def _where(error: Exception) -> str:
 if __name__ == "__main__":
     code = main()
     # No waiting for threads of libraries: everything is on disk.
-    sys.stdout.flush()
     os._exit(code)

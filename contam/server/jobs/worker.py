@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS: Final = 3
 _LOOK_S: Final = 0.5
 _HELD_S: Final = 0.2
+_DEFECT: Final = {
+    "code": "internal",
+    "message": "the service failed to look after the job",
+    "hint": "a defect of contam: report it with the id of the job",
+}
 _SECRETS: Final = ("CONTAM_ADMIN_KEY", "CONTAM_KEY")
 
 
@@ -55,7 +60,8 @@ class Hooks:
     """What the worker asks and tells.
 
     order    what the process of a job is told; raises ContamError when it cannot be begun
-    ended    a job is over, or began, or has come further
+    changed  a job began, has come further, or is queued again
+    ended    a job is over: its inputs may go
     failed   what a job failed of: code, message, hint
     retention_s  seconds that an ended job is kept
     """
@@ -128,11 +134,27 @@ class Worker:
                 self._stopping.wait(_LOOK_S)
                 continue
             if job is not None:
-                self._run(job)
+                self._attempt(job)
                 continue
             with self._wake:
                 if not self._stopping.is_set():
                     self._wake.wait(_LOOK_S)
+
+    def _attempt(self, job: Job) -> None:
+        """Work on a job; whatever goes wrong here, the thread and the job go on."""
+        try:
+            self._run(job)
+        except Exception:  # noqa: BLE001 - a thread that ended would leave all jobs waiting
+            with self._lock:
+                lost = self._running.pop(job.id, None)
+            if lost is not None:
+                _kill(lost.process)
+                lost.process.wait()
+            self._stopping.wait(_LOOK_S)
+            if job.attempts < MOST_ATTEMPTS:
+                self._again(job, counted=True)
+            else:
+                self._fail(job, dict(_DEFECT))
 
     def _run(self, job: Job) -> None:
         self._hooks.changed(job.id)
@@ -155,6 +177,10 @@ class Worker:
             _kill(process)
         failure = self._listen(job, running, order)
         code = process.wait()
+        if process.stdin is not None:
+            # Not before: its end tells the process that the service is gone.
+            with contextlib.suppress(OSError):
+                process.stdin.close()
         with self._lock:
             del self._running[job.id]
         self._conclude(job, running, code, failure)
@@ -179,8 +205,6 @@ class Worker:
                     running.progress = replace(running.progress, **said)
                     self._hooks.changed(job.id)
         finally:
-            with contextlib.suppress(OSError):
-                process.stdin.close()
             process.stdout.close()
         return failure
 
@@ -255,9 +279,8 @@ class Worker:
 
 
 def _begin() -> subprocess.Popen[bytes]:
-    home = str(Path(contam.__file__).resolve().parents[1])
+    home = Path(contam.__file__).resolve().parents[1]
     environ = {name: value for name, value in os.environ.items() if name not in _SECRETS}
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [home, environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [sys.executable, "-m", "contam.server.jobs.run"],
         stdin=subprocess.PIPE,
@@ -265,6 +288,8 @@ def _begin() -> subprocess.Popen[bytes]:
         # A traceback may quote a text, and this stream would end in somebody's log.
         stderr=subprocess.DEVNULL,
         env=environ,
+        # What `-m` finds first is then this very package, wherever the service was started.
+        cwd=home,
         # A signal to the service is not one to its jobs.
         start_new_session=True,
     )
