@@ -15,7 +15,7 @@ from contam.tables import ipc, parquet
 from contam.tables.blocks import TextBlock, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,7 +29,7 @@ BATCH_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DocBatch:
-    """Documents of one shard: consecutive ones, or those of `rows`.
+    """Documents of one shard: consecutive ones, or those of `rows`; of several where `shards` is.
 
     shard      index into the list of shards
     first_row  row of the shard of document 0; document i is row first_row + i
@@ -42,7 +42,9 @@ class DocBatch:
     columns    the columns that documents with a text were read from, and how many from each
     n_moved    documents read from another column because theirs held no text
     n_elsewhere   documents without a text in the column the user named, with one in another
-    rows       int64[n], the row of each document, ascending; None when they are consecutive
+    rows       int64[n], the row of each document, within a shard ascending; None when they are
+               consecutive
+    shards     int32[n], the shard of each document; None when all are of `shard`
     """
 
     shard: int
@@ -57,6 +59,7 @@ class DocBatch:
     n_moved: int = 0
     n_elsewhere: int = 0
     rows: NDArray[np.int64] | None = None
+    shards: NDArray[np.int32] | None = None
 
     @property
     def n_docs(self) -> int:
@@ -90,6 +93,62 @@ def read_unit(
         for block in _blocks(unit, shard, sources, batch_bytes):
             yield from _batches(block, unit.shard, row, batch_bytes, sources.first.dotted)
             row += len(block.offsets) - 1
+
+
+def regrouped(batches: Iterable[DocBatch], most_bytes: int) -> Iterator[DocBatch]:
+    """The documents of chosen rows of several shards, as few batches of about that much text.
+
+    batches  each with `rows`; what was counted of them is not told again
+    A longer document is a batch of its own.
+    """
+    waiting: list[DocBatch] = []
+    size = 0
+    for whole in batches:
+        for batch in _cut(whole, most_bytes):
+            if waiting and size + batch.n_bytes > most_bytes:
+                yield _joined(waiting)
+                waiting, size = [], 0
+            waiting.append(batch)
+            size += batch.n_bytes
+    if waiting:
+        yield _joined(waiting)
+
+
+def _cut(batch: DocBatch, most_bytes: int) -> Iterator[DocBatch]:
+    if batch.n_bytes <= most_bytes or batch.rows is None:
+        yield batch
+        return
+    block = TextBlock(batch.data, batch.offsets, 0, 0, 0)
+    for begin, end in pieces(block, most_bytes):
+        first = batch.offsets[begin]
+        offsets = batch.offsets[begin : end + 1] - first
+        offsets.flags.writeable = False
+        rows = batch.rows[begin:end]
+        data = batch.data[first : batch.offsets[end]]
+        yield DocBatch(batch.shard, int(rows[0]), data, offsets, 0, 0, 0, 0, rows=rows)
+
+
+def _joined(batches: Sequence[DocBatch]) -> DocBatch:
+    if len(batches) == 1:
+        return batches[0]
+    data = np.concatenate([one.data for one in batches])
+    offsets = np.zeros(sum(one.n_docs for one in batches) + 1, np.int64)
+    np.cumsum(np.concatenate([np.diff(one.offsets) for one in batches]), out=offsets[1:])
+    data.flags.writeable = False
+    offsets.flags.writeable = False
+    rows = [one.rows for one in batches if one.rows is not None]
+    shards = np.repeat(
+        np.array([one.shard for one in batches], np.int32), [one.n_docs for one in batches]
+    )
+    return DocBatch(
+        batches[0].shard,
+        batches[0].first_row,
+        data,
+        offsets,
+        *(0, 0, 0, 0),
+        rows=np.concatenate(rows),
+        shards=shards,
+    )
 
 
 def _first_row(unit: WorkUnit, shard: Shard) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.lane import Lane
-    from contam.detect.model import Float64s, Int64s
+    from contam.detect.model import Float64s, Int32s, Int64s
     from contam.detect.policy import Policy
     from contam.kernels.pairs import Rows
 
@@ -94,9 +94,12 @@ class Pieces:
         )
 
 
-def pairs_from_rows(rows: Rows, shard: int, first_row: int, numbers: Int64s | None = None) -> Pairs:
+def pairs_from_rows(
+    rows: Rows, shard: int | Int32s, first_row: int, numbers: Int64s | None = None
+) -> Pairs:
     """The pairs a kernel wrote for one batch, as the columns policies read.
 
+    shard    of all documents of the batch, or of each of them
     numbers  row of each document of the batch; None when they count up from `first_row`
     """
     n = int(rows.used[0])
@@ -108,7 +111,7 @@ def pairs_from_rows(rows: Rows, shard: int, first_row: int, numbers: Int64s | No
 
     return Pairs(
         item=raw[:, columns.PAIR_ITEM].copy(),
-        shard=np.full(n, shard, np.int32),
+        shard=np.full(n, shard, np.int32) if isinstance(shard, int) else shard[document],
         row=document + first_row if numbers is None else numbers[document],
         longest=ints(columns.PAIR_LONGEST),
         covered=ints(columns.PAIR_COVERED),
@@ -265,7 +268,7 @@ class Collection:
         rank = None
         for policy, count in zip(self.policies, self._counts, strict=True):
             score = policy.score_pairs(pairs, items)
-            count.add(pairs, score, policy.hits(pairs, items), full)
+            count.add(pairs, score, policy.hits(pairs, items, score), full)
             if policy == self.ranking:
                 rank = score
         self._keep(pairs, pieces, self.ranking.score_pairs(pairs, items) if rank is None else rank)

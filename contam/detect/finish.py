@@ -6,7 +6,7 @@ import platform
 import resource
 import time
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from contam.tables.schemas import Repeated
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,11 +43,16 @@ def finish(
     *,
     started: float,
     workers: int,
+    index: Callable[[], dict[str, Any]] | None = None,
+    late: bool = False,
 ) -> ScanResult:
     """Judge every item under every policy and describe the documents kept as evidence.
 
     sources      the documents that were searched; collections  what was found, one a lane
     started      when the run began, seconds since 1970; workers  threads it had
+    index        makes what the record says of indexes
+    late         make the record and the items' columns when somebody reads them: they may cost more
+                 than a short answer, but what they are made of is held until then
     """
     notes = list(sources.notes)
     documents = describe(sources, collections, notes)
@@ -58,24 +63,30 @@ def finish(
             f"{benchmark.name}: skipped {row.source}:{row.line}: {row.reason}"
             for row in benchmark.skipped
         ]
-    run = {
-        "parameters": _parameters(plan),
-        "inputs": {**sources.inputs(), "benchmarks": _benchmarks(plan)},
-        "versions": _versions(),
-        "coverage": sources.coverage.to_dict(),
-        "notes": notes,
-        "timings": {
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
-            "seconds": round(time.time() - started, 3),
-            "workers": workers,
-            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        },
+    timings = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "seconds": round(time.time() - started, 3),
+        "workers": workers,
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
+
+    def record() -> dict[str, Any]:
+        run = {
+            "parameters": _parameters(plan),
+            "inputs": {**sources.inputs(), "benchmarks": _benchmarks(plan)},
+            "versions": _versions(),
+            "coverage": sources.coverage.to_dict(),
+            "notes": notes,
+            "timings": timings,
+        }
+        return run if index is None else {**run, "index": index()}
+
     return ScanResult(
         verdict_columns=verdicts,
         evidence_columns=evidence,
-        item_columns=_item_columns(plan),
-        run=run,
+        item_columns=partial(_item_columns, plan) if late else _item_columns(plan),
+        run=record if late else record(),
+        whole=sources.coverage.complete,
         items_in_order=plan.items,
         sorted_by_item=True,
     )

@@ -93,9 +93,9 @@ class Guarded:
         """As the policy does."""
         return self.policy.score_pairs(pairs, items)
 
-    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
         """As the policy does."""
-        return self.policy.hits(pairs, items)
+        return self.policy.hits(pairs, items, score)
 
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """As the policy does, but for the items that are in doubt."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ import numpy as np
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import RowCache, Source
 from contam.corpus.shards import Shard, natural_key, shard_digest, survey
+from contam.detect.near_copies import Windows
 from contam.errors import IndexMismatchError, ShardError, UsageError
 from contam.index.open import Index
 from contam.index.write import document_seed
@@ -69,6 +71,7 @@ class IndexSet:
     coverage  what the indexes answer for; shards that are gone or changed are failures
     gone      shards whose text cannot be read although the index answers for them: hashes speak
     lock      whoever changes the states of documents for a moment holds it
+    failing   whoever adds a failure holds it: of two at once none may be lost
     """
 
     indexes: tuple[Index, ...]
@@ -79,8 +82,9 @@ class IndexSet:
     rows: RowCache
     coverage: Coverage
     sources: tuple[Source | None, ...]
-    gone: set[int] = field(default_factory=set)
+    gone: frozenset[int] = frozenset()
     lock: threading.Lock = field(default_factory=threading.Lock)
+    failing: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def open(
@@ -144,10 +148,22 @@ class IndexSet:
     def fail(self, number: int, error: ShardError) -> None:
         """A shard cannot be read, or is not what was indexed: nothing is called clean over it."""
         failure = ShardFailure(number, self.names[number], error.message, error.hint)
-        self.coverage = self.coverage.with_failure(failure)
         source = self.sources[number]
-        if source is not None and not Path(source.shard.uri).exists():
-            self.gone.add(number)
+        gone = source is not None and not Path(source.shard.uri).exists()
+        with self.failing:
+            if gone:
+                self.gone = self.gone | {number}
+            self.coverage = self.coverage.with_failure(failure)
+
+    @cached_property
+    def windows(self) -> tuple[Windows, ...]:
+        """The windows of each of the parts; only where the recipe has them."""
+        return tuple(Windows.of(one.segment, one.state == SHUT) for one in self.parts)
+
+    @property
+    def lost(self) -> Int64s:
+        """Shards that are not to be read: they failed, when the index was made or since."""
+        return np.array([failure.shard for failure in self.coverage.failures], np.int64)
 
     def place_of(self, part: Part, documents: Int64s) -> tuple[Int32s, Int64s]:
         """Shard (its place in `names`) and row of documents of a segment."""

@@ -82,5 +82,6 @@ class Matcher:
 def _add(batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Collection) -> None:
     rows, where, n_tokens = found
     into.n_tokens += n_tokens
-    pairs = pairs_from_rows(rows, batch.shard, batch.first_row, batch.rows)
+    shard = batch.shard if batch.shards is None else batch.shards
+    pairs = pairs_from_rows(rows, shard, batch.first_row, batch.rows)
     into.add(pairs, Pieces.from_rows(rows, where))

@@ -19,6 +19,7 @@ from contam.kernels.windows import count_live, find_shingles, propose_documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -57,11 +58,35 @@ class _Questions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """The windows of a segment's MinHash part: what does not hang on who asks.
+
+    first   int64[documents + 1], first window of each document
+    dead    bool[documents], those that no longer count;  any_dead  whether there are some
+    n_live  windows of the documents that count
+    """
+
+    segment: Segment
+    first: Int64s
+    dead: Bools
+    any_dead: bool
+    n_live: int
+
+    @classmethod
+    def of(cls, segment: Segment, dead: Bools) -> Windows:
+        """Read them. Raises IndexDamageError when a file is not what was written."""
+        file = segment.arrays["minhash_windows"]
+        file.check_all()
+        segment.arrays["minhash_capped"].check_all()
+        first = file.array.astype(np.int64)
+        return cls(segment, first, dead, bool(dead.any()), int(np.diff(first)[~dead].sum()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
     """Where the keys of the questions stand in one segment: int64[m] each."""
 
-    segment: Segment
-    dead: Bools
+    windows: Windows
     first: Int64s
     stop: Int64s
 
@@ -73,34 +98,30 @@ class NearCopies:
     called for each of them, as `find_candidates` does with its `extra`.
     """
 
-    def __init__(self, lane: Lane, segments: Sequence[Segment], dead: Sequence[Bools]) -> None:
-        """Look the questions up; `dead` bool[documents] of each segment: they no longer count.
+    def __init__(self, lane: Lane, windows: Sequence[Windows]) -> None:
+        """Look the questions up; `windows` are those of all segments.
 
         Raises IndexDamageError when a file of an index is not what was written.
         """
-        self._found: dict[str, Int64s] = {}
-        recipes = {one.recipe.minhash for one in segments}
+        self._found: dict[Path, Int64s] = {}
+        recipes = {one.segment.recipe.minhash for one in windows}
         for recipe in recipes - {None}:
             if recipe is not None and lane.unit == "word":
-                chosen = [
-                    (one, gone)
-                    for one, gone in zip(segments, dead, strict=True)
-                    if one.recipe.minhash == recipe
-                ]
+                chosen = [one for one in windows if one.segment.recipe.minhash == recipe]
                 self._propose(lane, recipe, chosen)
 
     def __call__(self, segment: Segment, lane: Lane) -> Int64s:
         """Documents of one of the segments that are worth reading, ascending."""
         del lane
-        return self._found.get(str(segment.folder), np.empty(0, np.int64))
+        return self._found.get(segment.folder, np.empty(0, np.int64))
 
     def _propose(
-        self, lane: Lane, recipe: MinHashRecipe, segments: Sequence[tuple[Segment, Bools]]
+        self, lane: Lane, recipe: MinHashRecipe, windows: Sequence[Windows]
     ) -> None:
         questions = _questions(lane, recipe)
         if not len(questions.keys):
             return
-        rows = [_look_up(segment, gone, questions.keys) for segment, gone in segments]
+        rows = [_look_up(one, questions.keys) for one in windows]
         weight, least = _weights(questions.keys, rows)
         tables = []
         for one in rows:
@@ -110,15 +131,15 @@ class NearCopies:
                 questions.span,
                 weight,
                 least,
-                one.segment.arrays["minhash_entries"].array,
+                one.windows.segment.arrays["minhash_entries"].array,
                 one.first,
                 one.stop,
-                _windows(one.segment),
+                one.windows.first,
             )
             table = table[:used]
-            tables.append(table[~one.dead[table[:, 1]]])
+            tables.append(table[~one.windows.dead[table[:, 1]]])
         for one, documents in zip(rows, _best(tables), strict=True):
-            self._found[str(one.segment.folder)] = documents
+            self._found[one.windows.segment.folder] = documents
 
 
 def _questions(lane: Lane, recipe: MinHashRecipe) -> _Questions:
@@ -145,20 +166,15 @@ def _questions(lane: Lane, recipe: MinHashRecipe) -> _Questions:
     )
 
 
-def _look_up(segment: Segment, dead: Bools, keys: NDArray[np.uint32]) -> _Rows:
-    starts, entries = segment.arrays["minhash_starts"], segment.arrays["minhash_entries"]
+def _look_up(windows: Windows, keys: NDArray[np.uint32]) -> _Rows:
+    arrays = windows.segment.arrays
+    starts, entries = arrays["minhash_starts"], arrays["minhash_entries"]
     starts.check_all()
-    segment.arrays["minhash_windows"].check_all()
     bucket = (keys >> np.uint32(16)).astype(np.int64)
     entries.check_many(starts.array[bucket], starts.array[bucket + 1])
     first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
     find_shingles(keys, starts.array, entries.array, first, stop)
-    return _Rows(segment, dead, first, stop)
-
-
-def _windows(segment: Segment) -> Int64s:
-    """First window of each document, and of all behind the last."""
-    return segment.arrays["minhash_windows"].array.astype(np.int64)
+    return _Rows(windows, first, stop)
 
 
 def _weights(keys: NDArray[np.uint32], rows: Sequence[_Rows]) -> tuple[Int64s, int]:
@@ -170,14 +186,16 @@ def _weights(keys: NDArray[np.uint32], rows: Sequence[_Rows]) -> tuple[Int64s, i
     frequent = np.zeros(len(keys), np.bool_)
     n_windows = 0
     for one in rows:
-        capped = one.segment.arrays["minhash_capped"]
-        capped.check_all()
-        frequent |= np.isin(keys, capped.array)
-        windows = _windows(one.segment)
-        n_windows += int(np.diff(windows)[~one.dead].sum())
-        if one.dead.any():
-            entries = one.segment.arrays["minhash_entries"].array
-            count_live(entries, one.first, one.stop, windows, one.dead, count)
+        arrays = one.windows.segment.arrays
+        capped = arrays["minhash_capped"].array
+        if len(capped):
+            # Sorted in the file, as every set of keys there.
+            at = np.minimum(np.searchsorted(capped, keys), len(capped) - 1)
+            frequent |= capped[at] == keys
+        n_windows += one.windows.n_live
+        if one.windows.any_dead:
+            entries = arrays["minhash_entries"].array
+            count_live(entries, one.first, one.stop, one.windows.first, one.windows.dead, count)
         else:
             count += one.stop - one.first
     n_windows = max(n_windows, LEAST_WINDOWS)

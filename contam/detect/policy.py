@@ -34,8 +34,11 @@ class Policy(Protocol):
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """How much each document tells of its item, float64[m]; the best has the highest."""
 
-    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
-        """Which documents count in `Totals.n_documents`, bool[m] (the spec's count rule)."""
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+        """Which documents count in `Totals.n_documents`, bool[m] (the spec's count rule).
+
+        score  what `score_pairs` gave for them, where that is known already
+        """
 
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """Label and score of every item."""

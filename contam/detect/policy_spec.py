@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Literal, Self, cast, get_args
 
 from contam.detect.model import LABELS, PARTS
@@ -160,7 +160,7 @@ class PolicySpec:
     def to_dict(self) -> dict[str, object]:
         """A plain tree for JSON or TOML; `from_dict` and a policy file accept it."""
         return {
-            **asdict(self),
+            **{one.name: getattr(self, one.name) for one in fields(self)},
             "parts": list(self.parts),
             "presets": list(self.presets),
             "thresholds": {label: score for score, label in self.thresholds},

@@ -10,13 +10,14 @@ import numpy as np
 
 from contam.benchmark.mapping import parse_mapping
 from contam.detect.candidates import LEAST_SHARE
+from contam.detect.deadline import Deadline, DeadlinePassed, Unanswered
 from contam.detect.finish import finish
 from contam.detect.guarantee import Guarded, doubts_of, items_at_risk, refuse_unanswerable
 from contam.detect.indexed import IndexSet, IndexSources
 from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.policy import get_policy
 from contam.detect.scan import as_list, worker_count
-from contam.detect.search import search
+from contam.detect.search import nothing_found, search
 from contam.errors import IndexMismatchError
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
@@ -53,6 +54,7 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     max_evidence: int = 20,
     keep_text: bool = True,
     progress: Progress | None = None,
+    deadline: float | None = None,
 ) -> ScanResult:
     """Search indexed documents for every item of the benchmarks; several indexes answer as one.
 
@@ -61,6 +63,8 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     corpus      where the shards lie now, if they were moved: they are known by their digests
     home        folder in which bare names of indexes are looked up
     unit        None takes the index's
+    deadline    in seconds of `time.monotonic`: when it passes before all is answered, every item is
+                `not_checkable`, with the reason "deadline"
 
     The other options are those of `contam.scan`. Of every item and document that share a run of
     `guarantee_tokens`, evidence and verdicts are the scan's; shorter runs are found by chance. What
@@ -97,8 +101,13 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     if progress is not None and not warm_up.is_warm():
         progress.note("compiling kernels: only the first run after an installation does this")
     plan = make_plan(as_list(benchmark), parameters)
-    answer = search(opened, plan, workers=n_workers, progress=progress)
-    guarded = guard(plan, answer)
+    try:
+        answer = search(
+            opened, plan, workers=n_workers, progress=progress, deadline=Deadline(deadline)
+        )
+        guarded = guard(plan, answer)
+    except DeadlinePassed:
+        guarded, answer = unanswered(opened, plan)
     said = describe(opened, guarded, answer)
     for lane in plan.lanes:
         lane.release_table()
@@ -119,6 +128,15 @@ def guard(plan: Plan, answer: Answer) -> Plan:
         for policy in plan.policies
     )
     return replace(plan, policies=policies)
+
+
+def unanswered(opened: IndexSet, plan: Plan) -> tuple[Plan, Answer]:
+    """The plan and the answer when the deadline came first: nothing is said of any item.
+
+    What was found until then is dropped: a document not yet read may hold more than those read.
+    """
+    policies = tuple(Unanswered(policy) for policy in plan.policies)
+    return replace(plan, policies=policies), nothing_found(plan, opened.recipe)
 
 
 def sources_of(opened: IndexSet, answer: Answer) -> IndexSources:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from contam.benchmark.items import BenchItem
+from contam.detect.deadline import Deadline, DeadlinePassed
 from contam.detect.finish import finish
 from contam.detect.guarantee import refuse_unanswerable
 from contam.detect.indexed import IndexSet
 from contam.detect.lane import build_lane
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, Plan, ScanParameters
 from contam.detect.policy import get_policy
-from contam.detect.query import describe, guard, sources_of
+from contam.detect.query import describe, guard, sources_of, unanswered
 from contam.detect.result import item_ranks
 from contam.detect.search import search
 from contam.errors import UsageError
@@ -68,10 +70,13 @@ class IndexReader:
         policies: Sequence[str] = ("contam",),
         max_evidence: int = 20,
         allow_missing: bool = False,
+        deadline: float | None = None,
     ) -> ScanResult:
         """Judge one item, a bare text, or some items; the answer is what `contam.query` gives.
 
-        items  a text stands for an item of which it is the question
+        items     a text stands for an item of which it is the question
+        deadline  in seconds of `time.monotonic`: when it passes before all is answered, every item
+                  is `not_checkable`, with the reason "deadline"; at most one document later
 
         Raises ContamError subclasses; shards that are gone or changed are in `result.coverage`.
         """
@@ -85,12 +90,20 @@ class IndexReader:
         chosen = tuple(self._policy(name) for name in parameters.policies)
         refuse_unanswerable(chosen, self._opened.recipe)
         plan = _plan(_as_items(items), parameters, chosen)
-        answer = search(self._opened, plan, keep_rows=True)
-        guarded = guard(plan, answer)
-        sources = sources_of(self._opened, answer)
-        result = finish(guarded, sources, [answer.collection], started=started, workers=1)
-        result.run["index"] = describe(self._opened, guarded, answer)
-        return result
+        try:
+            answer = search(self._opened, plan, keep_rows=True, deadline=Deadline(deadline))
+            guarded = guard(plan, answer)
+        except DeadlinePassed:
+            guarded, answer = unanswered(self._opened, plan)
+        return finish(
+            guarded,
+            sources_of(self._opened, answer),
+            [answer.collection],
+            started=started,
+            workers=1,
+            index=partial(describe, self._opened, guarded, answer),
+            late=True,
+        )
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:

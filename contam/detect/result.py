@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from contam.errors import IncompleteError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
     from contam.tables.schemas import Columns, Table
+
+Value = TypeVar("Value")
 
 FLAGGED: Final = ("contaminated", "suspect")
 _NUMBERS: Final = re.compile("([0-9]+)")
@@ -57,6 +59,25 @@ class Verdict:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+class Late(Generic[Value]):
+    """A field that may be given as a function, which is called when somebody reads the field."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Value:
+        if instance is None:
+            raise AttributeError(self._name)  # a field without a default
+        value = instance.__dict__[self._name]
+        if callable(value):
+            value = instance.__dict__[self._name] = value()
+        found: Value = value
+        return found
+
+    def __set__(self, instance: object, value: Value | Callable[[], Value]) -> None:
+        instance.__dict__[self._name] = value
+
+
 @dataclass(eq=False, kw_only=True)
 class ScanResult:
     """A finished scan. Iterating gives a `Verdict` per item and policy.
@@ -72,6 +93,7 @@ class ScanResult:
                       `parameters["allow_missing"]` whether an incomplete answer was allowed,
                       `parameters["policies"]` names the policies in the order asked,
                       `inputs["shards"]` is a list of `{name, uri, format, size_bytes, digest}`.
+    whole             whether every shard was read, where nobody should have to ask `run` for it
     items_in_order    the items themselves, for callers who want more than the table
     sorted_by_item    all columns are in canonical order already
 
@@ -81,8 +103,9 @@ class ScanResult:
 
     verdict_columns: Columns
     evidence_columns: Columns
-    item_columns: Columns
-    run: dict[str, Any]
+    item_columns: Late[Columns] = Late()
+    run: Late[dict[str, Any]] = Late()
+    whole: bool | None = None
     items_in_order: Sequence[BenchItem] = field(default=(), repr=False)
     sorted_by_item: bool = False
 
@@ -113,7 +136,7 @@ class ScanResult:
     @property
     def complete(self) -> bool:
         """Whether every shard was read to its end."""
-        return bool(self.coverage["complete"])
+        return bool(self.coverage["complete"]) if self.whole is None else self.whole
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -138,7 +161,16 @@ class ScanResult:
         return len(self.verdict_columns["item_id"])
 
     def __iter__(self) -> Iterator[Verdict]:
+        if self.sorted_by_item:
+            rows = schemas.records(self.verdict_columns, schemas.VERDICTS)
+            return (Verdict(**row) for row in rows)
         return iter_verdicts(self.verdicts)
+
+    def evidence_rows(self) -> list[dict[str, Any]]:
+        """The rows of `evidence` as dictionaries; of a few rows sooner than through the table."""
+        if self.sorted_by_item:
+            return schemas.records(self.evidence_columns, schemas.EVIDENCE)
+        return schemas.rows(self.evidence)
 
     def _policy_rank(self) -> dict[str, int]:
         return {policy: rank for rank, policy in enumerate(self.policies)}

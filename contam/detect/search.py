@@ -5,32 +5,42 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.corpus.batches import regrouped
 from contam.detect.candidates import Lookup, find_candidates
 from contam.detect.collect import Collection
+from contam.detect.deadline import Deadline
 from contam.detect.hashed import hashed_batches
 from contam.detect.matching import Matcher
 from contam.detect.near_copies import NearCopies
 from contam.detect.policy import get_policy
 from contam.errors import ShardError
-from contam.kernels.candidates import SHUT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
+    from contam.corpus.batches import DocBatch
     from contam.detect.candidates import Candidates
     from contam.detect.indexed import IndexSet
     from contam.detect.model import Bools, Int64s
     from contam.detect.plan import Plan
+    from contam.detect.policy import Policy
     from contam.detect.scan import Progress
+    from contam.index.model import Recipe
 
 #: Row groups that one worker decodes before it asks for more, in bytes of text.
 _UNIT_BYTES: Final = 32 << 20
 #: What a progress bar takes a token to be.
 _BYTES_PER_TOKEN: Final = 6
+#: Text that is matched without looking at the clock.
+_STEP_BYTES: Final = 2 << 20
+_NO_DEADLINE: Final = Deadline()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,18 +85,23 @@ def search(
     progress: Progress | None = None,
     keep_rows: bool = False,
     near: bool = True,
+    deadline: Deadline = _NO_DEADLINE,
 ) -> Answer:
     """Find the documents that may hold something of the items, read them, and match them.
 
     keep_rows  read through the rows that are kept for later questions, on the calling thread
     near       look for near copies as well, where the index has sketches
+
+    Raises DeadlinePassed, at most a document or a row group after the deadline.
     """
     (lane,) = plan.lanes
     lookup = Lookup.of(lane, opened.recipe)
+    deadline.check()
     segments = [part.segment for part in opened.parts]
     extra = None
     if near and opened.recipe.minhash is not None:
-        extra = NearCopies(lane, segments, [part.state == SHUT for part in opened.parts])
+        extra = NearCopies(lane, opened.windows)
+    deadline.check()
     with opened.lock:
         found = find_candidates(
             lookup,
@@ -96,17 +111,25 @@ def search(
             extra,
         )
     wanted = _wanted(opened, found)
-    lost = {failure.shard for failure in opened.coverage.failures}
-    unread = np.isin(wanted.shard, np.array(sorted(lost), np.int64))
-    readable = wanted.take(~unread)
+    lost = opened.lost
+    unread = np.isin(wanted.shard, lost) if len(lost) else np.zeros(len(wanted.row), np.bool_)
+    readable = wanted.take(~unread) if len(lost) else wanted
     if keep_rows:
-        collection = _match_kept(opened, plan, readable)
+        collection = _match_kept(opened, plan, readable, deadline)
     else:
-        collection = _match_streamed(opened, plan, readable, workers, progress)
+        collection = _match_streamed(opened, plan, readable, workers, progress, deadline)
     hashed = frozenset(opened.gone & set(wanted.shard[unread].tolist()))
-    gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
-    _match_hashed(opened, plan, lookup, wanted.take(gone), collection)
+    if hashed:
+        gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
+        _match_hashed(opened, plan, lookup, wanted.take(gone), collection, deadline)
     return Answer(collection, lookup, wanted, found.capped, hashed)
+
+
+def nothing_found(plan: Plan, recipe: Recipe) -> Answer:
+    """The answer of a search that found nothing, or that was given up."""
+    lookup = Lookup.of(plan.lanes[0], recipe)
+    capped = np.zeros(len(lookup.keys), np.bool_)
+    return Answer(start_collection(plan), lookup, _nothing_wanted(), capped, frozenset())
 
 
 def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
@@ -117,9 +140,7 @@ def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
         if len(chosen)
     ]
     if not tables:
-        none = np.empty(0, np.int64)
-        crc, near = none.astype(np.uint32), none.astype(np.bool_)
-        return Wanted(none, none, none, none, crc, none, near)
+        return _nothing_wanted()
     every = Wanted(
         **{
             one.name: np.concatenate([getattr(table, one.name) for table in tables])
@@ -127,6 +148,11 @@ def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
         }
     )
     return every.take(np.lexsort((every.row, every.shard)))
+
+
+def _nothing_wanted() -> Wanted:
+    none = np.empty(0, np.int64)
+    return Wanted(none, none, none, none, none.astype(np.uint32), none, none.astype(np.bool_))
 
 
 def _wanted_of(opened: IndexSet, number: int, chosen: Int64s, near: Bools) -> Wanted:
@@ -148,24 +174,36 @@ def _wanted_of(opened: IndexSet, number: int, chosen: Int64s, near: Bools) -> Wa
 
 def start_collection(plan: Plan) -> Collection:
     """A collection in which nothing was found yet."""
-    ranking = get_policy("contam")
-    return Collection.start(plan.lanes[0], plan.policies, ranking, plan.parameters.max_evidence)
+    return Collection.start(plan.lanes[0], plan.policies, _ranking(), plan.parameters.max_evidence)
 
 
-def _match_kept(opened: IndexSet, plan: Plan, wanted: Wanted) -> Collection:
+@cache
+def _ranking() -> Policy:
+    """By whom the documents are chosen that are shown."""
+    return get_policy("contam")
+
+
+def _match_kept(opened: IndexSet, plan: Plan, wanted: Wanted, deadline: Deadline) -> Collection:
     collection = start_collection(plan)
     if not len(wanted.row):
         return collection
     matcher = Matcher(plan.lanes[0])
-    for shard in np.unique(wanted.shard).tolist():
-        mine = wanted.take(wanted.shard == shard)
-        try:
-            batch = opened.rows.documents(shard, mine.row, mine.crc)
-        except ShardError as error:
-            opened.fail(shard, error)
-            continue
+    for batch in regrouped(_kept(opened, wanted, deadline), _STEP_BYTES):
+        deadline.check()
         matcher.match(batch, collection)
     return collection
+
+
+def _kept(opened: IndexSet, wanted: Wanted, deadline: Deadline) -> Iterator[DocBatch]:
+    """The documents wanted, shard by shard; a shard that cannot be read is a failure from now."""
+    shards, first = np.unique(wanted.shard, return_index=True)
+    ends = [*first[1:].tolist(), len(wanted.row)]
+    for shard, begin, end in zip(shards.tolist(), first.tolist(), ends, strict=True):
+        deadline.check()
+        try:
+            yield opened.rows.documents(shard, wanted.row[begin:end], wanted.crc[begin:end])
+        except ShardError as error:
+            opened.fail(shard, error)
 
 
 @dataclass(eq=False)
@@ -176,6 +214,7 @@ class _Work:
     plan: Plan
     tasks: list[tuple[int, Int64s, NDArray[np.uint32]]]
     progress: Progress | None
+    deadline: Deadline
     lock: threading.Lock = field(default_factory=threading.Lock)
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -204,13 +243,19 @@ class _Work:
         for batch in self.opened.rows.stream(*task):
             if self.stop.is_set():
                 return
+            self.deadline.check()
             matcher.match(batch, collection)
             if self.progress is not None:
                 self.progress.advance(batch.n_bytes)
 
 
-def _match_streamed(
-    opened: IndexSet, plan: Plan, wanted: Wanted, workers: int, progress: Progress | None
+def _match_streamed(  # noqa: PLR0913, PLR0917 - what `search` was asked, passed on
+    opened: IndexSet,
+    plan: Plan,
+    wanted: Wanted,
+    workers: int,
+    progress: Progress | None,
+    deadline: Deadline,
 ) -> Collection:
     """Read and match on threads; what was read is not kept."""
     tasks: list[tuple[int, Int64s, NDArray[np.uint32]]] = []
@@ -224,7 +269,7 @@ def _match_streamed(
     if progress is not None:
         progress.start(int(wanted.n_bytes.sum()))
     count = max(1, min(workers, len(tasks)))
-    work = _Work(opened, plan, tasks[::-1], progress)
+    work = _Work(opened, plan, tasks[::-1], progress, deadline)
     if count == 1:
         return work.run()
     pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="contam")
@@ -240,8 +285,13 @@ def _match_streamed(
     return answer
 
 
-def _match_hashed(
-    opened: IndexSet, plan: Plan, lookup: Lookup, wanted: Wanted, into: Collection
+def _match_hashed(  # noqa: PLR0913, PLR0917 - what `search` knows, passed on
+    opened: IndexSet,
+    plan: Plan,
+    lookup: Lookup,
+    wanted: Wanted,
+    into: Collection,
+    deadline: Deadline,
 ) -> None:
     matcher = Matcher(plan.lanes[0])
     for number in np.unique(wanted.part).tolist():
@@ -252,4 +302,5 @@ def _match_hashed(
             lookup, part, mine.document[order], mine.shard[order], mine.row[order]
         )
         for batch, tokens in batches:
+            deadline.check()
             matcher.match_tokens(batch, tokens, into)

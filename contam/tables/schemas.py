@@ -154,6 +154,31 @@ def _table(columns: Columns, schema: pa.Schema) -> Table:
     return table
 
 
+def records(columns: Columns, schema: pa.Schema) -> list[dict[str, Any]]:
+    """What `rows` gives of these columns as a table, without making one; for a few rows."""
+    values = [_plain_list(columns[field.name], field) for field in schema]
+    names = schema.names
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _plain_list(column: Column, field: pa.Field) -> list[Any]:
+    """One column; raises InternalError when it holds a null that its field forbids."""
+    if isinstance(column, Repeated):
+        found = [column.values[i] if i >= 0 else None for i in column.index.tolist()]
+    elif isinstance(column, np.ndarray):
+        found = column.tolist()
+    else:
+        found = list(column)
+    if field.name in _NEGATIVE_MEANS_NONE:
+        found = [None if one is None or one < 0 else one for one in found]
+    elif pa.types.is_floating(field.type):
+        # NaN is the only number that is not itself.
+        found = [one if one == one else None for one in found]  # noqa: PLR0124 - see above
+    if not field.nullable and None in found:
+        raise InternalError(f"result columns do not fit: {field.name} has a null")
+    return found
+
+
 def _array(column: Column, field: pa.Field) -> pa.Array:
     """One column; raises ValueError when it holds a null that its field forbids."""
     if isinstance(column, Repeated):

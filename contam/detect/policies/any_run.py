@@ -116,9 +116,12 @@ class AnyRun:
         longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
         return longest.astype(np.float64)
 
-    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+    def hits(
+        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
+    ) -> Bools:
         """Documents with a run that would flag the item."""
-        return self.score_pairs(pairs, items) >= self.needed(items)[pairs.item]
+        score = self.score_pairs(pairs, items) if score is None else score
+        return score >= self.needed(items)[pairs.item]
 
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """Contaminated from the needed run length; not checkable where no part is that long."""

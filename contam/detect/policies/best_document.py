@@ -78,10 +78,12 @@ class BestDocument:
         mean: Float64s = shares.sum(axis=1) / n_parts
         return mean
 
-    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+    def hits(
+        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
+    ) -> Bools:
         """Documents that would flag the item by themselves."""
-        threshold = self.spec.threshold("contaminated")
-        return passes(self.spec, self.score_pairs(pairs, items), threshold)
+        score = self.score_pairs(pairs, items) if score is None else score
+        return passes(self.spec, score, self.spec.threshold("contaminated"))
 
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """Labels by the best document; not checkable where no part is long enough for a run."""

@@ -197,9 +197,12 @@ class Decon:
         looked_at = facts.indexed[mine] & (o_q >= facts.gate[mine] - _TOLERANCE)
         return np.where(looked_at, score, 0.0)
 
-    def hits(self, pairs: Pairs, items: LaneItems) -> Bools:
+    def hits(
+        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
+    ) -> Bools:
         """Documents that would flag the item by themselves."""
-        score, threshold = self.score_pairs(pairs, items), self.spec.threshold("contaminated")
+        score = self.score_pairs(pairs, items) if score is None else score
+        threshold = self.spec.threshold("contaminated")
         return passes(self.spec, score, threshold, tolerance=_TOLERANCE)
 
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
