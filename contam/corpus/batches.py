@@ -12,7 +12,7 @@ from contam.corpus.columns import Selections, selection_of
 from contam.corpus.offsets import batch_row, line_number
 from contam.corpus.shards import errors_named
 from contam.tables import ipc, parquet
-from contam.tables.blocks import TextBlock, pieces
+from contam.tables.blocks import TextBlock, block_of, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -95,59 +95,41 @@ def read_unit(
             row += len(block.offsets) - 1
 
 
-def regrouped(batches: Iterable[DocBatch], most_bytes: int) -> Iterator[DocBatch]:
-    """The documents of chosen rows of several shards, as few batches of about that much text.
+def gathered(
+    documents: Iterable[tuple[int, NDArray[np.int64], Sequence[bytes]]], most_bytes: int
+) -> Iterator[DocBatch]:
+    """Chosen documents of several shards as few batches of at most so much text.
 
-    batches  each with `rows`; what was counted of them is not told again
+    documents  (shard, int64[n] rows, their texts as valid UTF-8), one shard after the other
     A longer document is a batch of its own.
     """
-    waiting: list[DocBatch] = []
+    shards: list[int] = []
+    rows: list[int] = []
+    texts: list[bytes] = []
     size = 0
-    for whole in batches:
-        for batch in _cut(whole, most_bytes):
-            if waiting and size + batch.n_bytes > most_bytes:
-                yield _joined(waiting)
-                waiting, size = [], 0
-            waiting.append(batch)
-            size += batch.n_bytes
-    if waiting:
-        yield _joined(waiting)
+    for shard, numbers, found in documents:
+        for row, text in zip(numbers.tolist(), found, strict=True):
+            if texts and size + len(text) > most_bytes:
+                yield _gathered(shards, rows, texts)
+                shards, rows, texts, size = [], [], [], 0
+            shards.append(shard)
+            rows.append(row)
+            texts.append(text)
+            size += len(text)
+    if texts:
+        yield _gathered(shards, rows, texts)
 
 
-def _cut(batch: DocBatch, most_bytes: int) -> Iterator[DocBatch]:
-    if batch.n_bytes <= most_bytes or batch.rows is None:
-        yield batch
-        return
-    block = TextBlock(batch.data, batch.offsets, 0, 0, 0)
-    for begin, end in pieces(block, most_bytes):
-        first = batch.offsets[begin]
-        offsets = batch.offsets[begin : end + 1] - first
-        offsets.flags.writeable = False
-        rows = batch.rows[begin:end]
-        data = batch.data[first : batch.offsets[end]]
-        yield DocBatch(batch.shard, int(rows[0]), data, offsets, 0, 0, 0, 0, rows=rows)
-
-
-def _joined(batches: Sequence[DocBatch]) -> DocBatch:
-    if len(batches) == 1:
-        return batches[0]
-    data = np.concatenate([one.data for one in batches])
-    offsets = np.zeros(sum(one.n_docs for one in batches) + 1, np.int64)
-    np.cumsum(np.concatenate([np.diff(one.offsets) for one in batches]), out=offsets[1:])
-    data.flags.writeable = False
-    offsets.flags.writeable = False
-    rows = [one.rows for one in batches if one.rows is not None]
-    shards = np.repeat(
-        np.array([one.shard for one in batches], np.int32), [one.n_docs for one in batches]
-    )
+def _gathered(shards: list[int], rows: list[int], texts: list[bytes]) -> DocBatch:
+    block = block_of(texts)
     return DocBatch(
-        batches[0].shard,
-        batches[0].first_row,
-        data,
-        offsets,
+        shards[0],
+        rows[0],
+        block.data,
+        block.offsets,
         *(0, 0, 0, 0),
-        rows=np.concatenate(rows),
-        shards=shards,
+        rows=np.array(rows, np.int64),
+        shards=np.array(shards, np.int32),
     )
 
 

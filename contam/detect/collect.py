@@ -283,7 +283,7 @@ class Collection:
 
     def prune(self) -> None:
         """Keep the best documents of every item, by rank, then shard and row."""
-        if not self._pairs:
+        if not self._pairs or (len(self._pairs) == 1 and self._waiting == self._pruned):
             return
         pairs = Pairs.concat(self._pairs)
         rank = np.concatenate(self._rank)

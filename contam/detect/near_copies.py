@@ -75,6 +75,8 @@ class Windows:
     @classmethod
     def of(cls, segment: Segment, dead: Bools) -> Windows:
         """Read them. Raises IndexDamageError when a file is not what was written."""
+        if segment.recipe.minhash is None:
+            return cls(segment, np.zeros(1, np.int64), dead, bool(dead.any()), 0)
         file = segment.arrays["minhash_windows"]
         file.check_all()
         segment.arrays["minhash_capped"].check_all()
@@ -115,9 +117,7 @@ class NearCopies:
         del lane
         return self._found.get(segment.folder, np.empty(0, np.int64))
 
-    def _propose(
-        self, lane: Lane, recipe: MinHashRecipe, windows: Sequence[Windows]
-    ) -> None:
+    def _propose(self, lane: Lane, recipe: MinHashRecipe, windows: Sequence[Windows]) -> None:
         questions = _questions(lane, recipe)
         if not len(questions.keys):
             return

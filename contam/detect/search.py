@@ -6,11 +6,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.batches import regrouped
+from contam.corpus.batches import gathered
 from contam.detect.candidates import Lookup, find_candidates
 from contam.detect.collect import Collection
 from contam.detect.deadline import Deadline
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.corpus.batches import DocBatch
     from contam.detect.candidates import Candidates
     from contam.detect.indexed import IndexSet
     from contam.detect.model import Bools, Int64s
@@ -188,22 +188,26 @@ def _match_kept(opened: IndexSet, plan: Plan, wanted: Wanted, deadline: Deadline
     if not len(wanted.row):
         return collection
     matcher = Matcher(plan.lanes[0])
-    for batch in regrouped(_kept(opened, wanted, deadline), _STEP_BYTES):
+    for batch in gathered(_kept(opened, wanted, deadline), _STEP_BYTES):
         deadline.check()
         matcher.match(batch, collection)
     return collection
 
 
-def _kept(opened: IndexSet, wanted: Wanted, deadline: Deadline) -> Iterator[DocBatch]:
+def _kept(
+    opened: IndexSet, wanted: Wanted, deadline: Deadline
+) -> Iterator[tuple[int, Int64s, list[bytes]]]:
     """The documents wanted, shard by shard; a shard that cannot be read is a failure from now."""
-    shards, first = np.unique(wanted.shard, return_index=True)
-    ends = [*first[1:].tolist(), len(wanted.row)]
-    for shard, begin, end in zip(shards.tolist(), first.tolist(), ends, strict=True):
+    first = np.flatnonzero(np.diff(wanted.shard, prepend=-1)).tolist()
+    for begin, end in pairwise([*first, len(wanted.row)]):
         deadline.check()
+        shard, rows = int(wanted.shard[begin]), wanted.row[begin:end]
         try:
-            yield opened.rows.documents(shard, wanted.row[begin:end], wanted.crc[begin:end])
+            texts = opened.rows.texts(shard, rows, wanted.crc[begin:end])
         except ShardError as error:
             opened.fail(shard, error)
+        else:
+            yield shard, rows, texts
 
 
 @dataclass(eq=False)
@@ -249,7 +253,7 @@ class _Work:
                 self.progress.advance(batch.n_bytes)
 
 
-def _match_streamed(  # noqa: PLR0913, PLR0917 - what `search` was asked, passed on
+def _match_streamed(
     opened: IndexSet,
     plan: Plan,
     wanted: Wanted,
@@ -285,7 +289,7 @@ def _match_streamed(  # noqa: PLR0913, PLR0917 - what `search` was asked, passed
     return answer
 
 
-def _match_hashed(  # noqa: PLR0913, PLR0917 - what `search` knows, passed on
+def _match_hashed(
     opened: IndexSet,
     plan: Plan,
     lookup: Lookup,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,7 @@ DOCUMENTS: Final = pa.schema(
 # Small enough that a few documents cost little to look up, large enough to compress.
 _ROW_GROUP_ROWS: Final = 1 << 13
 _GROUPS_KEPT: Final = 16
+_ROWS_KEPT: Final = 1 << 12
 
 
 def write_documents(path: Path, columns: Mapping[str, Column]) -> None:
@@ -76,28 +78,35 @@ class DocumentTable:
         for group in range(meta.num_row_groups):
             self._begins.append(self._begins[-1] + meta.row_group(group).num_rows)
         self._group = lru_cache(maxsize=_GROUPS_KEPT)(self._read_group)
+        self._row = lru_cache(maxsize=_ROWS_KEPT)(self._read_row)
+        # A reader is not made for two threads.
+        self._reading = threading.Lock()
 
     def __len__(self) -> int:
         return self._begins[-1]
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[tuple[Any, ...]]:
         """The columns `names` of these rows, in the order asked. Raises ValueError."""
-        found = []
-        for number in numbers:
-            if not 0 <= number < len(self):
-                raise ValueError(f"has no row {number}")
-            group, row = divmod(number, _ROW_GROUP_ROWS)
+        wanted = tuple(names)
+        return [self._row(number, wanted) for number in numbers]
+
+    def _read_row(self, number: int, names: tuple[str, ...]) -> tuple[Any, ...]:
+        if not 0 <= number < len(self):
+            raise ValueError(f"has no row {number}")
+        group, row = divmod(number, _ROW_GROUP_ROWS)
+        with self._reading:
             table = self._group(group)
-            found.append(tuple(table.column(name)[row].as_py() for name in names))
-        return found
+        return tuple(table.column(name)[row].as_py() for name in names)
 
     def column(self, name: str) -> Any:  # noqa: ANN401 - Arrow ships no types
         """A whole column, as an Arrow array."""
-        return self._file.read([name]).column(name).combine_chunks()
+        with self._reading:
+            return self._file.read([name]).column(name).combine_chunks()
 
     def whole(self) -> pa.Table:
         """All rows and columns."""
-        return self._file.read(use_threads=False).cast(DOCUMENTS)
+        with self._reading:
+            return self._file.read(use_threads=False).cast(DOCUMENTS)
 
     def numbers_of(self, ids: Sequence[str]) -> dict[str, list[int]]:
         """The rows of the documents with these ids: several where the corpus repeats one."""
@@ -115,7 +124,6 @@ class DocumentTable:
 
     def _read_group(self, group: int) -> pa.Table:
         try:
-            # A reader is not made for two threads; groups are read once and kept.
             return self._file.read_row_group(group, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"cannot be read: {error}") from error

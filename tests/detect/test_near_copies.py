@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contam.detect import near_copies
-from contam.detect.near_copies import NearCopies
+from contam.detect.near_copies import NearCopies, Windows
 from contam.errors import IndexDamageError
 from contam.index import minhash
 from contam.index.files import CheckedArray, open_array, write_array
@@ -70,7 +70,9 @@ def ask(questions: list[str], pieces: list[Piece], dead=None) -> list[list[int]]
     lane = lane_of([make_item(i, question=text) for i, text in enumerate(questions)])
     if dead is None:
         dead = [np.zeros(len(one.arrays["minhash_windows"]) - 1, np.bool_) for one in pieces]
-    found = NearCopies(lane, pieces, dead)
+    found = NearCopies(
+        lane, [Windows.of(one, gone) for one, gone in zip(pieces, dead, strict=True)]
+    )
     return [found(one, lane).tolist() for one in pieces]
 
 

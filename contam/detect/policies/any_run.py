@@ -116,9 +116,7 @@ class AnyRun:
         longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
         return longest.astype(np.float64)
 
-    def hits(
-        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
-    ) -> Bools:
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
         """Documents with a run that would flag the item."""
         score = self.score_pairs(pairs, items) if score is None else score
         return score >= self.needed(items)[pairs.item]

@@ -78,9 +78,7 @@ class BestDocument:
         mean: Float64s = shares.sum(axis=1) / n_parts
         return mean
 
-    def hits(
-        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
-    ) -> Bools:
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
         """Documents that would flag the item by themselves."""
         score = self.score_pairs(pairs, items) if score is None else score
         return passes(self.spec, score, self.spec.threshold("contaminated"))

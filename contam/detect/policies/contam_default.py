@@ -191,9 +191,7 @@ class WeightedCoverage:
         lost = np.where(beside, np.minimum(lost, self.spec.number("no_run_beside")), lost)
         return np.where(longest < run_lengths(self.spec, items)[pairs.item], lost, 0.0)
 
-    def hits(
-        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
-    ) -> Bools:
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
         """Documents that reach the lowest threshold."""
         score = self.score_pairs(pairs, items) if score is None else score
         result: Bools = score >= self.spec.thresholds[0][0]

@@ -197,9 +197,7 @@ class Decon:
         looked_at = facts.indexed[mine] & (o_q >= facts.gate[mine] - _TOLERANCE)
         return np.where(looked_at, score, 0.0)
 
-    def hits(
-        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
-    ) -> Bools:
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
         """Documents that would flag the item by themselves."""
         score = self.score_pairs(pairs, items) if score is None else score
         threshold = self.spec.threshold("contaminated")

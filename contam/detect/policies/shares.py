@@ -172,9 +172,7 @@ class TokenShare:
         n_tokens: Int64s = items.n_tokens[:, columns].sum(axis=1, dtype=np.int64)
         return covered / np.maximum(n_tokens[pairs.item], 1)
 
-    def hits(
-        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
-    ) -> Bools:
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
         """Documents that hold at least one of the item's grams."""
         del score  # other documents count than those that score
         require_lane(self.spec, items)

@@ -143,9 +143,7 @@ class Substrings:
         longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
         return longest.astype(np.float64)
 
-    def hits(
-        self, pairs: Pairs, items: LaneItems, score: Float64s | None = None
-    ) -> Bools:
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
         """Documents with a run of the item that could fill a piece."""
         del score  # other documents count than those that score
         require_lane(self.spec, items)
