@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.fill import MOST_DOC, MOST_ITEM, FillScratch, fill_stretch, new_fill_scratch
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH
 
@@ -35,6 +35,10 @@ class AlignScratch(NamedTuple):
     used: NDArray[np.bool_]
     member: NDArray[np.bool_]
     effective: NDArray[np.float32]
+    weight_before: NDArray[np.float64]
+    worth: NDArray[np.float32]
+    state: NDArray[np.uint8]
+    spans: NDArray[np.int64]
 
 
 def new_scratch(longest_part: int) -> AlignScratch:
@@ -46,6 +50,10 @@ def new_scratch(longest_part: int) -> AlignScratch:
         used=np.empty(MOST_RUNS, np.bool_),
         member=np.empty(MOST_RUNS, np.bool_),
         effective=np.empty(longest_part + 1, np.float32),
+        weight_before=np.empty(longest_part + 1, np.float64),
+        worth=np.empty(longest_part + 1, np.float32),
+        state=np.empty(longest_part + 1, np.uint8),
+        spans=np.empty((4, 2), np.int64),
     )
 
 
@@ -58,22 +66,24 @@ def most_between(n_item: int) -> int:
 @lean_kernel
 def best_chain(
     runs: NDArray[np.int32],
-    order: NDArray[np.int64],
-    weight_before: NDArray[np.float64],
+    place: tuple[NDArray[np.int64], int, int],
     scratch: AlignScratch,
 ) -> int:
     """Last run of the heaviest collinear chain of unused runs; scratch.chain_before links it.
 
-    runs, order    the runs of this place: runs[order[0]], runs[order[1]] ..., by document position
-    weight_before  float64[tokens + 1], sums of the effective weights of the part's tokens
-    return         index into order, or -1 when every run is used or weighs nothing
+    place   (order, lo, n): its runs are runs[order[lo]], runs[order[lo + 1]] ..., n of them by
+            document position
+    return  number of the run within the place, or -1 when every run is used or weighs nothing
+    scratch.weight_before[t] is the sum of the effective weights of the part's tokens before t.
     """
+    order, first, n_runs = place
+    weight_before = scratch.weight_before
     best = _NO_RUN
     best_score = 0.0
-    for y in range(order.shape[0]):
+    for y in range(n_runs):
         if scratch.used[y]:
             continue
-        run = order[y]
+        run = order[first + y]
         lo = runs[run, RUN_ITEM]
         hi = lo + runs[run, RUN_LENGTH]
         own = weight_before[hi] - weight_before[lo]
@@ -82,7 +92,7 @@ def best_chain(
         for x in range(y):
             if scratch.used[x]:
                 continue
-            other = order[x]
+            other = order[first + x]
             end = runs[other, RUN_ITEM] + runs[other, RUN_LENGTH]
             end_doc = runs[other, RUN_DOC] + runs[other, RUN_LENGTH]
             if runs[other, RUN_ITEM] >= lo or runs[other, RUN_DOC] >= runs[run, RUN_DOC]:
@@ -159,12 +169,13 @@ def extend_chain(
     part: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
     doc: tuple[NDArray[np.uint64], int],
     runs: NDArray[np.int32],
-    links: tuple[NDArray[np.int64], int],
+    place: tuple[NDArray[np.int64], int, int],
+    last: int,
     scratch: AlignScratch,
     blocks: NDArray[np.int32],
     at: tuple[int, int],
 ) -> int:
-    """Write the chain that ends in run `links[1]` as blocks, gaps filled and both ends extended.
+    """Write the chain that ends in run `last` of the place as blocks, gaps and both ends filled.
 
     part  (item token hashes, effective weights of the part, its first token, its tokens)
     doc   (token hashes, tokens)
@@ -172,10 +183,11 @@ def extend_chain(
     """
     tokens, effective, first, m = part
     words, n_doc = doc
-    order, last = links
+    order, first_run, n_runs = place
     count, chain = at
     begin = count
-    scratch.member[: order.shape[0]] = False
+    for y in range(n_runs):
+        scratch.member[y] = False
     y = last
     while y != _NO_RUN:
         scratch.used[y] = True
@@ -184,10 +196,10 @@ def extend_chain(
     item_end = -1
     doc_end = -1
     whole = (tokens, effective, first)
-    for y in range(order.shape[0]):
+    for y in range(n_runs):
         if not scratch.member[y]:
             continue
-        run = order[y]
+        run = order[first_run + y]
         i = int64(runs[run, RUN_ITEM])
         d = int64(runs[run, RUN_DOC])
         n = int64(runs[run, RUN_LENGTH])
@@ -228,7 +240,7 @@ def spend_tokens(
 @lean_kernel
 def retire_runs(
     runs: NDArray[np.int32],
-    order: NDArray[np.int64],
+    place: tuple[NDArray[np.int64], int, int],
     blocks: NDArray[np.int32],
     chain: tuple[int, int],
     used: NDArray[np.bool_],
@@ -237,11 +249,13 @@ def retire_runs(
 
     chain  (lo, hi): its blocks are blocks[lo:hi]
     """
-    for y in range(order.shape[0]):
+    order, first_run, n_runs = place
+    for y in range(n_runs):
         if used[y]:
             continue
-        lo = runs[order[y], RUN_DOC]
-        hi = lo + runs[order[y], RUN_LENGTH]
+        run = order[first_run + y]
+        lo = runs[run, RUN_DOC]
+        hi = lo + runs[run, RUN_LENGTH]
         shared = 0
         for b in range(chain[0], chain[1]):
             first = max(lo, blocks[b, BLOCK_DOC])
@@ -251,56 +265,54 @@ def retire_runs(
             used[y] = True
 
 
-@kernel
+@lean_kernel
 def align_place(
     part: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
     doc: tuple[NDArray[np.uint64], int],
     runs: NDArray[np.int32],
-    order: NDArray[np.int64],
+    place: tuple[NDArray[np.int64], int, int],
     scratch: AlignScratch,
     blocks: NDArray[np.int32],
     at: tuple[int, int],
-) -> tuple[NDArray[np.int32], int, int, float]:
+) -> tuple[int, int, float]:
     """Chains of one place of the document, heaviest first, until what is left adds little.
 
     part    (item token hashes, token weights, first token, number of tokens)
-    order   the runs of this place: runs[order[...]], by document position
+    place   see best_chain; only the first MOST_RUNS runs are considered
     at      (blocks so far, chains so far)
-    return  (blocks, perhaps replaced by a larger array; their number; chains; weight matched)
+    return  (number of blocks, -1 where `blocks` has no room for them; chains; weight matched)
     """
     tokens, weight, first, m = part
     count, chains = at
-    order = order[:MOST_RUNS]
-    n_runs = order.shape[0]
-    scratch.used[:n_runs] = False
+    n_runs = min(place[2], MOST_RUNS)
+    place = (place[0], place[1], n_runs)
+    effective, before = scratch.effective, scratch.weight_before
+    for y in range(n_runs):
+        scratch.used[y] = False
     total = 0.0
     for t in range(m):
-        scratch.effective[t] = weight[first + t]
+        effective[t] = weight[first + t]
         total += weight[first + t]
     matched = 0.0
-    before = np.empty(m + 1, np.float64)
     for _ in range(MOST_CHAINS):
         before[0] = 0.0
         for t in range(m):
-            before[t + 1] = before[t] + scratch.effective[t]
-        last = best_chain(runs, order, before, scratch)
+            before[t + 1] = before[t] + effective[t]
+        last = best_chain(runs, place, scratch)
         if last == _NO_RUN:
             break
-        needed = count + m + n_runs + 2
-        while blocks.shape[0] < needed:
-            larger = np.empty((2 * needed, BLOCK_COLUMNS), np.int32)
-            larger[:count] = blocks[:count]
-            blocks = larger
+        if blocks.shape[0] < count + m + n_runs + 2:
+            return -1, chains, matched
         begin = count
-        whole = (tokens, scratch.effective, first, m)
-        count = extend_chain(whole, doc, runs, (order, last), scratch, blocks, (count, chains))
-        gained = spend_tokens(blocks, begin, count, scratch.effective)
+        whole = (tokens, effective, first, m)
+        count = extend_chain(whole, doc, runs, place, last, scratch, blocks, (count, chains))
+        gained = spend_tokens(blocks, begin, count, effective)
         if matched > 0.0 and gained < 0.03 * total:
             count = begin
             break
         matched += gained
         chains += 1
-        retire_runs(runs, order, blocks, (begin, count), scratch.used)
+        retire_runs(runs, place, blocks, (begin, count), scratch.used)
         if matched > 0.97 * total:
             break
-    return blocks, count, chains, matched
+    return count, chains, matched

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels.align import BLOCK_COLUMNS
 from contam.kernels.fold import PADDING
 from contam.kernels.judge import LaneSpec, is_promising, judge_item
 from contam.kernels.pairs import (
+    FEW_BLOCKS,
+    FEW_PAIRS,
+    FEW_PIECES,
+    FEW_RUNS,
     PAIR_COLUMNS,
     PIECE_COLUMNS,
     PIECE_DOC,
@@ -53,31 +58,87 @@ def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
     )
 
 
+#: Room that a batch begins with.
+FIRST_PAIRS = 256
+FIRST_PIECES = 1024
+FIRST_RUNS = 2048
+FIRST_BLOCKS = 4096
+
+
+class Room(NamedTuple):
+    """Scratch whose size the text decides.
+
+    runs          int32[room, RUN_COLUMNS]
+    order, spare  int64[room]
+    blocks        int32[other room, BLOCK_COLUMNS]
+    """
+
+    runs: NDArray[np.int32]
+    order: NDArray[np.int64]
+    spare: NDArray[np.int64]
+    blocks: NDArray[np.int32]
+
+
 class Found(NamedTuple):
-    """What a batch has given so far, and the run buffer; each replaced by a larger one when full.
+    """What a batch has given so far, and scratch; each replaced by a larger one when full.
 
     where  int32[>= pieces, 2], code-point spans of the pieces
-    runs   int32[room, RUN_COLUMNS], scratch
     """
 
     rows: Rows
     where: NDArray[np.int32]
-    runs: NDArray[np.int32]
+    room: Room
+
+
+@kernel
+def new_room(n_runs: int, n_blocks: int) -> Room:
+    """Scratch for so many runs of a document and blocks of a part."""
+    return Room(
+        np.empty((n_runs, RUN_COLUMNS), np.int32),
+        np.empty(n_runs, np.int64),
+        np.empty(n_runs, np.int64),
+        np.empty((n_blocks, BLOCK_COLUMNS), np.int32),
+    )
 
 
 @kernel
 def start_batch() -> Found:
     """Nothing found yet."""
     rows = Rows(
-        np.empty((64, PAIR_COLUMNS), np.int32),
-        np.empty((64, REAL_COLUMNS), np.float32),
-        np.empty((256, PIECE_COLUMNS), np.int32),
-        np.zeros(2, np.int64),
+        np.empty((FIRST_PAIRS, PAIR_COLUMNS), np.int32),
+        np.empty((FIRST_PAIRS, REAL_COLUMNS), np.float32),
+        np.empty((FIRST_PIECES, PIECE_COLUMNS), np.int32),
+        np.zeros(3, np.int64),
     )
-    return Found(rows, np.empty((256, 2), np.int32), np.empty((1024, RUN_COLUMNS), np.int32))
+    where = np.empty((FIRST_PIECES, 2), np.int32)
+    return Found(rows, where, new_room(FIRST_RUNS, FIRST_BLOCKS))
 
 
 @kernel
+def with_more_room(found: Found, lacking: int) -> Found:
+    """The same, with twice the room for what is `lacking` (FEW_...)."""
+    rows, where, room = found.rows, found.where, found.room
+    pairs, reals, pieces = rows.pairs, rows.reals, rows.pieces
+    n_pairs, n_pieces = rows.used[0], rows.used[1]
+    if lacking & FEW_PAIRS:
+        pairs = np.empty((2 * pairs.shape[0], PAIR_COLUMNS), np.int32)
+        pairs[:n_pairs] = rows.pairs[:n_pairs]
+        reals = np.empty((2 * reals.shape[0], REAL_COLUMNS), np.float32)
+        reals[:n_pairs] = rows.reals[:n_pairs]
+    if lacking & FEW_PIECES:
+        pieces = np.empty((2 * pieces.shape[0], PIECE_COLUMNS), np.int32)
+        pieces[:n_pieces] = rows.pieces[:n_pieces]
+        where = np.empty((pieces.shape[0], 2), np.int32)
+        where[:n_pieces] = found.where[:n_pieces]
+    if lacking & (FEW_RUNS | FEW_BLOCKS):
+        n_runs, n_blocks = room.runs.shape[0], room.blocks.shape[0]
+        n_runs *= 2 if lacking & FEW_RUNS else 1
+        n_blocks *= 2 if lacking & FEW_BLOCKS else 1
+        room = new_room(n_runs, n_blocks)
+    return Found(Rows(pairs, reals, pieces, rows.used), where, room)
+
+
+@lean_kernel
 def scan_document(
     n_tokens: int,
     number: int,
@@ -87,25 +148,29 @@ def scan_document(
     buffers: DocBuffers,
     scratch: AlignScratch,
     memory: tuple[NDArray[np.int32], NDArray[np.int32]],
-    runs: NDArray[np.int32],
+    room: Room,
     rows: Rows,
-) -> tuple[NDArray[np.int32], Rows]:
-    """Match one document whose tokens lie in `buffers`; returns the run buffer and the rows.
+) -> None:
+    """Match one document whose tokens lie in `buffers`; its rows mean nothing if there were few.
 
     number  of the document in its batch
     memory  (last run by part: scratch; longest_at: int32[item tokens], updated)
     """
+    runs, order = room.runs, room.order
     count = hash_grams(buffers.hashes, 0, n_tokens, spec.seed, buffers.grams)
     found = find_hits(buffers.grams, count, plan, buffers.hit_at, buffers.hit_gram)
     if found == 0:
-        return runs, rows
+        return
     hits = (buffers.hit_at, buffers.hit_gram, found)
     doc = (buffers.hashes, n_tokens)
-    runs, n = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], runs)
-    if n == 0:
-        return runs, rows
+    n = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], runs)
+    if n < 0:
+        rows.used[2] |= FEW_RUNS
+    if n <= 0:
+        return
     note_longest(runs, n, plan.part_start, memory[1])
-    order = order_runs(runs, n)
+    order_runs(runs, n, order, room.spare)
+    parts = (plan.part_start, plan.weight_sum, plan.part_weight)
     document = (buffers.hashes, n_tokens, number)
     lo = 0
     while lo < n:
@@ -113,10 +178,12 @@ def scan_document(
         hi = lo + 1
         while hi < n and runs[order[hi], RUN_PART] >> 2 == item:
             hi += 1
-        if is_promising(runs, order, (lo, hi), spec.min_run, plan):
-            rows = judge_item(runs, order, (lo, hi), document, spec, plan, facts, scratch, rows)
+        here = (lo, hi)
+        if is_promising(runs, order, here, spec.min_run, parts):
+            judge_item(runs, order, here, document, spec, plan, facts, scratch, room.blocks, rows)
+            if rows.used[2] != 0:
+                return
         lo = hi
-    return runs, rows
 
 
 @lean_kernel
@@ -174,18 +241,20 @@ def add_document(
     spans     int32[tokens, 2], bytes of the document
     """
     number, lo, n = document
-    rows, where = found.rows, found.where
-    first = rows.used[1]
-    runs, rows = scan_document(
-        n, number, spec, plan, facts, buffers, scratch, memory, found.runs, rows
-    )
-    if rows.used[1] > first:
-        if where.shape[0] < rows.pieces.shape[0]:
-            larger = np.empty((rows.pieces.shape[0], 2), np.int32)
-            larger[:first] = where[:first]
-            where = larger
-        place_pieces(text, lo, spans, rows, first, where)
-    return Found(rows, where, runs)
+    used = found.rows.used
+    first_pair, first = used[0], used[1]
+    while True:
+        scan_document(
+            n, number, spec, plan, facts, buffers, scratch, memory, found.room, found.rows
+        )
+        lacking = used[2]
+        if lacking == 0:
+            break
+        used[0], used[1], used[2] = first_pair, first, 0
+        found = with_more_room(found, lacking)
+    if used[1] > first:
+        place_pieces(text, lo, spans, found.rows, first, found.where)
+    return found
 
 
 @kernel

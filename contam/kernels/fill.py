@@ -92,16 +92,23 @@ def hope_of_rows(
     mode: int,
     seen: NDArray[np.uint64],
     rest: NDArray[np.float32],
-) -> None:
-    """rest[x] = more than a way through the table can still gain once x item tokens are read."""
+) -> bool:
+    """rest[x] = more than a way through the table can still gain once x item tokens are read.
+
+    return  whether any item token may be among those seen
+    """
     tokens, weights, i0, m = item
+    shared = False
     hope = _SLACK if mode != 0 else _ALL
     rest[m] = hope
     for x in range(m - 1, -1, -1):
         at = i0 + m - 1 - x if mode < 0 else i0 + x
-        if mode != 0 and may_hold(seen, tokens[at]):
-            hope += weights[at]
+        if may_hold(seen, tokens[at]):
+            shared = True
+            if mode != 0:
+                hope += weights[at]
         rest[x] = hope
+    return shared
 
 
 @lean_kernel
@@ -130,9 +137,9 @@ def fill_stretch(
     if mode < 0:
         i0 += item[3] - m
         d0 += doc[2] - n
-    if mode != 0:
-        mark_tokens(words, d0, n, scratch.seen)
-    hope_of_rows((tokens, weights, i0, m), mode, scratch.seen, rest)
+    mark_tokens(words, d0, n, scratch.seen)
+    if not hope_of_rows((tokens, weights, i0, m), mode, scratch.seen, rest):
+        return 0
     width = n + 1
     best = np.float32(0.0)
     best_x = 0

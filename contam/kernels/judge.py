@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.pairs import (
     PAIR_LONGEST,
     PIECE_ALIGNMENT,
@@ -27,6 +25,7 @@ from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
 from contam.kernels.surroundings import add_surroundings
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from contam.kernels.align import AlignScratch
@@ -41,7 +40,7 @@ class LaneSpec(NamedTuple):
     min_run: int
 
 
-@kernel
+@lean_kernel
 def add_loose_runs(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],
@@ -50,7 +49,7 @@ def add_loose_runs(
     length: int,
     first_piece: int,
     rows: Rows,
-) -> Rows:
+) -> None:
     """Report every run of min_run tokens (or the whole part) that no block of the part contains."""
     pair = rows.used[0] - 1
     alignment = 0
@@ -73,9 +72,8 @@ def add_loose_runs(
             if lead == d - pieces[p, PIECE_DOC] and lead >= 0:
                 inside = inside or lead + n <= pieces[p, PIECE_LENGTH]
         if not inside:
-            rows = add_piece(rows, (pair, part), alignment, i, d, n)
+            add_piece(rows, (pair, part), alignment, i, d, n)
             alignment += 1
-    return rows
 
 
 @lean_kernel
@@ -84,13 +82,14 @@ def is_promising(
     order: NDArray[np.int64],
     limits: tuple[int, int],
     min_run: int,
-    plan: PlanArrays,
+    parts: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
 ) -> bool:
     """Whether any part has a run to report, or runs that weigh enough together to be aligned.
 
     Runs that overlap count twice here: this lets too much through, never too little.
+    parts  part_start, weight_sum and part_weight of the plan
     """
-    part_start, weight_sum = plan.part_start, plan.weight_sum
+    part_start, weight_sum, part_weight = parts
     weight = 0.0
     last = -1
     for y in range(limits[0], limits[1]):
@@ -105,12 +104,12 @@ def is_promising(
             last = part
         start = first + int64(runs[run, RUN_ITEM])
         weight += weight_sum[start + length] - weight_sum[start]
-        if weight >= WORTH_ALIGNING * plan.part_weight[part]:
+        if weight >= WORTH_ALIGNING * part_weight[part]:
             return True
     return False
 
 
-@kernel
+@lean_kernel
 def judge_item(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],
@@ -120,19 +119,25 @@ def judge_item(
     plan: PlanArrays,
     facts: ItemFacts,
     scratch: AlignScratch,
+    blocks: NDArray[np.int32],
     rows: Rows,
-) -> Rows:
+) -> None:
     """One item whose runs in this document are runs[order[lo:hi]]: a pair row, or nothing.
 
     document  (token hashes, tokens, its number in the batch)
+    blocks    int32[room, BLOCK_COLUMNS], scratch
     """
     lo, hi = limits
     doc = (document[0], document[1])
     item = int64(runs[order[lo], RUN_PART]) >> 2
-    rows = new_pair(rows, item, document[2])
+    if not new_pair(rows, item, document[2]):
+        return
     pair = rows.used[0] - 1
     first_piece = rows.used[1]
-    spans = np.full((4, 2), -1, np.int64)
+    spans = scratch.spans
+    for kind in range(4):
+        spans[kind, 0] = -1
+        spans[kind, 1] = -1
     wanted = False
     y = lo
     while y < hi:
@@ -143,21 +148,19 @@ def judge_item(
             end += 1
         length = plan.part_start[part + 1] - plan.part_start[part]
         here = (y, end)
-        row, real = rows.pairs[pair], rows.reals[pair]
-        share = weigh_part(runs, order, here, spec.min_run, spec.seed, plan, row, real)
-        reported = row[PAIR_LONGEST + kind] >= min(spec.min_run, length)
+        lengths = (spec.seed, spec.min_run)
+        share = weigh_part(runs, order, here, lengths, plan, scratch.state, rows)
+        reported = rows.pairs[pair, PAIR_LONGEST + kind] >= min(spec.min_run, length)
         begin = rows.used[1]
         if share >= WORTH_ALIGNING:
-            rows, spans[kind, 0], spans[kind, 1] = align_part(
-                runs, order, here, doc, plan, scratch, rows
-            )
+            align_part(runs, order, here, doc, plan, scratch, blocks, rows)
             reported = reported or rows.reals[pair, REAL_COVERAGE + kind] >= 0.3
         if reported:
-            rows = add_loose_runs(runs, order, here, spec.min_run, length, begin, rows)
+            add_loose_runs(runs, order, here, spec.min_run, length, begin, rows)
         wanted = wanted or reported
         y = end
     if not wanted:
         rows.used[0] = pair
         rows.used[1] = first_piece
-        return rows
-    return add_surroundings(item, spans, doc, first_piece, plan, facts, scratch, rows)
+        return
+    add_surroundings(item, doc, first_piece, plan, facts, scratch, rows)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.align import (
     BLOCK_CHAIN,
-    BLOCK_COLUMNS,
     BLOCK_DOC,
     BLOCK_ITEM,
     BLOCK_LENGTH,
@@ -48,6 +47,12 @@ PIECE_DOC = 4
 PIECE_LENGTH = 5
 PIECE_COLUMNS = 6
 
+#: What `Rows.used[2]` says was too small.
+FEW_RUNS = 1
+FEW_PAIRS = 2
+FEW_PIECES = 4
+FEW_BLOCKS = 8
+
 #: A pair whose runs weigh less than this share of the part is not aligned.
 WORTH_ALIGNING = 0.10
 #: A place counts towards a split copy from this share on.
@@ -70,7 +75,11 @@ class ItemFacts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Growing output of one batch; `used` is int64[2]: pairs and pieces written."""
+    """Output of one batch, in arrays that are replaced by larger ones where they were too small.
+
+    used  int64[3]: pairs and pieces written, and what there was no room for (FEW_...), 0 where
+          nothing is missing; where something is, the document must be matched again
+    """
 
     pairs: NDArray[np.int32]
     reals: NDArray[np.float32]
@@ -78,15 +87,14 @@ class Rows(NamedTuple):
     used: NDArray[np.int64]
 
 
-@kernel
-def add_piece(rows: Rows, place: tuple[int, int], alignment: int, i: int, d: int, n: int) -> Rows:
-    """Append one piece of evidence for place = (pair, part); may move them to a larger array."""
+@lean_kernel
+def add_piece(rows: Rows, place: tuple[int, int], alignment: int, i: int, d: int, n: int) -> None:
+    """Append one piece of evidence for place = (pair, part), or say that there is no room."""
     pieces = rows.pieces
     at = rows.used[1]
     if at == pieces.shape[0]:
-        larger = np.empty((2 * at + 16, PIECE_COLUMNS), np.int32)
-        larger[:at] = pieces
-        pieces = larger
+        rows.used[2] |= FEW_PIECES
+        return
     pieces[at, PIECE_PAIR] = place[0]
     pieces[at, PIECE_PART] = place[1]
     pieces[at, PIECE_ALIGNMENT] = alignment
@@ -94,61 +102,60 @@ def add_piece(rows: Rows, place: tuple[int, int], alignment: int, i: int, d: int
     pieces[at, PIECE_DOC] = d
     pieces[at, PIECE_LENGTH] = n
     rows.used[1] = at + 1
-    return Rows(rows.pairs, rows.reals, pieces, rows.used)
 
 
-@kernel
-def new_pair(rows: Rows, item: int, document: int) -> Rows:
-    """Append an empty pair row; may move the pairs to larger arrays."""
-    pairs, reals = rows.pairs, rows.reals
+@lean_kernel
+def new_pair(rows: Rows, item: int, document: int) -> bool:
+    """Append an empty pair row, or say that there is no room; returns whether there was."""
     at = rows.used[0]
-    if at == pairs.shape[0]:
-        larger = np.empty((2 * at + 16, PAIR_COLUMNS), np.int32)
-        larger[:at] = pairs
-        pairs = larger
-        wider = np.empty((2 * at + 16, REAL_COLUMNS), np.float32)
-        wider[:at] = reals
-        reals = wider
-    pairs[at] = 0
-    reals[at] = np.float32(0.0)
-    pairs[at, PAIR_ITEM] = item
-    pairs[at, PAIR_DOC] = document
+    if at == rows.pairs.shape[0]:
+        rows.used[2] |= FEW_PAIRS
+        return False
+    for column in range(PAIR_COLUMNS):
+        rows.pairs[at, column] = 0
+    for column in range(REAL_COLUMNS):
+        rows.reals[at, column] = np.float32(0.0)
+    rows.pairs[at, PAIR_ITEM] = item
+    rows.pairs[at, PAIR_DOC] = document
     rows.used[0] = at + 1
-    return Rows(pairs, reals, rows.pieces, rows.used)
+    return True
 
 
-@kernel
+@lean_kernel
 def weigh_part(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],
     limits: tuple[int, int],
-    min_run: int,
-    seed: int,
+    lengths: tuple[int, int],
     plan: PlanArrays,
-    row: NDArray[np.int32],
-    real: NDArray[np.float32],
+    state: NDArray[np.uint8],
+    rows: Rows,
 ) -> float:
-    """Fill the run columns of one part and return the weight share of the tokens in any run.
+    """Fill the newest pair's columns of one part; the weight share of its tokens in any run.
 
-    runs[order[lo:hi]] with limits = (lo, hi) are the part's runs in this document.
+    limits   (lo, hi): runs[order[lo:hi]] are the part's runs in this document
+    lengths  tokens of a seed, and of a run that is always reported
+    state    uint8[>= tokens of the part], scratch
     """
     lo, hi = limits
+    seed, min_run = lengths
     part = int64(runs[order[lo], RUN_PART])
     kind = part & 3
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
     weights, gram_idf = plan.weight, plan.gram_idf
-    state = np.zeros(m, np.uint8)
+    pair = rows.used[0] - 1
+    for t in range(m):
+        state[t] = np.uint8(0)
+    longest = int64(0)
+    reported = 0
     for y in range(lo, hi):
         run = order[y]
         length = int64(runs[run, RUN_LENGTH])
         start = int64(runs[run, RUN_ITEM])
-        row[PAIR_LONGEST + kind] = max(row[PAIR_LONGEST + kind], length)
+        longest = max(longest, length)
         long = length >= min_run
-        if long or length == m:
-            row[PAIR_RUNS + kind] += 1
-        if length == m:
-            row[PAIR_EXACT + kind] = 1
+        reported += int64(long or length == m)
         for t in range(start, start + length):
             mark = np.uint8(1)
             if long:
@@ -168,9 +175,12 @@ def weigh_part(
         idf_all += gram_idf[first + t]
         if state[t] & np.uint8(4):
             idf += gram_idf[first + t]
-    row[PAIR_COVERED + kind] = covered
+    rows.pairs[pair, PAIR_LONGEST + kind] = longest
+    rows.pairs[pair, PAIR_RUNS + kind] = reported
+    rows.pairs[pair, PAIR_EXACT + kind] = np.int32(longest == m)
+    rows.pairs[pair, PAIR_COVERED + kind] = covered
     if idf_all > 0.0:
-        real[REAL_GRAMS + kind] = np.float32(idf / idf_all)
+        rows.reals[pair, REAL_GRAMS + kind] = np.float32(idf / idf_all)
     whole = plan.part_weight[part]
     return weight / whole if whole > 0.0 else 0.0
 
@@ -188,7 +198,7 @@ def next_place(
     return y
 
 
-@kernel
+@lean_kernel
 def align_part(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],
@@ -196,11 +206,14 @@ def align_part(
     doc: tuple[NDArray[np.uint64], int],
     plan: PlanArrays,
     scratch: AlignScratch,
+    blocks: NDArray[np.int32],
     rows: Rows,
-) -> tuple[Rows, int, int]:
+) -> None:
     """Align one part at every place of the document; fill the newest pair row.
 
-    return  (rows, first and last document token of the best place); (rows, -1, -1) for none
+    blocks  int32[room, BLOCK_COLUMNS], scratch
+    scratch.spans[part & 3] is set to the first and last document token of the best place; it stays
+    as it was where there is none.
     """
     lo, hi = limits
     part = int64(runs[order[lo], RUN_PART])
@@ -208,11 +221,9 @@ def align_part(
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
     pair = rows.used[0] - 1
-    weights = plan.weight
+    weights, worth = plan.weight, scratch.worth
     whole = (plan.token, weights, first, m)
-    blocks = np.empty((2 * m + 2 * (hi - lo) + 16, BLOCK_COLUMNS), np.int32)
     total = max(plan.part_weight[part], 1e-9)
-    worth = np.zeros(m, np.float32)
     n = 0
     chains = 0
     places = 0
@@ -229,7 +240,9 @@ def align_part(
             if runs[run, RUN_LENGTH] == m:
                 copies += 1
                 if n == begin:
-                    blocks = room_for(blocks, n, 1)
+                    if n == blocks.shape[0]:
+                        rows.used[2] |= FEW_BLOCKS
+                        return
                     blocks[n, BLOCK_ITEM] = 0
                     blocks[n, BLOCK_DOC] = runs[run, RUN_DOC]
                     blocks[n, BLOCK_LENGTH] = m
@@ -238,9 +251,12 @@ def align_part(
                     chains += 1
                     share = 1.0
         if n == begin:
-            blocks, n, chains, gained = align_place(
-                whole, doc, runs, order[y:end], scratch, blocks, (n, chains)
+            n, chains, gained = align_place(
+                whole, doc, runs, (order, y, end - y), scratch, blocks, (n, chains)
             )
+            if n < 0:
+                rows.used[2] |= FEW_BLOCKS
+                return
             share = gained / total
         places += int64(share >= 0.5)
         if share > best:
@@ -251,12 +267,16 @@ def align_part(
         if share < SPLIT_SHARE and first_best != (begin, n):
             n = begin
         y = end
+    for t in range(m):
+        worth[t] = np.float32(0.0)
     best_lo, best_hi = -1, -1
     for b in range(first_best[0], first_best[1]):
         credit_block(blocks, b, worth)
         start = int64(blocks[b, BLOCK_DOC])
         best_lo = start if best_lo < 0 else min(best_lo, start)
         best_hi = max(best_hi, start + int64(blocks[b, BLOCK_LENGTH]))
+    scratch.spans[kind, 0] = best_lo
+    scratch.spans[kind, 1] = best_hi
     # A copy may be split over two places; more of them would add up to anything.
     if second >= SPLIT_SHARE:
         rows.pairs[pair, PAIR_SPLIT] |= np.int32(kind == QUESTION and best < 0.75)
@@ -273,15 +293,14 @@ def align_part(
     if kind == QUESTION:
         rows.pairs[pair, PAIR_PLACES] = max(places, copies)
     for b in range(n):
-        rows = add_piece(
+        add_piece(
             rows,
             (pair, kind),
-            blocks[b, BLOCK_CHAIN],
-            blocks[b, BLOCK_ITEM],
-            blocks[b, BLOCK_DOC],
-            blocks[b, BLOCK_LENGTH],
+            int64(blocks[b, BLOCK_CHAIN]),
+            int64(blocks[b, BLOCK_ITEM]),
+            int64(blocks[b, BLOCK_DOC]),
+            int64(blocks[b, BLOCK_LENGTH]),
         )
-    return rows, best_lo, best_hi
 
 
 @lean_kernel
@@ -299,13 +318,3 @@ def block_worth(length: int) -> np.float32:
     if length >= 3:
         return np.float32(1.0)
     return np.float32(0.85) if length == 2 else np.float32(0.6)
-
-
-@kernel
-def room_for(blocks: NDArray[np.int32], n: int, more: int) -> NDArray[np.int32]:
-    """`blocks` with room for `more` rows behind the first n."""
-    if n + more <= blocks.shape[0]:
-        return blocks
-    larger = np.empty((2 * (n + more), BLOCK_COLUMNS), np.int32)
-    larger[:n] = blocks[:n]
-    return larger

@@ -42,6 +42,7 @@ class PlanArrays(NamedTuple):
     place         int64[places], index into `token` where the gram stands
     place_part    int32[places], its part
     filter_words  uint64[2**f], two bits a gram in one word
+    front_words   uint64[2**e], e <= f: the filter folded, so that it stays in a core's own cache
     """
 
     token: NDArray[np.uint64]
@@ -59,6 +60,7 @@ class PlanArrays(NamedTuple):
     place: NDArray[np.int64]
     place_part: NDArray[np.int32]
     filter_words: NDArray[np.uint64]
+    front_words: NDArray[np.uint64]
 
 
 @lean_kernel
@@ -150,15 +152,28 @@ def find_hits(
     slot_key = plan.slot_key
     slot_gram = plan.slot_gram
     words = np.uint64(filter_words.shape[0] - 1)
+    front_words = plan.front_words
+    front = np.uint64(front_words.shape[0] - 1)
     mask = np.uint64(slot_key.shape[0] - 1)
     maybe = 0
     for i in range(count):
         key = grams[i]
-        word = filter_words[(key >> np.uint64(12)) & words]
+        word = front_words[(key >> np.uint64(12)) & front]
         high = key >> np.uint64(52)
         both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
         hit_at[maybe] = i
         maybe += int64(both)
+    if front < words:
+        passed = maybe
+        maybe = 0
+        for j in range(passed):
+            i = hit_at[j]
+            key = grams[i]
+            word = filter_words[(key >> np.uint64(12)) & words]
+            high = key >> np.uint64(52)
+            both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
+            hit_at[maybe] = i
+            maybe += int64(both)
     found = 0
     for j in range(maybe):
         i = hit_at[j]

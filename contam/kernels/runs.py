@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels._jit import int64, lean_kernel
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from contam.kernels.plan import PlanArrays
@@ -20,16 +19,11 @@ RUN_DOC = 2
 RUN_LENGTH = 3
 RUN_COLUMNS = 4
 
-
-@kernel
-def grow_rows(rows: NDArray[np.int32], n_used: int) -> NDArray[np.int32]:
-    """`rows` with twice the room, the first n_used rows kept."""
-    larger = np.empty((2 * rows.shape[0] + 16, rows.shape[1]), rows.dtype)
-    larger[:n_used] = rows[:n_used]
-    return larger
+#: Runs that are put in order one by one, before such stretches are merged.
+_SORTED_AT_ONCE = 16
 
 
-@kernel
+@lean_kernel
 def find_runs(
     doc: tuple[NDArray[np.uint64], int],
     hits: tuple[NDArray[np.int32], NDArray[np.int32], int],
@@ -38,14 +32,14 @@ def find_runs(
     plan: PlanArrays,
     last_run: NDArray[np.int32],
     runs: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], int]:
+) -> int:
     """Maximal runs that the document shares with any part, each found at its first token.
 
     doc       (token hashes of the document, how many)
     hits      (index of the gram in the document, gram number, how many), ascending by index
     last_run  int32[parts], scratch; holds anything
-    runs      int32[room, RUN_COLUMNS], scratch; replaced by a larger one when it fills up
-    return    the runs and their number, by document position
+    runs      int32[room, RUN_COLUMNS], written, by document position of the first hit
+    return    their number, -1 where there is no room for them
     Every run of min_run tokens is there, and every run of `seed` tokens that holds a gram few
     items share or fills a short part; runs of fewer than min_run tokens of common grams alone
     are left out.  A run of a periodic text that overlaps the one before it, with the same first
@@ -107,14 +101,14 @@ def find_runs(
             if not equal_tokens(token, where, words, at, seed):
                 continue
             if n == runs.shape[0]:
-                runs = grow_rows(runs, n)
+                return -1
             runs[n, RUN_PART] = part
             runs[n, RUN_ITEM] = where - back - first
             runs[n, RUN_DOC] = at - back
             runs[n, RUN_LENGTH] = length + back
             last_run[part] = n
             n += 1
-    return runs, n
+    return n
 
 
 @lean_kernel
@@ -142,10 +136,46 @@ def note_longest(
             longest_at[first + t] = max(longest_at[first + t], length - t)
 
 
-@kernel
-def order_runs(runs: NDArray[np.int32], n: int) -> NDArray[np.int64]:
-    """Order of the runs by part, then document position, then item position."""
-    key = np.empty(n, np.int64)
-    for r in range(n):
-        key[r] = (int64(runs[r, RUN_PART]) << 32) | int64(runs[r, RUN_DOC])
-    return np.argsort(key, kind="mergesort")
+@lean_kernel
+def order_runs(
+    runs: NDArray[np.int32], n: int, order: NDArray[np.int64], spare: NDArray[np.int64]
+) -> None:
+    """Write the order of the runs by part, then document position, then as they were found.
+
+    order  int64[>= n], written; spare  int64[>= n], scratch
+    """
+    for begin in range(0, n, _SORTED_AT_ONCE):
+        end = min(begin + _SORTED_AT_ONCE, n)
+        for run in range(begin, end):
+            at = run
+            while at > begin and is_before(runs, run, order[at - 1]):
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = run
+    width = _SORTED_AT_ONCE
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            middle = min(begin + width, n)
+            end = min(begin + 2 * width, n)
+            left, right = begin, middle
+            for at in range(begin, end):
+                if right == end or (
+                    left < middle and not is_before(runs, order[right], order[left])
+                ):
+                    spare[at] = order[left]
+                    left += 1
+                else:
+                    spare[at] = order[right]
+                    right += 1
+        for at in range(n):
+            order[at] = spare[at]
+        width *= 2
+
+
+@lean_kernel
+def is_before(runs: NDArray[np.int32], one: int, other: int) -> bool:
+    """Whether a run comes before another one by part, then by document position."""
+    part, other_part = runs[one, RUN_PART], runs[other, RUN_PART]
+    if part != other_part:
+        return bool(part < other_part)
+    return bool(runs[one, RUN_DOC] < runs[other, RUN_DOC])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch, mark_tokens, may_hold
 from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
 from contam.kernels.pairs import (
@@ -83,7 +83,7 @@ def disown_question(first_piece: int, rows: Rows) -> None:
         rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(kept)
 
 
-@kernel
+@lean_kernel
 def add_filled(
     part: int,
     stretch: tuple[int, int],
@@ -92,12 +92,12 @@ def add_filled(
     plan: PlanArrays,
     scratch: AlignScratch,
     rows: Rows,
-) -> tuple[Rows, int, int]:
+) -> tuple[int, int]:
     """Align a part, token by token, with a stretch of the document that starts where it may start.
 
     stretch  (first document token, tokens)
     least    share of the part's tokens that must match for the match to count
-    return   (rows, first and last document token of the match), -1 where it does not count
+    return   (first and last document token of the match), -1 where it does not count
     """
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
@@ -116,11 +116,11 @@ def add_filled(
     for t in range(first, first + most):
         n += int64(may_hold(scratch.fill.seen, plan.token[t]))
     if n / m < least or n / m <= known:
-        return rows, -1, -1
+        return -1, -1
     n = fill_stretch(box, there, 1, scratch.fill)
     share = n / m
     if share < least or share <= known:
-        return rows, -1, -1
+        return -1, -1
     rows.reals[pair, REAL_COVERAGE + kind] = np.float32(share)
     rows.pairs[pair, PAIR_ALIGNED + kind] = n
     k = 0
@@ -132,12 +132,12 @@ def add_filled(
             if not follows or scratch.fill.matched[k + length, 1] != d + length:
                 break
             length += 1
-        rows = add_piece(rows, (pair, kind), 0, i, d, length)
+        add_piece(rows, (pair, kind), 0, i, d, length)
         k += length
-    return rows, int64(scratch.fill.matched[0, 1]), int64(scratch.fill.matched[n - 1, 1]) + 1
+    return int64(scratch.fill.matched[0, 1]), int64(scratch.fill.matched[n - 1, 1]) + 1
 
 
-@kernel
+@lean_kernel
 def add_stem(
     item: int,
     first_piece: int,
@@ -145,17 +145,17 @@ def add_stem(
     plan: PlanArrays,
     scratch: AlignScratch,
     rows: Rows,
-) -> tuple[Rows, int, int]:
+) -> tuple[int, int]:
     """Look for a question without runs of its own around what was found of its other parts.
 
-    return  (rows, first and last document token of the question), -1 where it is not there
+    return  (first and last document token of the question), -1 where it is not there
     """
     part = 4 * item + QUESTION
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
     words, n_doc = doc
     if m == 0 or m > MOST_STEM:
-        return rows, -1, -1
+        return -1, -1
     pair = rows.used[0] - 1
     last = rows.used[1]
     for p in range(first_piece, last):
@@ -177,8 +177,8 @@ def add_stem(
             rows.pairs[pair, PAIR_EXACT + QUESTION] = 1
             rows.pairs[pair, PAIR_PLACES] = 1
             rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(1.0)
-            rows = add_piece(rows, (pair, QUESTION), 0, 0, at, m)
-            return rows, at, at + m
+            add_piece(rows, (pair, QUESTION), 0, 0, at, m)
+            return at, at + m
     for p in range(first_piece, last):
         if rows.pieces[p, PIECE_PART] == QUESTION:
             continue
@@ -186,14 +186,14 @@ def add_stem(
         reach = min(n_doc - end, 2 * m + 24)
         if reach <= 0 or claimed(end, end + m, first_piece, QUESTION, rows) > 0:
             continue
-        rows, lo, hi = add_filled(part, (end, reach), doc, 0.6, plan, scratch, rows)
+        lo, hi = add_filled(part, (end, reach), doc, 0.6, plan, scratch, rows)
         if lo >= 0:
             rows.pairs[pair, PAIR_PLACES] = 1
-            return rows, lo, hi
-    return rows, -1, -1
+            return lo, hi
+    return -1, -1
 
 
-@kernel
+@lean_kernel
 def add_answer(
     item: int,
     limits: tuple[int, int, bool],
@@ -202,7 +202,7 @@ def add_answer(
     facts: ItemFacts,
     answer_span: tuple[int, int],
     rows: Rows,
-) -> Rows:
+) -> None:
     """Say whether the answer stands by the question; a short one that does becomes evidence."""
     part = 4 * item + ANSWER
     first = plan.part_start[part]
@@ -214,7 +214,7 @@ def add_answer(
     if apart and rows.reals[pair, REAL_COVERAGE + ANSWER] >= 0.6:
         if answer_span[0] <= hi + 300 and lo <= answer_span[1] + 300:
             rows.pairs[pair, PAIR_ANSWER] = 1
-        return rows
+        return
     marks = (facts.letter[item], facts.number[item])
     at, n = answer_position(doc, limits, (plan.token, first, m), marks, facts.answer_words)
     if at >= 0:
@@ -222,42 +222,41 @@ def add_answer(
         if n == m and rows.reals[pair, REAL_COVERAGE + ANSWER] < 1.0:
             rows.reals[pair, REAL_COVERAGE + ANSWER] = np.float32(1.0)
             rows.pairs[pair, PAIR_ALIGNED + ANSWER] = m
-            rows = add_piece(rows, (pair, ANSWER), 0, 0, at, m)
-    return rows
+            add_piece(rows, (pair, ANSWER), 0, 0, at, m)
 
 
-@kernel
+@lean_kernel
 def add_surroundings(
     item: int,
-    spans: NDArray[np.int64],
     doc: tuple[NDArray[np.uint64], int],
     first_piece: int,
     plan: PlanArrays,
     facts: ItemFacts,
     scratch: AlignScratch,
     rows: Rows,
-) -> Rows:
+) -> None:
     """Complete the newest pair: a short stem, the choices behind the question, the answer.
 
-    spans        int64[4, 2], document tokens where each part was aligned, -1 where it was not
-    first_piece  first of the pair's pieces of evidence
+    first_piece    first of the pair's pieces of evidence
+    scratch.spans  int64[4, 2], document tokens where each part was aligned, -1 where it was not
     """
+    spans = scratch.spans
     question = (spans[QUESTION, 0], spans[QUESTION, 1])
     if question[0] >= 0:
         disown_question(first_piece, rows)
         if rows.reals[rows.used[0] - 1, REAL_COVERAGE + QUESTION] < 0.2:
             question = (-1, -1)
     if question[0] < 0:
-        rows, start, end = add_stem(item, first_piece, doc, plan, scratch, rows)
+        start, end = add_stem(item, first_piece, doc, plan, scratch, rows)
         question = (start, end)
     if question[0] < 0:
-        return rows
+        return
     choices_end = -1
     choices = 4 * item + CHOICES
     m = plan.part_start[choices + 1] - plan.part_start[choices]
     behind = (question[1], min(doc[1] - question[1], m + m // 2 + 40))
     if m > 0 and behind[1] > 0:
-        rows, _, choices_end = add_filled(choices, behind, doc, 0.5, plan, scratch, rows)
+        _, choices_end = add_filled(choices, behind, doc, 0.5, plan, scratch, rows)
     if choices_end < 0 and spans[CHOICES, 1] >= question[1]:
         choices_end = spans[CHOICES, 1]
     # The right choice alone behind the question is an answer; with the others it is a list.
@@ -268,4 +267,4 @@ def add_surroundings(
     lo = max(question[1], choices_end) if listed else question[1]
     hi = min(doc[1], lo + ANSWER_REACH)
     answer_span = (spans[ANSWER, 0], spans[ANSWER, 1])
-    return add_answer(item, (lo, hi, listed), doc[0], plan, facts, answer_span, rows)
+    add_answer(item, (lo, hi, listed), doc[0], plan, facts, answer_span, rows)

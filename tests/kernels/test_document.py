@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from contam.kernels import document as kernels
 from contam.kernels.document import count_code_points, place_pieces
 from contam.kernels.pairs import Rows
 from tests.kernels.support import (
@@ -54,13 +55,27 @@ def test_an_item_of_every_length_is_found_whole():
         assert pairs.coverage[0, 1] == pytest.approx(1.0)
 
 
-def test_more_items_and_pieces_than_the_first_buffers_hold():
-    items = [make_item(n, question=f"q{n} is the red fox that runs by {n}") for n in range(12)]
-    documents = [" ".join(item.question for item in items)] * 7
-    collection = check_world(lane_of(items), items, documents)
-    pairs, pieces = collection.evidence()
-    assert len(pairs) == 84
-    assert len(pieces.pair) >= 84
+def test_more_pairs_pieces_runs_and_blocks_than_the_first_buffers_hold():
+    short = make_item(0, question="q0 is the red fox that runs by")
+    long = make_item(1, question=" ".join(f"w{k}" for k in range(kernels.FIRST_BLOCKS)))
+    n_copies = max(kernels.FIRST_RUNS, kernels.FIRST_PIECES) + 3
+    alone = [short.question] * (kernels.FIRST_PAIRS + 2)
+    documents = [
+        *alone,
+        long.question.replace("w77 ", "other "),
+        ". ".join([short.question] * n_copies),
+        *alone,
+    ]
+    pairs, pieces = match(lane_of([short, long]), documents).evidence()
+    assert sorted(pairs.row.tolist()) == list(range(len(documents)))
+    of_row = {int(row): k for k, row in enumerate(pairs.row)}
+    many, edited = of_row[len(alone) + 1], of_row[len(alone)]
+    assert pairs.n_runs[many, 1] == pairs.n_places[many] == n_copies
+    assert pairs.longest[edited, 1] == kernels.FIRST_BLOCKS - 78
+    assert pairs.aligned[edited, 1] == kernels.FIRST_BLOCKS - 1
+    for row in (0, len(alone) - 1, len(documents) - 1):
+        (mine,) = np.flatnonzero(pieces.pair == of_row[row])
+        assert (pieces.start[mine], pieces.end[mine]) == (0, len(short.question))
 
 
 @given(worlds(documents=4))

@@ -20,7 +20,7 @@ COVERED_BY = {
     "read_slowly": "tokenize",
     "hash_single": "tokenize",
     "pass_mark": "tokenize",
-    "grow_rows": "find_runs",
+    "is_before": "order_runs",
     "grown": "open_by_reach",
     "equal_tokens": "find_runs",
     "keep_of_gram": "cap_grams",

@@ -51,10 +51,14 @@ def look_up(keys: list[int], asked: list[int], slots: int, words: int) -> list[t
     slot_key, slot_gram = np.zeros(slots, np.uint64), np.full(slots, plan.EMPTY, np.int32)
     filter_words = np.zeros(words, np.uint64)
     plan.fill_table(u64s(keys), slot_key, slot_gram, filter_words)
-    for array in (slot_key, slot_gram, filter_words):
+    front_words = np.bitwise_or.reduce(filter_words.reshape(2 if words > 1 else 1, -1), axis=0)
+    for array in (slot_key, slot_gram, filter_words, front_words):
         array.setflags(write=False)
     arrays = lane_of([]).plan._replace(
-        slot_key=slot_key, slot_gram=slot_gram, filter_words=filter_words
+        slot_key=slot_key,
+        slot_gram=slot_gram,
+        filter_words=filter_words,
+        front_words=front_words,
     )
     at, gram = np.full(len(asked) + 1, GUARD, np.int32), np.full(len(asked) + 1, GUARD, np.int32)
     # The caller's buffer is writable, unlike what the plan holds.
