@@ -60,6 +60,9 @@ class Settings:
     ] = 0.0
     deadline_s: Annotated[Seconds, Help("Seconds until a check answers `not_checkable`.")] = 10.0
     drain_s: Annotated[Seconds, Help("Seconds that running requests get after SIGTERM.")] = 30.0
+    client_timeout_s: Annotated[
+        Seconds, Help("Seconds a client may stand still; a body slower than 1 KiB/s does, too.")
+    ] = 30.0
     max_items: Annotated[Count, Help("Items in one check.")] = 256
     max_characters: Annotated[Count, Help("Characters of one item, all parts together.")] = 200_000
     max_evidence: Annotated[Count, Help("Evidence rows an answer may hold for one item.")] = 100

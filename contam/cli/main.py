@@ -22,6 +22,7 @@ from contam.cli import (
     export,
     index,
     items,
+    keys,
     logs,
     policies,
     query,
@@ -63,6 +64,7 @@ app.command("rescore", short_help="Score models with and without the flagged ite
 )
 app.command("export", short_help="Give the clean items back to lm-eval or Inspect.")(export.export)
 app.command("serve", short_help="Answer checks over HTTP.")(serve.serve)
+app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(index.app, name="index", short_help="Build, change, check and look at an index.")
 
 COMMANDS = (
@@ -77,6 +79,7 @@ COMMANDS = (
     "rescore",
     "export",
     "serve",
+    "keys",
     "index",
 )
 SPREAD_OPTIONS = {

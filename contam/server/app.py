@@ -9,12 +9,13 @@ from fastapi import FastAPI
 
 import contam
 from contam.errors import ContamError
-from contam.server import failures, openapi, opening
+from contam.server import failures, guard, openapi, opening
 from contam.server.auth import Keyring
 from contam.server.gate import Gate
 from contam.server.jobs.service import Jobs
-from contam.server.routes import check, documents, health, indexes, jobs, policies, rescore
+from contam.server.routes import check, documents, health, indexes, jobs, metrics, policies, rescore
 from contam.server.state import State
+from contam.server.tracing import NO_TELEMETRY, Tracing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,6 +32,7 @@ def create_app(settings: Settings) -> FastAPI:
         try:
             state.keyring = Keyring(settings)
             state.jobs = Jobs.open(settings)
+            state.tracing = Tracing() if settings.traces else None
         except ContamError as error:
             state.failed = error
             raise
@@ -39,14 +41,22 @@ def create_app(settings: Settings) -> FastAPI:
         state.jobs.close()
         state.gate.close()
         state.keyring.close()
+        if state.tracing is not None:
+            state.tracing.close()
 
     # The usual pages of documentation load scripts from elsewhere.
     app = FastAPI(
-        title="contam", version=contam.__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="contam",
+        version=contam.__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        telemetry=NO_TELEMETRY,
     )
     app.state.contam = state
     failures.install(app)
     openapi.install(app)
-    for one in (health, indexes, policies, check, documents, jobs, rescore):
+    guard.install(app, state)
+    for one in (health, metrics, indexes, policies, check, documents, jobs, rescore):
         app.include_router(one.router)
     return app

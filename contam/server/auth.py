@@ -9,6 +9,7 @@ import hmac
 import sqlite3
 import threading
 import time
+from collections.abc import MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -86,7 +87,7 @@ class Keyring:
         """Whether there are no keys, so that local callers need none."""
         return not self._closed
 
-    def caller(self, scope: dict[str, Any]) -> Caller:
+    def caller(self, scope: MutableMapping[str, Any]) -> Caller:
         """Who sent a request; raises RequestError 401, 403 (not local) or 503 (keys unreadable)."""
         with self._lock:
             try:

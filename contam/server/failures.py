@@ -23,6 +23,9 @@ _LOG: Final = "the operator finds more in the log"
 
 MEDIA_TYPE: Final = "application/problem+json"
 
+PROBLEM: Final = "contam.problem"
+"""Where a request's scope holds the code of the problem it was answered with."""
+
 STATUS: Final = {
     "contam": 500,
     "usage": 422,
@@ -59,6 +62,7 @@ _OF_STATUS: Final = {
     404: ("not-found", "There is nothing here"),
     405: ("method-not-allowed", "This method is not offered here"),
     406: ("not-acceptable", "None of the kinds of content asked for is given"),
+    408: ("too-slow", "The request came too slowly"),
     409: ("conflict", "The request contradicts another one"),
     413: ("too-large", "The request is too large"),
     415: ("unsupported-type", "This kind of content is not taken"),
@@ -98,6 +102,7 @@ def problem(
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     """A problem document: type, title, status, detail, code, hint, request id."""
+    request.scope[PROBLEM] = code
     body: dict[str, Any] = {
         "type": f"urn:contam:problem:{code}",
         "title": _OF_STATUS.get(status, ("", "The service failed"))[1],

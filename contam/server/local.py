@@ -6,6 +6,7 @@ Only the open mode asks: there, being local is all that a caller has to show.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import MutableMapping
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -30,7 +31,7 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def refuse_others(scope: dict[str, Any]) -> None:
+def refuse_others(scope: MutableMapping[str, Any]) -> None:
     """Raise RequestError 403 unless a request is local on both ends and names a local host.
 
     A web page that a local browser shows may send requests here, but its Origin, or after a change

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import signal
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,10 @@ import uvicorn
 
 from contam.errors import ConfigError
 from contam.index.manifest import read_manifest
+from contam.server import logs
 from contam.server.app import create_app
 from contam.server.holder import named_folders
+from contam.server.protocol import patient_protocol
 
 if TYPE_CHECKING:
     import socket
@@ -65,6 +66,7 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     # Cheap mistakes are told before anything is loaded or bound.
     for folder in named_folders(settings.index, settings.home).values():
         read_manifest(folder)
+    logs.configure(settings.log_level)
     app = create_app(settings)
     state: State = app.state.contam
     config = uvicorn.Config(
@@ -74,12 +76,13 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        # Who asks is told by a key, never by what a proxy says of addresses.
+        proxy_headers=False,
+        http=patient_protocol(settings.client_timeout_s),
         date_header=True,
         timeout_graceful_shutdown=max(int(settings.drain_s), 1),
         lifespan="on",
     )
-    # What keeps a service from starting is raised below: no stack trace of it is wanted.
-    logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     server = Server(config, state, announce)
     try:
         server.run()

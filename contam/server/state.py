@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
 from contam.server.failures import RequestError
+from contam.server.metrics import Metrics
 
 if TYPE_CHECKING:
     from contam.config import Settings
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from contam.server.gate import Gate
     from contam.server.holder import IndexHolder
     from contam.server.jobs.service import Jobs
+    from contam.server.tracing import Tracing
 
 
 @dataclass(eq=False, slots=True)
@@ -28,6 +30,8 @@ class State:
     holder     the indexes; None until they are open
     jobs       long work; there once the service has started
     failed     why it could not start
+    metrics    what is counted and measured
+    tracing    where spans go, if they are made
     """
 
     settings: Settings
@@ -37,6 +41,8 @@ class State:
     holder: IndexHolder | None = None
     jobs: Jobs | None = None
     failed: ContamError | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    tracing: Tracing | None = None
 
 
 async def state_of(request: Request) -> State:

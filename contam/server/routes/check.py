@@ -17,6 +17,7 @@ from contam.server.answers import answer_of, late_answer
 from contam.server.auth import require
 from contam.server.failures import RequestError
 from contam.server.gate import LateError
+from contam.server.logs import note
 from contam.server.policies import checked_policies
 from contam.server.schemas.check import CheckAnswer, CheckRequest
 from contam.server.schemas.common import problems
@@ -63,13 +64,20 @@ async def check(request: Request, state: CurrentState) -> Response:
     def work() -> Response:
         parsed = parse(body, state.settings)
         asked.append(parsed)
-        return _response(_answer(parsed, state, deadline), as_lines=as_lines)
+        return told(parsed, _answer(parsed, state, deadline))
+
+    def told(parsed: CheckRequest, answer: dict[str, Any]) -> Response:
+        n_items = len(parsed.items or (1,))
+        pairs = [(verdict["policy"], verdict["label"]) for verdict in answer["verdicts"]]
+        state.metrics.count_verdicts(n_items, pairs)
+        note(request, n_items=n_items, n_verdicts=len(pairs))
+        return _response(answer, as_lines=as_lines)
 
     try:
         return await state.gate.run(work, state.settings.deadline_s)
     except LateError:
         parsed = asked[0] if asked else parse(body, state.settings)
-        return _response(_late(parsed, state), as_lines=as_lines)
+        return told(parsed, _late(parsed, state))
 
 
 def parse(body: bytes, settings: Settings) -> CheckRequest:

@@ -1,0 +1,125 @@
+"""`contam keys`: make, list and revoke the keys of a service."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contam.cli import options
+from contam.cli.terminal import emit, talk, visible
+
+if TYPE_CHECKING:
+    from contam.server.keys import Key, KeyStore
+
+app = typer.Typer(help="Make, list and revoke the keys of a service.", rich_markup_mode=None)
+
+_Data = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="The service's own folder. [default: as for `contam serve`]",
+    ),
+]
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        emit(context.get_help() + "\n")
+        raise typer.Exit
+
+
+@app.command("add", short_help="Make a key and print it, once.")
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is, or what for.")],
+    *,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCOPE,...",
+            help="What it allows: check, jobs, read-documents, or admin, which allows all. "
+            "[default: check]",
+        ),
+    ] = None,
+    data: _Data = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Make a key and print it: once, for only its digest is kept. A running service knows it."""
+    scopes = [one for given in scope or ["check"] for one in given.split(",")]
+    key, secret = _store(data).add(name, scopes)
+    if as_json:
+        from contam.cli import render
+
+        render.emit_json({**_tree(key), "key": secret})
+    else:
+        talk(f"key {key.id} for {visible(name)}, shown this once:")
+        emit(secret + "\n")
+
+
+@app.command("list", short_help="List the keys, revoked ones too.")
+def list_keys(
+    *,
+    data: _Data = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """List the keys, revoked ones too: what they allow, when they were made and last used."""
+    from contam.cli import render
+
+    keys = _store(data).all()
+    if as_json:
+        render.emit_json([_tree(key) for key in keys])
+        return
+    table = render.new_table("id", "name", "scopes", "made", "last used", "revoked")
+    for key in keys:
+        row = _tree(key)
+        times = [row[field] or "-" for field in ("created", "last_used", "revoked")]
+        table.add_row(key.id, visible(key.name), ", ".join(row["scopes"]), *times)
+    render.emit_renderable(table)
+
+
+@app.command("revoke", short_help="Revoke keys for good.")
+def revoke(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as listed.")],
+    *,
+    data: _Data = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Revoke keys for good. A running service refuses them from the next request on."""
+    store = _store(data)
+    revoked = [store.revoke(key_id) for key_id in ids]
+    if as_json:
+        from contam.cli import render
+
+        render.emit_json([_tree(key) for key in revoked])
+    else:
+        for key in revoked:
+            talk(f"revoked {key.id} ({visible(key.name)})")
+
+
+def _store(data: str | None) -> KeyStore:
+    from contam.config import load_settings
+    from contam.server.keys import KeyStore
+
+    return KeyStore(load_settings({"data": data}).data)
+
+
+def _tree(key: Key) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "created": _time(key.created),
+        "last_used": _time(key.last_used),
+        "revoked": _time(key.revoked),
+    }
+
+
+def _time(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

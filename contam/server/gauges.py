@@ -1,0 +1,37 @@
+"""How the service is at this moment, looked at when somebody asks for the metrics."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from contam.index.manifest import MANIFEST
+
+if TYPE_CHECKING:
+    from contam.server.state import State
+
+
+def refresh(state: State) -> None:
+    """Set the gauges that nobody keeps: readiness, checks, and every index."""
+    metrics = state.metrics
+    metrics.ready.set(0 if state.not_ready else 1)
+    held, most = state.gate.held, state.settings.max_checks
+    metrics.checks_running.set(min(held, most))
+    metrics.checks_waiting.set(max(0, held - most))
+    holder = state.holder
+    if holder is None:
+        return
+    for name in holder.names:
+        # What an index answers for is worth telling even if its folder was moved away since.
+        with suppress(OSError), holder.lease([name]) as lease:
+            coverage = lease.opened.coverage
+            metrics.set_index(
+                name,
+                changed=(lease.folders[0] / MANIFEST).stat().st_mtime,
+                coverage=len(coverage.shards_read) / max(1, len(coverage.names)),
+                mapped_bytes=sum(
+                    file.n_bytes
+                    for part in lease.opened.parts
+                    for file in part.segment.record.files
+                ),
+            )
