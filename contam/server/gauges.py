@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from contam.errors import ContamError
 from contam.index.manifest import MANIFEST
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ def refresh(state: State) -> None:
     held, most = state.gate.held, state.settings.max_checks
     metrics.checks_running.set(min(held, most))
     metrics.checks_waiting.set(max(0, held - most))
+    # A store that cannot be read now is told of by `readyz`; the figures stay as they were.
+    with suppress(ContamError):
+        states = state.jobs.states() if state.jobs is not None else {}
+        for name, n in states.items():
+            metrics.jobs.labels(name).set(n)
+        metrics.queue_length.set(states.get("queued", 0))
     holder = state.holder
     if holder is None:
         return

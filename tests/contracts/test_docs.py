@@ -166,6 +166,7 @@ COMMANDS = [
     "items",
     "rescore",
     "export",
+    *(f"keys {one}" for one in ("add", "list", "revoke")),
     *(f"index {one}" for one in ("build", "add", "retire", "compact", "verify", "show")),
 ]
 
