@@ -1,0 +1,168 @@
+"""An unpublished test stays unpublished: no stream and no file of the service holds its words."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from contam.server.keys import KeyStore
+from tests.server.guarded import guarded
+from tests.server.jobbing import ended, submit, submitted
+from tests.server.running import serving
+
+MARKER = "zyzzogeton"
+TEXT = f"seven {MARKER} lanterns {MARKER} over the {MARKER} harbour"
+ITEM = {"id": "one", "question": TEXT, "passage": TEXT, "choices": [TEXT, "b"], "answer": TEXT}
+
+
+@contextlib.contextmanager
+def collector():
+    """An address that takes OpenTelemetry's traces, and the bodies that came."""
+    came = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            packed = self.headers.get("Content-Encoding") == "gzip"
+            came.append((self.path, gzip.decompress(body) if packed else body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", came
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def files_with_marker(*folders):
+    return [
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.is_file() and MARKER.encode() in path.read_bytes()
+    ]
+
+
+def refused_and_broken(client):
+    """Requests that fail in every way there is, each with the marker where it can stand."""
+    yield client.post("/v1/check", json={"items": [{**ITEM, "id": 1}]})
+    yield client.post("/v1/check", json={"items": [{**ITEM, MARKER: TEXT}]})
+    yield client.post("/v1/check", json={"items": [ITEM], "policies": [TEXT]})
+    yield client.post("/v1/check", json={"items": [ITEM], "index": TEXT})
+    yield client.post("/v1/check", json={"items": [ITEM, ITEM]})
+    yield client.post("/v1/check", content=f'{{"items": {MARKER}')
+    yield client.post("/v1/check", content=TEXT, headers={"Content-Type": f"text/{MARKER}"})
+    yield client.post("/v1/check", content=TEXT, headers={"Content-Encoding": MARKER})
+    yield client.post("/v1/check", content=TEXT, headers={"Content-Encoding": "gzip"})
+    yield client.post("/v1/check", content=b"[" * 100 + TEXT.encode(), headers={"X-A": TEXT})
+    yield client.get(f"/v1/{MARKER}", params={MARKER: TEXT})
+    yield client.get(f"/v1/indexes/{MARKER}", params={MARKER: TEXT})
+    yield client.get(f"/v1/documents/small/{MARKER}", params={"start": MARKER})
+    yield client.get(f"/v1/jobs/{MARKER}")
+    yield client.get("/v1/indexes/small", headers={"X-API-Key": TEXT})
+    yield client.post("/v1/jobs", content=TEXT)
+    yield submit(client, {"kind": TEXT})
+    yield submit(client, {"kind": "check"}, items=("a.jsonl", f"{TEXT}\n".encode()))
+    yield submit(client, {"kind": "check"}, items=("a.parquet", f"PAR1{TEXT}".encode()))
+
+
+def test_what_was_asked_is_nowhere_but_in_its_own_answer(small_index, tmp_path):
+    data, temporary = tmp_path / "data", tmp_path / "temporary"
+    temporary.mkdir()
+    key, secret = KeyStore(data).add("evaluation", ["check", "jobs", "read-documents"])
+    _, other = KeyStore(data).add("another", ["check", "jobs"])
+    with collector() as (url, came):
+        environ = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+            "FASTAPI_OTEL_AUTO_CONFIGURE": "true",
+            "TMPDIR": str(temporary),
+        }
+        flags = ("--log-level", "debug", "--traces")
+        with serving(f"small={small_index}", data=data, flags=flags, environ=environ) as service:
+            bearer = {"Authorization": f"Bearer {secret}"}
+            with service.client(headers=bearer) as client:
+                headers = {"X-Request-ID": "asked-1"}
+                answer = client.post("/v1/check", json={"items": [ITEM]}, headers=headers)
+                assert answer.status_code == 200
+                assert answer.headers["x-request-id"] == "asked-1"
+                assert client.post("/v1/check", json={"text": TEXT}).status_code == 200
+                for failed in refused_and_broken(client):
+                    assert 400 <= failed.status_code < 500, failed.text
+                    assert MARKER not in failed.text
+                    assert MARKER not in str(failed.headers)
+                lines = "".join(json.dumps({**ITEM, "id": str(n)}) + "\n" for n in range(3))
+                job = submitted(client, {"kind": "check"}, items=("items.jsonl", lines.encode()))
+                done = ended(client, job)
+                assert done["state"] == "done", done
+                assert MARKER not in json.dumps(done)
+                # The metadata of jobs is no place for texts even while a job is kept.
+                kept = [path for path in data.iterdir() if path.is_file()]
+                assert kept
+                for path in kept:
+                    assert MARKER.encode() not in path.read_bytes(), path
+                asked = {"headers": {"Authorization": f"Bearer {other}"}}
+                for path in ("", "/results", "/events"):
+                    seen = client.get(f"/v1/jobs/{job['id']}{path}", **asked)
+                    assert seen.status_code == 404
+                assert MARKER not in client.get("/v1/jobs", **asked).text
+                assert MARKER not in client.get("/metrics").text
+                assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
+            assert files_with_marker(data, temporary, small_index) == []
+            service.stop()
+        output = "".join(service.lines) + service.process.stdout.read()
+    assert MARKER not in output
+    assert secret not in output
+    assert files_with_marker(data, temporary, small_index) == []
+    sent = b"".join(body for _, body in came)
+    assert MARKER.encode() not in sent
+    assert {path for path, _ in came} == {"/v1/traces"}
+    assert b"POST /v1/check" in sent
+    assert b"asked-1" in sent
+    told = [json.loads(line) for line in service.lines if line.startswith("{")]
+    (line,) = [one for one in told if one.get("request_id") == "asked-1"]
+    assert line["event"] == "request"
+    assert (line["key_id"], line["route"], line["status"]) == (key.id, "/v1/check", 200)
+    assert line["n_items"] == 1
+    assert line["duration_ms"] > 0
+
+
+@pytest.mark.parametrize("path", ["broken", "halfway"])
+def test_a_defect_is_told_by_its_type_and_place_alone(tmp_path, path):
+    with guarded(tmp_path) as running, running.client() as client:
+        try:
+            answer = client.get(f"/v1/{path}/{MARKER}")
+        except Exception:  # noqa: BLE001 - the connection ends where the answer broke
+            answer = None
+        if path == "broken":
+            assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert MARKER not in answer.text
+            assert 'contam_errors_total{type="ValueError"} 1.0' in client.get("/metrics").text
+        assert client.post("/v1/echo", content=b"x").status_code == 200
+    assert MARKER.encode() not in running.log.getvalue()
+    assert b"ValueError" in running.log.getvalue() or path == "halfway"
+    assert any(f"{path}/{{text}}" in line.get("route", "") for line in running.lines())
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("a-1.B_c", True), ("x" * 64, True), ("x" * 65, False), ("a b", False), ("ä", False), ("", 0)],
+)
+def test_a_sane_request_id_is_taken_over_and_another_is_replaced(tmp_path, given, kept):
+    with guarded(tmp_path) as running, running.client() as client:
+        answer = client.get("/livez", headers={"X-Request-ID": given.encode()})
+    assert (answer.headers["x-request-id"] == given) == bool(kept)
+    assert len(answer.headers["x-request-id"]) >= 7
