@@ -146,12 +146,20 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
     # What was sent may be an unpublished test: only its place and what is wrong go back.
     errors = [
-        {"place": _place(one), "message": one["msg"], "kind": one["type"]} for one in error.errors()
+        {"place": _place(one), "message": _message(one), "kind": one["type"]}
+        for one in error.errors()
     ]
     return problem(
         request, 422, "invalid", "the request does not fit its schema", errors=errors,
         hint="GET /openapi.json describes it",
     )  # fmt: skip
+
+
+def _message(error: dict[str, Any]) -> str:
+    """What is wrong; the one message that quotes what was sent is put in other words."""
+    if error["type"] == "union_tag_invalid":
+        return "The value is none of those that the schema names"
+    return str(error["msg"])
 
 
 def _place(error: dict[str, Any]) -> str:

@@ -122,7 +122,8 @@ def test_what_was_asked_is_nowhere_but_in_its_own_answer(small_index, tmp_path):
                 assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
             assert files_with_marker(data, temporary, small_index) == []
             service.stop()
-        output = "".join(service.lines) + service.process.stdout.read()
+            output = service.process.stdout.read()
+        output += "".join(service.lines)
     assert MARKER not in output
     assert secret not in output
     assert files_with_marker(data, temporary, small_index) == []
