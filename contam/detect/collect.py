@@ -13,6 +13,7 @@ import numpy as np
 
 from contam.detect.model import N_PARTS, Pairs, Totals
 from contam.kernels import pairs as columns
+from contam.kernels.rivals import find_rivals, first_pieces, scattered_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,16 +96,22 @@ class Pieces:
 
 
 def pairs_from_rows(
-    rows: Rows, shard: int | Int32s, first_row: int, numbers: Int64s | None = None
+    rows: Rows,
+    benchmark: Int32s,
+    shard: int | Int32s,
+    first_row: int,
+    numbers: Int64s | None = None,
 ) -> Pairs:
     """The pairs a kernel wrote for one batch, as the columns policies read.
 
-    shard    of all documents of the batch, or of each of them
-    numbers  row of each document of the batch; None when they count up from `first_row`
+    benchmark  int32[items], which benchmark an item is of
+    shard      of all documents of the batch, or of each of them
+    numbers    row of each document of the batch; None when they count up from `first_row`
     """
     n = int(rows.used[0])
     raw, real = rows.pairs[:n], rows.reals[:n]
     document = raw[:, columns.PAIR_DOC].astype(np.int64)
+    first_piece = first_pieces(rows)
 
     def ints(first: int) -> NDArray[np.int32]:
         return raw[:, first : first + N_PARTS].copy()
@@ -123,6 +130,8 @@ def pairs_from_rows(
         answer_near=raw[:, columns.PAIR_ANSWER] != 0,
         exact=ints(columns.PAIR_EXACT) != 0,
         split=raw[:, columns.PAIR_SPLIT] != 0,
+        scattered=scattered_shares(rows, first_piece),
+        rival=find_rivals(rows, first_piece, benchmark),
     )
 
 

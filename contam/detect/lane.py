@@ -310,6 +310,7 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
             stretch=_stretches(data, offsets, starts, spans),
             seed=seed,
             min_run=min_run,
+            item_ids=tuple(item.item_id for item in items),
         ),
         plan=plan,
         facts=ItemFacts(

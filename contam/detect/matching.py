@@ -82,6 +82,7 @@ class Matcher:
 def _add(batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Collection) -> None:
     rows, where, n_tokens = found
     into.n_tokens += n_tokens
+    benchmark = into.lane.items.benchmark
     shard = batch.shard if batch.shards is None else batch.shards
-    pairs = pairs_from_rows(rows, shard, batch.first_row, batch.rows)
+    pairs = pairs_from_rows(rows, benchmark, shard, batch.first_row, batch.rows)
     into.add(pairs, Pieces.from_rows(rows, where))

@@ -57,6 +57,7 @@ class LaneItems:
                    passage, its question or one choice; None where nobody asks
     seed           runs shorter than this many tokens may go unseen
     min_run        the length from which every run is reported, and which `Pairs.covered` counts
+    item_ids       n ids, for reasons that name another item; empty where nobody asks
     """
 
     n_items: int
@@ -74,6 +75,7 @@ class LaneItems:
     stretch: Int32s | None = None
     seed: int = 5
     min_run: int = 8
+    item_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -92,6 +94,10 @@ class Pairs:
     exact          bool[m, 4]     the whole part stands there as one run
     split          bool[m]        no single place of the document holds most of what it has of the
                                   question
+    scattered      float32[m]     share of other text in the stretch over which the question's main
+                                  alignment reaches
+    rival          int32[m]       another item of the benchmark whose question stands there whole,
+                                  to which most of the matched text belongs; -1 without one
     """
 
     item: Int32s
@@ -107,6 +113,8 @@ class Pairs:
     answer_near: Bools
     exact: Bools
     split: Bools
+    scattered: Float32s
+    rival: Int32s
 
     def __len__(self) -> int:
         return int(self.item.shape[0])
@@ -134,6 +142,8 @@ class Pairs:
             answer_near=np.zeros(n_rows, np.bool_),
             exact=np.zeros(parts, np.bool_),
             split=np.zeros(n_rows, np.bool_),
+            scattered=np.zeros(n_rows, np.float32),
+            rival=np.full(n_rows, -1, np.int32),
         )
 
     def take(self, index: Int64s | Bools | slice) -> Pairs:

@@ -118,6 +118,8 @@ def _pairs(found: list[brute.Pair], lane: LaneItems) -> Pairs:
         answer_near=np.array([pair.answer_near for pair in found], np.bool_),
         exact=column("exact", np.bool_),
         split=np.zeros(len(found), np.bool_),
+        scattered=np.zeros(len(found), np.float32),
+        rival=np.full(len(found), -1, np.int32),
     )
 
 

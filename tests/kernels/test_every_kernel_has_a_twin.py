@@ -26,6 +26,9 @@ COVERED_BY = {
     "keep_of_gram": "cap_grams",
     "move_posting": "cap_grams",
     "least_of_block": "enter_windows",
+    "question_coverage": "find_rivals",
+    "matched_text": "find_rivals",
+    "settle_document": "find_rivals",
 }
 #: Modules in which runs become evidence. Their twin is brute force over whole documents: what
 #: `scan_batch` says must be true, and no run may be missing (test_document.py).

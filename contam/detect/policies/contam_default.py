@@ -42,6 +42,7 @@ CONTAM: Final = PolicySpec(
         " little; a stem that says little counts only together with its choices or its passage."
     ),
     source="this project, docs/adr",
+    version="2",
     confidence="source",
     unit="word",
     n=8,
@@ -62,6 +63,8 @@ CONTAM: Final = PolicySpec(
     # least_support: passage or choices stand in the document from this share on.
     # word_characters: characters of a script without spaces that make a run of one word; half
     # a question in one run is a run all the same, from n tokens on.
+    # few_weigh: what is found must weigh, where it is fewer than half of the question's words.
+    # most_scattered: other text, of the stretch over which words without a run may lie.
     parameters=(
         ("telling", 5.0),
         ("strictness", 2.5),
@@ -70,6 +73,8 @@ CONTAM: Final = PolicySpec(
         ("run_weight", 4.0),
         ("least_support", 0.3),
         ("word_characters", 2.0),
+        ("few_weigh", 8.0),
+        ("most_scattered", 0.4),
     ),
 )
 SPECS: Final = (CONTAM,)
@@ -121,6 +126,8 @@ def _at_most_half(spec: PolicySpec, needed: Float64s, words: Int32s) -> Float64s
 
 #: A question of which this share stands there is short of a full score for another reason.
 NEARLY_ALL = 0.9
+_FEW_WORDS: Final = "; but so few words may stand anywhere"
+_SAYS_LITTLE: Final = "; but that wording says little, or many items share it"
 _WEIGHTS: Final[PerItems[Float64s]] = PerItems()
 
 
@@ -175,8 +182,27 @@ class WeightedCoverage:
         alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
         below = 0.99 * self.spec.threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
-        score = np.where(stem, np.minimum(score, 0.99 * self.spec.threshold("suspect")), score)
+        rivalled = (pairs.rival >= 0) & (score < self.spec.threshold("contaminated"))
+        chance = stem | rivalled | self._few(pairs, items, found)
+        chance |= self._scattered(pairs, items) & (support < self.spec.number("least_support"))
+        score = np.where(chance, np.minimum(score, 0.99 * self.spec.threshold("suspect")), score)
         result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
+        return result
+
+    def _few(self, pairs: Pairs, items: LaneItems, found: Float64s) -> Bools:
+        """Whether few of a question's words stand there, which say little: a term, not a copy.
+
+        Weights alone do not see that: what says little weighs little where it is missing, too.
+        """
+        words = items.n_tokens[pairs.item, QUESTION]
+        few = 2 * pairs.aligned[:, QUESTION] < words
+        result: Bools = few & (found < self.spec.number("few_weigh"))
+        return result
+
+    def _scattered(self, pairs: Pairs, items: LaneItems) -> Bools:
+        """Whether words of a question lie apart in other text, and nowhere as a run."""
+        short = pairs.longest[:, QUESTION] < run_lengths(self.spec, items)[pairs.item]
+        result: Bools = short & (pairs.scattered > self.spec.number("most_scattered"))
         return result
 
     def _want_of_run(self, pairs: Pairs, items: LaneItems, support: Float64s) -> Float64s:
@@ -247,9 +273,9 @@ class WeightedCoverage:
         support = max(PASSAGE, CHOICES, key=lambda part: float(pair.coverage[i, part]))
         if pair.coverage[i, support] >= self.spec.number("least_support"):
             text += f", with {pair.coverage[i, support]:.0%} of its {PARTS[support]}"
-        return text + self._doubt(items, totals, judgement, i)
+        return text + self._but(items, totals, judgement, i)
 
-    def _doubt(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def _but(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """Why the best document of item i does not make it contaminated, "" where it does."""
         pair = totals.best_pair
         label = judgement.label[i]
@@ -259,10 +285,24 @@ class WeightedCoverage:
         supported = float(pair.coverage[i, [PASSAGE, CHOICES]].max())
         if label == CLEAN and nearly and items.n_tokens[i, PASSAGE] and supported == 0.0:
             return "; but nothing of the passage that it is asked of"
-        if nearly and items.n_tokens[i, QUESTION] < CONTAM.n:
-            return "; but so few words may stand anywhere"
-        if nearly:
-            return "; but that wording says little, or many items share it"
         if label == CLEAN:
-            return "; too little, or too common, to tell it from chance"
-        return ""
+            return self._why_clean(items, pair, i, nearly=nearly)
+        if nearly and items.n_tokens[i, QUESTION] < CONTAM.n:
+            return _FEW_WORDS
+        return _SAYS_LITTLE if nearly else ""
+
+    def _why_clean(self, items: LaneItems, pair: Pairs, i: int, *, nearly: bool) -> str:
+        """What tells item i's best document from a leak, though some of its question is there."""
+        words = int(items.n_tokens[i, QUESTION])
+        if pair.rival[i] >= 0 and items.item_ids:
+            other = items.item_ids[pair.rival[i]]
+            return f"; but that is the text of another item, {other}, which stands there whole"
+        if pair.coverage[i, QUESTION] >= self.spec.threshold("suspect"):
+            if 2 * pair.aligned[i, QUESTION] < words:
+                return "; but fewer than half of its words do, and they say little"
+            if self._scattered(pair, items)[i]:
+                other = f"{pair.scattered[i]:.0%}"
+                return f"; but scattered, in a stretch of which {other} is other text"
+        if nearly:
+            return _FEW_WORDS if words < CONTAM.n else _SAYS_LITTLE
+        return "; too little, or too common, to tell it from chance"

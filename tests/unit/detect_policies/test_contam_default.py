@@ -108,3 +108,67 @@ def test_reasons_call_tokens_what_they_are(tmp_path, policy, question, name):
         if any(character.isdigit() for character in reason):
             assert f" {name}" in reason
         assert name == "words" or "words" not in reason.replace("words or characters", "")
+
+
+#: One riddle told of two sisters: words and numbers differ, and the wording is the same.
+RIDDLE = (
+    "Odalys threaded forty amber beads on a linen cord before breakfast and nineteen more after it,"
+    " then gave a dozen to her cousin. How many beads does Odalys keep?"
+)
+SISTER = (
+    "Odalys threaded eleven jade beads on a linen cord before supper and seven more after it, then"
+    " gave a pair to her cousin. How many beads does Odalys keep?"
+)
+
+
+def test_the_text_of_another_item_makes_no_item_suspect(tmp_path):
+    alone = judged(tmp_path, {"question": SISTER}, RIDDLE)
+    assert alone.label == "suspect"
+    beside = judged(tmp_path, {"question": SISTER}, RIDDLE, others=[{"question": RIDDLE}])
+    assert beside.label == "clean"
+    assert "that is the text of another item, q1, which stands there whole" in beside.reason
+
+
+def test_a_changed_copy_is_found_where_no_other_item_stands_whole(tmp_path):
+    text = SISTER.replace("jade", "opal").replace("seven", "eight")
+    verdict = judged(tmp_path, {"question": SISTER}, text, others=[{"question": RIDDLE}])
+    assert verdict.label == "contaminated"
+
+
+def test_a_text_of_its_own_beside_another_items_is_found(tmp_path):
+    others = [{"question": RIDDLE}]
+    assert judged(tmp_path, {"question": SISTER}, f"{RIDDLE} {SISTER}", others=others).label == (
+        "contaminated"
+    )
+
+
+def test_true_duplicates_are_flagged_together(tmp_path):
+    for twin in (RIDDLE.upper(), RIDDLE.replace("linen", "hempen")):
+        for item, text in ((RIDDLE, twin), (twin, RIDDLE)):
+            verdict = judged(tmp_path, {"question": item}, text, others=[{"question": text}])
+            assert verdict.label == "contaminated"
+
+
+def test_a_term_of_a_question_is_no_copy_of_it(tmp_path):
+    stem = "Which of the following statements is true of a"
+    item = {"question": f"{stem} counterclockwise Weddell ocean gyre?"}
+    others = [{"question": f"{stem} pond with {number} otters?"} for number in range(20)]
+    text = "She sailed a counterclockwise Weddell ocean gyre in May."
+    verdict = judged(tmp_path, item, text, others=others)
+    assert verdict.label == "clean"
+    assert "fewer than half of its words" in verdict.reason
+
+
+def test_words_strewn_over_other_text_are_no_copy(tmp_path):
+    question = (
+        "Kestrels nested beneath the viaduct while surveyors measured cracked granite pillars and"
+        " bargemen hauled turnips toward Lowestoft"
+    )
+    words = question.split()
+    dense = " ".join(" ".join([*words[at : at + 5], "indeed"]) for at in range(0, len(words), 5))
+    other = "so the minutes of that meeting tell anybody who cares to read"
+    strewn = " ".join(" ".join([*words[at : at + 5], other]) for at in range(0, len(words), 5))
+    assert judged(tmp_path, {"question": question}, dense).label == "contaminated"
+    verdict = judged(tmp_path, {"question": question}, strewn)
+    assert verdict.label == "clean"
+    assert "is other text" in verdict.reason
