@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,15 @@ RUN = (
     "docs/guides/batch.md",
     "docs/guides/evaluation.md",
     "docs/guides/audit.md",
+    "docs/guides/service.md",
     "docs/policies.md",
 )
 #: Width of the terminal that the shown outputs come from.
 COLUMNS = "92"
 #: Installing is tested by `make demo` itself, on a fresh machine; long targets are only looked up.
 _INSTALLS = re.compile(r"^(\S+/)?(pip|python3?) (-m (pip|venv) )?|^make (?!demo)")
+#: Seconds until a service that a page starts must answer; kernels may have to be compiled.
+_PATIENCE_S = 300.0
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHORTER = re.compile(r"^(?P<call>.*?) \| (?P<how>head|tail) -(?P<n>\d+)$", re.DOTALL)
 _FIRST_RUN = "compiling kernels"
@@ -71,6 +75,7 @@ class Session:
     folder: Path
     names: dict[str, Any] = field(default_factory=dict)
     exit_code: int = 0
+    services: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def run(self, shown: Shown) -> str:
         """Run one command, snippet or query; returns what it printed."""
@@ -97,6 +102,9 @@ class Session:
             n = int(shorter["n"])
             return "".join(lines[:n] if shorter["how"] == "head" else lines[-n:])
         words = shlex.split(line)
+        if words[:2] == ["contam", "serve"] and words[-1] == "&":
+            self._serve(words[1:-1])
+            return ""
         if words[0] == "contam":
             return self._contam(words[1:])
         done = subprocess.run(
@@ -104,6 +112,33 @@ class Session:
         )
         self.exit_code = done.returncode
         return done.stdout
+
+    def _serve(self, arguments: list[str]) -> None:
+        """Start a service, and wait until it is ready."""
+        import httpx
+
+        service = subprocess.Popen(
+            [sys.executable, "-m", "contam", *arguments],
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.services.append(service)
+        place = f"http://127.0.0.1:{arguments[arguments.index('--port') + 1]}/readyz"
+        end = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < end:
+            assert service.poll() is None, "the service ended"
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(place).status_code == httpx.codes.OK:
+                    return
+            time.sleep(0.1)
+        raise AssertionError("the service did not get ready")
+
+    def close(self) -> None:
+        """End the services that were started."""
+        for service in self.services:
+            service.terminate()
+            service.wait()
 
     def _contam(self, arguments: list[str]) -> str:
         from contam.cli.main import main
@@ -204,9 +239,11 @@ def reader():
                 shutil.copytree(source, copy)
             else:
                 shutil.copy(source, copy)
+        session = Session(Path(folder))
         try:
-            yield Session(Path(folder))
+            yield session
         finally:
+            session.close()
             if before is None:
                 del os.environ["COLUMNS"]
             else:
