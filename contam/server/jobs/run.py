@@ -70,6 +70,8 @@ def main() -> int:
 
 
 _SMALLER: Final = "send it in several jobs"
+#: What the library adds where it quotes nothing; the service never quotes.
+_COMMAND_LINES: Final = "nothing is quoted under --no-text"
 _DEFECT: Final = "a defect of contam: report it with the id of the job"
 
 
@@ -162,6 +164,7 @@ def _spoken(error: ContamError, folder: str) -> tuple[str, str]:
         from contam.benchmark.secrecy import without_quotes
 
         error = without_quotes(error)
+        error.hint = error.hint.replace(_COMMAND_LINES, "").rstrip("; ")
     message, hint = (text.replace(f"{folder}/", "") for text in (error.message, error.hint))
     return message, hint
 
