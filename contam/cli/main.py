@@ -18,6 +18,7 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 from contam.cli import (
+    audit,
     dupes,
     export,
     index,
@@ -65,6 +66,7 @@ app.command("rescore", short_help="Score models with and without the flagged ite
 app.command("export", short_help="Give the clean items back to lm-eval or Inspect.")(export.export)
 app.command("serve", short_help="Answer checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
+app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
 app.add_typer(index.app, name="index", short_help="Build, change, check and look at an index.")
 
 COMMANDS = (
@@ -80,6 +82,7 @@ COMMANDS = (
     "export",
     "serve",
     "keys",
+    "audit",
     "index",
 )
 SPREAD_OPTIONS = {
@@ -92,6 +95,7 @@ SPREAD_OPTIONS = {
     "rescore": rescore.SPREAD_OPTIONS,
     "export": export.SPREAD_OPTIONS,
     "serve": serve.SPREAD_OPTIONS,
+    "audit": audit.SPREAD_OPTIONS,
 }
 
 
@@ -156,6 +160,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     command = next((word for word in arguments if not word.startswith("-")), "")
+    if arguments[:1] == ["audit"]:
+        arguments = audit.with_command(arguments)
     if command in SPREAD_OPTIONS:
         arguments = spread_values(arguments, SPREAD_OPTIONS[command])
     try:

@@ -101,10 +101,33 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     if progress is not None and not warm_up.is_warm():
         progress.note("compiling kernels: only the first run after an installation does this")
     plan = make_plan(as_list(benchmark), parameters)
+    return query_opened(
+        opened,
+        plan,
+        workers=n_workers,
+        progress=progress,
+        started=started,
+        deadline=Deadline(deadline),
+    )
+
+
+def query_opened(
+    opened: IndexSet,
+    plan: Plan,
+    *,
+    workers: int,
+    progress: Progress | None = None,
+    started: float,
+    deadline: Deadline | None = None,
+) -> ScanResult:
+    """Search opened indexes for what a plan looks for; the plan is used up by it.
+
+    started   when the run began, seconds since 1970
+    deadline  past it nothing is called clean; None waits for the answer
+    """
+    limit = Deadline(None) if deadline is None else deadline
     try:
-        answer = search(
-            opened, plan, workers=n_workers, progress=progress, deadline=Deadline(deadline)
-        )
+        answer = search(opened, plan, workers=workers, progress=progress, deadline=limit)
         guarded = guard(plan, answer)
     except DeadlinePassed:
         guarded, answer = unanswered(opened, plan)
@@ -113,7 +136,7 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         lane.release_table()
     release_unused()
     sources = sources_of(opened, answer)
-    result = finish(guarded, sources, [answer.collection], started=started, workers=n_workers)
+    result = finish(guarded, sources, [answer.collection], started=started, workers=workers)
     result.run["index"] = said
     if progress is not None:
         progress.finish()

@@ -172,19 +172,35 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     opened = Corpus.open(as_list(corpus), text)
     if progress is not None and not warm_up.is_warm():
         progress.note("compiling kernels: only the first run after an installation does this")
-    paths = as_list(benchmark)
-    plan = make_plan(paths, parameters)
-    own = benchmark_shards(as_list(corpus), opened.shards, plan.benchmarks)
+    plan = make_plan(as_list(benchmark), parameters)
+    return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
+
+
+def scan_opened(
+    opened: Corpus,
+    plan: Plan,
+    *,
+    workers: int,
+    progress: Progress | None = None,
+    started: float,
+) -> ScanResult:
+    """Search every document of a corpus for what a plan looks for; the plan is used up by it.
+
+    started  when the run began, seconds since 1970
+
+    Raises CorpusError when nothing that was read has a text.
+    """
+    own = benchmark_shards(opened.paths, opened.shards, plan.benchmarks)
     opened = opened.with_notes(f"{one} is a benchmark file: it matches itself" for one in own)
     if progress is not None:
         progress.start(sum(one.n_bytes for one in opened.units))
-    partial = _scan_units(plan, opened, n_workers, progress)
-    refuse_without_text(partial.coverage, allow_missing=allow_missing)
+    partial = _scan_units(plan, opened, workers, progress)
+    refuse_without_text(partial.coverage, allow_missing=plan.parameters.allow_missing)
     for lane in plan.lanes:
         lane.release_table()
     release_unused()
     sources = opened.sources(partial.coverage)
-    result = finish(plan, sources, partial.collections, started=started, workers=n_workers)
+    result = finish(plan, sources, partial.collections, started=started, workers=workers)
     if progress is not None:
         progress.finish()
     return result

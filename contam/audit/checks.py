@@ -1,0 +1,171 @@
+"""One corpus of an audit: scanned or asked, with the items of all its benchmarks at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contam.benchmark.readers import read_benchmarks
+from contam.corpus.shards import shard_digest, survey
+from contam.detect.guarantee import refuse_unanswerable
+from contam.detect.indexed import IndexSet
+from contam.detect.plan import ScanParameters, plan_for
+from contam.detect.policy import get_policy
+from contam.detect.query import query_opened
+from contam.detect.scan import Corpus, scan_opened, worker_count
+from contam.errors import BenchmarkError, ShardError
+from contam.index.open import Index
+from contam.text.tables import NORMALISER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.benchmark.items import Benchmark
+    from contam.detect.plan import Plan
+    from contam.detect.result import ScanResult
+    from contam.detect.scan import Progress
+
+FROM_LOGS = "items-from-logs.jsonl"
+"""The benchmark that was made of logs, where an audit had to make one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The benchmarks of an audit, by name, and the day each came out where the audit says it."""
+
+    benchmarks: tuple[Benchmark, ...]
+    released: dict[str, str]
+
+
+def read_items(spec: AuditSpec, scratch: Path) -> Items:
+    """All benchmarks of the audit, each read as its own entry says.
+
+    scratch  folder for the items that are taken out of logs
+
+    Raises BenchmarkError also for two items under one name in different entries.
+    """
+    found: list[Benchmark] = []
+    released: dict[str, str] = {}
+    for entry in spec.benchmarks:
+        paths = [str(_from_logs(spec, scratch))] if entry.from_logs else list(entry.paths)
+        read = read_benchmarks(
+            paths,
+            mapping=entry.map or None,
+            name=entry.name,
+            split=entry.split,
+            secret=spec.no_text,
+        )
+        # Where the audit keeps its working files says nothing of the benchmark.
+        found += [_renamed(one) for one in read] if entry.from_logs else read
+        if entry.released:
+            released |= {one.name: entry.released.isoformat() for one in read}
+    count = Counter((i.benchmark, i.split, i.item_id) for one in found for i in one.items)
+    name, n = count.most_common(1)[0]
+    if n > 1:
+        raise BenchmarkError(
+            f"{name[0]}: item {name[2]} comes from two entries of the audit",
+            hint="name each benchmark once, or tell them apart by name or split",
+        )
+    return Items(tuple(sorted(found, key=lambda one: one.name)), released)
+
+
+def make_key(spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]) -> str:
+    """What decides the answer of this check: equal keys give equal folders."""
+    return digest_of(
+        {
+            "corpus": asdict(corpus),
+            "shards": _shards(corpus),
+            "benchmarks": [
+                [one.name, [[i.split, i.item_id, i.source, i.line] for i in one.items]]
+                for one in benchmarks
+            ],
+            "files": [[s.path, s.sha256, s.fields] for one in benchmarks for s in one.sources],
+            "policies": [get_policy(name).spec.fingerprint() for name in spec.policies],
+            "normaliser": NORMALISER,
+            "max_evidence": spec.max_evidence,
+            "no_text": spec.no_text,
+        }
+    )
+
+
+def check(
+    spec: AuditSpec,
+    corpus: CorpusSpec,
+    benchmarks: Sequence[Benchmark],
+    *,
+    workers: int | None,
+    progress: Progress | None,
+) -> ScanResult:
+    """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise."""
+    started = time.time()
+    n_workers = worker_count(workers)
+    if corpus.index:
+        indexes = IndexSet.open(list(corpus.index))
+        plan = make_plan(spec, corpus, benchmarks, unit=indexes.unit)
+        refuse_unanswerable(plan.policies, indexes.recipe)
+        return query_opened(indexes, plan, workers=n_workers, progress=progress, started=started)
+    opened = Corpus.open(list(corpus.paths), corpus.text)
+    plan = make_plan(spec, corpus, benchmarks)
+    return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
+
+
+def make_plan(
+    spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark], unit: str = "word"
+) -> Plan:
+    """What to look for in one corpus."""
+    return plan_for(
+        benchmarks,
+        ScanParameters(
+            policies=spec.policies,
+            unit=unit,
+            max_evidence=spec.max_evidence,
+            allow_missing=corpus.allow_missing,
+            keep_text=not spec.no_text,
+            text=corpus.text,
+        ),
+    )
+
+
+def digest_of(value: object) -> str:
+    """SHA-256 of a JSON-able value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _shards(corpus: CorpusSpec) -> list[Any]:
+    """The state of the corpus, as far as it can be told without reading it."""
+    if corpus.index:
+        return [Index.open(one).id for one in corpus.index]
+    found: list[Any] = []
+    for shard in survey(list(corpus.paths))[0]:
+        try:
+            digest = shard_digest(shard)
+            changed = Path(shard.uri).stat().st_mtime_ns
+        except (ShardError, OSError):
+            digest, changed = "unreadable", 0
+        found.append([shard.name, shard.uri, shard.size_bytes, digest, changed])
+    return found
+
+
+def _from_logs(spec: AuditSpec, scratch: Path) -> Path:
+    from contam.rescore.logs import read_logs
+    from contam.rescore.logs.items import benchmark_of, write_items
+
+    path = scratch / FROM_LOGS
+    if not path.exists():
+        found = benchmark_of(read_logs(list(spec.logs.paths), columns=spec.logs.columns or None))
+        write_items(found.rows, path)
+    return path
+
+
+def _renamed(one: Benchmark) -> Benchmark:
+    return replace(
+        one,
+        items=tuple(replace(item, source=FROM_LOGS) for item in one.items),
+        sources=tuple(replace(source, path=FROM_LOGS) for source in one.sources),
+    )

@@ -1,0 +1,128 @@
+"""Several corpora as one: an item is clean only where it is clean in every corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.detect.result import ScanResult
+from contam.errors import InternalError
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.detect.report import Report
+
+    Row = dict[str, Any]
+
+WORST_FIRST: Final = ("contaminated", "suspect", "not_checkable", "clean")
+"""Labels in the order in which one corpus outweighs another."""
+
+
+_KEY: Final = ("benchmark", "split", "item_id", "policy")
+
+
+def combine(reports: Mapping[str, Report]) -> ScanResult:
+    """The answer of all corpora, by name, that were asked the same items and policies.
+
+    Of each item and policy the worst label counts; documents and occurrences add up; the best
+    document is that of the corpus whose label counts, of the highest score among equals. Shards
+    get the corpus's name before theirs.
+    """
+    first = next(iter(reports.values()))
+    verdicts = [schemas.rows(report.verdicts) for report in reports.values()]
+    if len({len(rows) for rows in verdicts}) != 1:
+        raise InternalError("corpora of one audit were asked different items")
+    names = tuple(reports)
+    joined = [_worst(rows, names) for rows in zip(*verdicts, strict=True)]
+    evidence = [
+        {**row, "shard": f"{name}/{row['shard']}"}
+        for name, report in reports.items()
+        for row in schemas.rows(report.evidence)
+    ]
+    return ScanResult(
+        verdict_columns=_columns(joined, schemas.VERDICTS.names),
+        evidence_columns=_columns(evidence, schemas.EVIDENCE.names),
+        item_columns=_columns(schemas.rows(first.items), schemas.ITEMS.names),
+        run=_run(reports),
+    )
+
+
+def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What was read of all corpora: sums, failures with the corpus's name, complete if all are."""
+    total: dict[str, Any] = {
+        "shards_expected": 0,
+        "shards_read": 0,
+        "shards_failed": [],
+        "complete": all(one["complete"] for one in coverages.values()),
+    }
+    for name, one in coverages.items():
+        total["shards_failed"] += [
+            {**failure, "shard": f"{name}/{failure['shard']}"} for failure in one["shards_failed"]
+        ]
+        for key, value in one.items():
+            if isinstance(value, int) and not isinstance(value, bool):
+                total[key] = total.get(key, 0) + value
+    return {**total, "by_corpus": dict(coverages)}
+
+
+def _worst(rows: Sequence[Row], names: Sequence[str]) -> Row:
+    keys = {
+        tuple(row[name] for name in ("benchmark", "split", "item_id", "policy")) for row in rows
+    }
+    if len(keys) != 1:
+        raise InternalError("corpora of one audit were asked in different orders")
+    at = min(range(len(rows)), key=lambda i: (WORST_FIRST.index(rows[i]["label"]), _low(rows[i])))
+    worst = rows[at]
+    scores = [row["score"] for row in rows if row["score"] is not None]
+    shard = worst["best_shard"]
+    if worst["label"] == "clean":
+        reason = f"clean in {', '.join(names)}: {worst['reason']}"
+    else:
+        reason = f"{names[at]}: {worst['reason']}"
+    return {
+        **worst,
+        "score": max(scores) if scores else None,
+        "n_documents": sum(row["n_documents"] for row in rows),
+        "n_occurrences": sum(row["n_occurrences"] for row in rows),
+        "best_shard": None if shard is None else f"{names[at]}/{shard}",
+        "reason": reason,
+    }
+
+
+def _low(row: Row) -> float:
+    return -row["score"] if row["score"] is not None else 0.0
+
+
+def _columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
+    first = next(iter(reports.values())).run
+    every = [report.run for report in reports.values()]
+    same = [one["parameters"]["policy_definitions"] for one in every]
+    if any(one != same[0] for one in same):
+        raise InternalError("corpora of one audit were judged by different policies")
+    shards = [
+        # A scan says once which column it read; an index says it of each shard.
+        {
+            "column": report.run["parameters"]["text"],
+            **shard,
+            "name": f"{name}/{shard['name']}",
+        }
+        for name, report in reports.items()
+        for shard in report.run["inputs"]["shards"]
+    ]
+    return {
+        "parameters": {
+            **first["parameters"],
+            "allow_missing": any(one["parameters"]["allow_missing"] for one in every),
+            "text": None,
+            "corpora": list(reports),
+        },
+        "inputs": {"shards": shards, "benchmarks": first["inputs"]["benchmarks"]},
+        "versions": first["versions"],
+        "coverage": merged_coverage({n: report.run["coverage"] for n, report in reports.items()}),
+        "notes": [f"{name}: {note}" for name, r in reports.items() for note in r.run["notes"]],
+    }

@@ -1,0 +1,172 @@
+"""What report.json holds: every figure a report shows, typed, with a schema made from the types."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from contam.errors import OutputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT: Final = 1
+"""Version of report.json; a change of meaning is a new one."""
+
+Status = Literal["clear", "flagged", "incomplete"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """How often something was met."""
+
+    name: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFacts:
+    """Where leaking documents come from: items and documents of one source."""
+
+    source: str
+    n_items: int
+    n_documents: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFacts:
+    """What one policy says of one benchmark in one corpus, or in all of them together.
+
+    corpus                 a corpus's name, or "together"
+    flagged_share          flagged items over all items, 0..1
+    exposures, kinds       of the flagged items
+    dates                  flagged items by what the dates of their documents allow: "leak",
+                           "shared_source", "unknown"
+    not_checkable_reasons  the most frequent first
+    waived                 flagged items that a waiver explains
+    fdr                    estimated share of chance among the flags; None without calibration
+    """
+
+    policy: str
+    corpus: str
+    n_items: int
+    contaminated: int
+    suspect: int
+    clean: int
+    not_checkable: int
+    flagged_share: float
+    exposures: tuple[Counted, ...]
+    kinds: tuple[Counted, ...]
+    dates: tuple[Counted, ...]
+    sources: tuple[SourceFacts, ...]
+    not_checkable_reasons: tuple[Counted, ...]
+    waived: int = 0
+    fdr: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkFacts:
+    """One benchmark: its size, the day it came out, and what each policy says."""
+
+    name: str
+    n_items: int
+    n_skipped: int
+    released: str | None
+    policies: tuple[PolicyFacts, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFacts:
+    """One corpus: what it is, how it was searched, and what of it was read.
+
+    how               "scan" or "index"
+    guarantee_tokens  tokens of the shortest run that is always found
+    """
+
+    name: str
+    stage: str
+    how: Literal["scan", "index"]
+    guarantee_tokens: int
+    coverage: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The answer for a reader in a hurry."""
+
+    status: Status
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All of an audit that is said in its reports.
+
+    verdicts     folder of the pack whose verdicts count
+    scores       rows of scores.parquet over all items;  rankings, leads  rows of their tables
+    calibration  what decoys say of chance; review  what readers said; None where there is none
+    policies     every policy in full, with its fingerprint
+    """
+
+    format: int = FORMAT
+    title: str
+    tool: dict[str, str]
+    headline: Headline
+    verdicts: str
+    corpora: tuple[CorpusFacts, ...]
+    benchmarks: tuple[BenchmarkFacts, ...]
+    scores: tuple[dict[str, Any], ...]
+    rankings: tuple[dict[str, Any], ...]
+    leads: tuple[dict[str, Any], ...]
+    ours: tuple[str, ...]
+    calibration: dict[str, Any] | None
+    review: dict[str, Any] | None
+    waivers: tuple[dict[str, Any], ...]
+    coverage: dict[str, Any]
+    policies: dict[str, Any]
+    limits: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types
+    """Dataclasses, tuples and dictionaries as plain JSON values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: to_tree(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [to_tree(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): to_tree(one) for name, one in value.items()}
+    if isinstance(value, float) and value != value:  # noqa: PLR0124 - only NaN differs from itself
+        return None
+    return value
+
+
+def write_facts(facts: Facts, path: Path) -> None:
+    """Write report.json; equal facts give equal bytes."""
+    path.write_text(json.dumps(to_tree(facts), indent=1, ensure_ascii=True) + "\n", "ascii")
+
+
+def read_facts(path: Path) -> Facts:
+    """Read report.json back. Raises OutputError when it is not what its schema says."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(Facts).validate_json(path.read_bytes())
+    except OSError as error:
+        raise OutputError(
+            f"cannot read {path}: {error.strerror}", hint="give the folder of an audit"
+        ) from error
+    except ValidationError as error:
+        raise OutputError(
+            f"{path} is not the report of an audit of this version", hint="run the audit again"
+        ) from error
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of report.json."""
+    from pydantic import TypeAdapter
+
+    found = TypeAdapter(Facts).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}

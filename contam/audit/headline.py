@@ -1,0 +1,75 @@
+"""The first screen of a report: a status, what a busy reader can act on, and the limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.facts import Headline
+from contam.audit.spec import TOGETHER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.audit.facts import BenchmarkFacts, PolicyFacts
+
+LIMITS: Final = (
+    "A clean item is clean in the corpora named here, under the policy named beside it.",
+    "A copy in other words may be missed: the labelled figures of contam say how often.",
+    "Text that was filtered out before training, or is in no corpus named here, was not looked at.",
+    "A flag says that the text is there; it does not say that a model learned from it.",
+    "The gain is a difference between sets of items: clean items may be harder for other reasons.",
+)
+"""What no audit of this kind can say."""
+
+
+def headline(
+    benchmarks: Sequence[BenchmarkFacts],
+    coverage: Mapping[str, Any],
+    policy: str,
+    scores: Sequence[Mapping[str, Any]],
+) -> Headline:
+    """The status and the sentence, by the first policy of the audit."""
+    together = [one for bench in benchmarks for one in bench.policies if _counts(one, policy)]
+    flagged = sum(one.contaminated + one.suspect - one.waived for one in together)
+    items = sum(one.n_items for one in together)
+    waived = sum(one.waived for one in together)
+    unchecked = sum(one.not_checkable for one in together)
+    sentences = [
+        f"{flagged:,} of {items:,} items ({_percent(flagged, items)}) stand in the corpora, by "
+        f"{policy}."
+        if flagged
+        else f"No item of {items:,} was found in the corpora, by {policy}."
+    ]
+    found = [(one, bench.name) for bench in benchmarks for one in bench.policies]
+    found = [pair for pair in found if _counts(pair[0], policy)]
+    if flagged and len(benchmarks) > 1:
+        worst, name = max(found, key=lambda pair: pair[0].flagged_share)
+        share = _percent(worst.contaminated + worst.suspect, worst.n_items)
+        sentences.append(f"Most in {name}: {share}.")
+    if waived:
+        sentences.append(f"{waived:,} more are waived by a reviewer.")
+    if unchecked:
+        sentences.append(f"{unchecked:,} could not be checked.")
+    sentences += _largest_gain(scores, policy)
+    if not coverage["complete"]:
+        read, expected = coverage["shards_read"], coverage["shards_expected"]
+        sentences.insert(0, f"Not all of the corpora was read: {read:,} of {expected:,} shards.")
+        return Headline(status="incomplete", text=" ".join(sentences))
+    return Headline(status="flagged" if flagged else "clear", text=" ".join(sentences))
+
+
+def _counts(one: PolicyFacts, policy: str) -> bool:
+    return one.policy == policy and one.corpus == TOGETHER
+
+
+def _largest_gain(scores: Sequence[Mapping[str, Any]], policy: str) -> list[str]:
+    known = [row for row in scores if row["policy"] == policy and row["epg"] is not None]
+    if not known:
+        return []
+    best = max(known, key=lambda row: abs(float(row["epg"])))
+    said = f"Without the flagged items {best['model']} scores {best['clean']:.3f} on "
+    return [f"{said}{best['benchmark']} instead of {best['full']:.3f}, the largest change."]
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "none"

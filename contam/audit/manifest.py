@@ -1,0 +1,96 @@
+"""What a pack consists of: a digest of every file, of every input, and of the list itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+MANIFEST: Final = "manifest.json"
+TIMES: Final = "times.json"
+"""The only file of a pack that differs between equal audits."""
+
+FORMAT: Final = 1
+_HINT: Final = "give the folder that `contam audit` wrote"
+
+
+def file_digest(path: Path) -> dict[str, Any]:
+    """Bytes and SHA-256 of a file. Raises OSError."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": file.tell(), "sha256": digest}
+
+
+def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Every file below a folder with its relative name, in order; links count as files."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_dir():
+            yield path.relative_to(folder).as_posix(), path
+
+
+def write_manifest(folder: Path, facts: Mapping[str, Any]) -> str:
+    """Write the manifest of all other files in the folder; returns its own digest.
+
+    facts  stages, inputs, parameters and versions: JSON-able, equal for equal audits
+    """
+    tree = {
+        "tool": "contam",
+        "format": FORMAT,
+        **facts,
+        "environment": {"machine": platform.machine(), "system": platform.system()},
+        "files": {
+            name: file_digest(path)
+            for name, path in files_of(folder)
+            if name not in {MANIFEST, TIMES}
+        },
+    }
+    return _write_sealed(folder / MANIFEST, tree)
+
+
+def write_times(folder: Path, times: Mapping[str, Any]) -> None:
+    """Write when and how long; sealed by itself, since the manifest must not depend on it."""
+    _write_sealed(folder / TIMES, dict(times))
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """A manifest or times file that is byte for byte what was written. Raises OutputError."""
+    try:
+        raw = path.read_bytes()
+        tree = json.loads(raw)
+    except FileNotFoundError as error:
+        raise OutputError(f"there is no {path}", hint=_HINT) from error
+    except OSError as error:
+        raise OutputError(f"cannot read {path}: {error.strerror}", hint=_HINT) from error
+    except ValueError as error:
+        raise _altered(path) from error
+    if not isinstance(tree, dict) or "digest" not in tree:
+        raise _altered(path)
+    digest = tree.pop("digest")
+    if digest != _digest(tree) or raw != _sealed(tree, digest):
+        raise _altered(path)
+    return {**tree, "digest": digest}
+
+
+def _write_sealed(path: Path, tree: Mapping[str, Any]) -> str:
+    digest = _digest(tree)
+    path.write_bytes(_sealed(tree, digest))
+    return digest
+
+
+def _digest(tree: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _sealed(tree: Mapping[str, Any], digest: str) -> bytes:
+    return (json.dumps({**tree, "digest": digest}, indent=1) + "\n").encode("ascii")
+
+
+def _altered(path: Path) -> OutputError:
+    return OutputError(f"{path} was altered since the audit", hint="run the audit again")

@@ -1,0 +1,242 @@
+"""An audit from its spec to a published folder: check, combine, score, tell, seal."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import contam
+from contam.audit.checks import check, digest_of, make_key, read_items
+from contam.audit.combine import combine
+from contam.audit.facts import Facts, schema, write_facts
+from contam.audit.manifest import MANIFEST, TIMES, file_digest, write_manifest, write_times
+from contam.audit.spec import TOGETHER
+from contam.audit.stages import Workshop, copy_tree
+from contam.audit.tell import make_facts
+from contam.detect.report import RUN_FILE, load_report, write_report
+from contam.tables.publish import output_errors, publishing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from contam.audit.checks import Items
+    from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.detect.report import Report
+    from contam.detect.result import ScanResult
+    from contam.detect.scan import Progress
+
+REPORT: Final = "report.json"
+SCORES: Final = "scores"
+CHECKS: Final = "checks"
+ENTRIES: Final = (
+    CHECKS,
+    SCORES,
+    "audit.json",
+    REPORT,
+    "schema",
+    TIMES,
+    MANIFEST,
+)
+"""What a pack may hold, the entry that marks it finished last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A published audit: where it lies, what it says, and which stages were not run again."""
+
+    folder: Path
+    facts: Facts
+    digest: str
+    reused: tuple[str, ...]
+
+
+class Talk(Protocol):
+    """Who is told what an audit does."""
+
+    def stage(self, name: str) -> Progress | None:
+        """A stage begins that was not done before; what it returns follows its progress."""
+
+
+class Silence:
+    """Says nothing."""
+
+    def stage(self, name: str) -> Progress | None:
+        """Ignored."""
+
+
+def run_audit(
+    spec: AuditSpec,
+    *,
+    workers: int | None = None,
+    overwrite: bool = False,
+    talk: Talk | None = None,
+) -> Pack:
+    """Make the pack of an audit in `spec.out`, whole or not at all.
+
+    Stages that were finished before, here or in the pack that is replaced, are not run again when
+    their inputs are the same.
+
+    Raises ContamError subclasses; unread shards do not raise, they are in `facts.coverage`.
+    """
+    talk = talk or Silence()
+    out = Path(spec.out)
+    started = time.time()
+    with publishing(out, names=ENTRIES, last=MANIFEST, overwrite=overwrite) as draft:
+        shop = Workshop(out)
+        items = read_items(spec, shop.folder)
+        reports, verdicts = _check_all(spec, items, shop, workers, talk)
+        scores = _score(spec, shop, verdicts, talk) if spec.logs.paths else None
+        facts = make_facts(
+            spec,
+            items,
+            reports,
+            load_report(shop.folder / verdicts),
+            verdicts=verdicts,
+            scores=scores,
+        )
+        with output_errors(out):
+            for name in shop.keys:
+                copy_tree(shop.folder / name, draft / name)
+            digest = _seal(draft, spec, facts, shop, _inputs(spec, reports))
+            write_times(draft, {**shop.times, "audit": _times(started)})
+    shop.remove()
+    return Pack(out, facts, digest, tuple(shop.reused))
+
+
+def _check_all(
+    spec: AuditSpec, items: Items, shop: Workshop, workers: int | None, talk: Talk
+) -> tuple[dict[str, Report], str]:
+    """The result of each corpus, and the stage whose verdicts count."""
+    reports: dict[str, Report] = {}
+    keys = {}
+    for corpus in spec.corpora:
+        name = f"{CHECKS}/{corpus.name}"
+        keys[corpus.name] = make_key(spec, corpus, items.benchmarks)
+        making = _checking(spec, corpus, items, workers, talk)
+        reports[corpus.name] = load_report(shop.stage(name, keys[corpus.name], making))
+    if len(reports) == 1:
+        return reports, name
+    name = f"{CHECKS}/{TOGETHER}"
+    shop.stage(name, digest_of(keys), lambda draft: _write(combine(reports), draft))
+    return reports, name
+
+
+def _score(spec: AuditSpec, shop: Workshop, verdicts: str, talk: Talk) -> Path:
+    key = [shop.keys[verdicts], asdict(spec.logs), spec.least, spec.permutations, spec.seed]
+    making = _scoring(spec, shop.folder / verdicts, talk)
+    return shop.stage(SCORES, digest_of([*key, _logs(spec)]), making)
+
+
+def _seal(
+    draft: Path, spec: AuditSpec, facts: Facts, shop: Workshop, inputs: Mapping[str, Any]
+) -> str:
+    """Write what is told of the audit, and the manifest over all of it."""
+    write_facts(facts, draft / REPORT)
+    (draft / "schema").mkdir()
+    _write_json(draft / "schema" / "report.schema.json", schema())
+    parameters = json.loads(json.dumps({**asdict(spec), "out": ""}, default=str))
+    _write_json(draft / "audit.json", parameters)
+    return write_manifest(
+        draft,
+        {
+            "versions": facts.tool,
+            "parameters": parameters,
+            "policies": facts.policies,
+            "stages": shop.keys,
+            "inputs": inputs,
+        },
+    )
+
+
+def _checking(
+    spec: AuditSpec, corpus: CorpusSpec, items: Items, workers: int | None, talk: Talk
+) -> Callable[[Path], dict[str, Any]]:
+    def make(draft: Path) -> dict[str, Any]:
+        progress = talk.stage(f"{CHECKS}/{corpus.name}")
+        return _write(
+            check(spec, corpus, items.benchmarks, workers=workers, progress=progress), draft
+        )
+
+    return make
+
+
+def _write(result: ScanResult, draft: Path) -> dict[str, Any]:
+    """A result folder without its timings, which are returned."""
+    result.run.setdefault("timings", {})
+    write_report(result, draft)
+    return _without_times(draft)
+
+
+def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], dict[str, Any]]:
+    def make(draft: Path) -> dict[str, Any]:
+        from contam.rescore.run import rescore, write_rescore
+        from contam.rescore.tables import Settings
+
+        talk.stage(SCORES)
+        result = rescore(
+            verdicts,
+            list(spec.logs.paths),
+            columns=spec.logs.columns or None,
+            allow_unmatched=spec.logs.allow_unmatched,
+            settings=Settings(
+                least=spec.least,
+                permutations=spec.permutations,
+                seed=spec.seed,
+                references=spec.logs.references,
+            ),
+        )
+        # The pack names its own folder; where it was made says nothing.
+        result.run["inputs"]["verdicts"]["folder"] = verdicts.relative_to(
+            verdicts.parents[1]
+        ).as_posix()
+        write_rescore(result, draft)
+        return _without_times(draft)
+
+    return make
+
+
+def _without_times(folder: Path) -> dict[str, Any]:
+    """Take the timings out of the run file of a result; they are the pack's, in one place."""
+    path = folder / RUN_FILE
+    run = json.loads(path.read_bytes())
+    times: dict[str, Any] = run.pop("timings", {})
+    path.write_text(json.dumps(run, indent=2) + "\n", "ascii")
+    return times
+
+
+def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
+    """Every file an audit read, by digest; a shard by what the scan knows of it."""
+    first = next(iter(reports.values()))
+    named = [spec.waivers] if spec.waivers else []
+    return {
+        "corpora": {name: report.run["inputs"]["shards"] for name, report in reports.items()},
+        "benchmarks": first.run["inputs"]["benchmarks"],
+        "logs": _logs(spec),
+        "reviews": {path: file_digest(Path(path)) for path in (*named, *spec.labels)},
+    }
+
+
+def _logs(spec: AuditSpec) -> dict[str, Any]:
+    """The files that the paths of the logs lead to."""
+    found: dict[str, Any] = {}
+    for path in map(Path, spec.logs.paths):
+        files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+        for file in files:
+            if file.is_file():
+                found[str(file)] = file_digest(file)
+    return found
+
+
+def _write_json(path: Path, tree: object) -> None:
+    path.write_text(json.dumps(tree, indent=1, sort_keys=True) + "\n", "ascii")
+
+
+def _times(started: float) -> dict[str, Any]:
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "seconds": round(time.time() - started, 3),
+        "version": contam.__version__,
+    }

@@ -1,0 +1,246 @@
+"""What an audit is to check: AUDIT.toml, read and refused where it says what nobody can do."""
+
+from __future__ import annotations
+
+import datetime as dt  # noqa: TC003 - the validator reads the annotations of the fields
+import os
+import re
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+
+from annotated_types import Ge
+
+from contam.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+TOGETHER: Final = "together"
+"""What all corpora as one are called; no corpus may have this name."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_STRICT: Final = {"extra": "forbid"}
+Names = tuple[str, ...]
+Count = Annotated[int, Ge(1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSpec:
+    """Training text: shards to scan, or an index to ask.
+
+    stage  what it trains: "pretraining", "midtraining", "sft", or another word
+    text   column of the document text, where the usual names do not find it
+    """
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    name: str
+    stage: str = "pretraining"
+    paths: Names = ()
+    index: Names = ()
+    text: str | None = None
+    allow_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkSpec:
+    """Test sets: files, or what the logs hold.
+
+    map       part of an item -> field of the rows
+    released  the day the benchmark came out: a document that is older did not copy it
+    """
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    paths: Names = ()
+    from_logs: bool = False
+    name: str | None = None
+    split: str | None = None
+    map: dict[str, str] = field(default_factory=dict)
+    released: dt.date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsSpec:
+    """Evaluations to score again.
+
+    ours     models whose leads the release is about
+    columns  role -> column of plain tables, as `contam rescore --columns`
+    """
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    paths: Names = ()
+    ours: Names = ()
+    references: Names = ()
+    columns: dict[str, str] = field(default_factory=dict)
+    allow_unmatched: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """What is known of a model: when its data ends, and which of the corpora it was trained on."""
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    cutoff: dt.date | None = None
+    corpora: Names = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSpec:
+    """One audit, with its paths made absolute.
+
+    least    items a subset needs before anything is estimated from it
+    decoys   decoys for each item in the calibration; 0 leaves it out
+    waivers  reviewed false alarms and accepted leaks;  labels  what readers said of single items
+    """
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    title: str = "Contamination audit"
+    out: str = ""
+    policies: Names = ("contam",)
+    seed: Annotated[int, Ge(0)] = 0
+    least: Count = 50
+    permutations: Annotated[int, Ge(99)] = 10_000
+    max_evidence: Count = 20
+    decoys: Annotated[int, Ge(0)] = 1
+    no_text: bool = False
+    waivers: str | None = None
+    labels: Names = ()
+    corpora: tuple[CorpusSpec, ...] = ()
+    benchmarks: tuple[BenchmarkSpec, ...] = ()
+    logs: LogsSpec = field(default_factory=LogsSpec)
+    models: dict[str, ModelSpec] = field(default_factory=dict)
+
+
+def load_spec(path: str | Path, changes: Mapping[str, Any] | None = None) -> AuditSpec:
+    """Read AUDIT.toml; paths in it are relative to its folder.
+
+    changes  fields of `AuditSpec` that flags replace; their paths are relative to the current one
+
+    Raises ConfigError naming the file and the key.
+    """
+    path = Path(path)
+    try:
+        tree = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", hint="`contam audit init` writes one"
+        ) from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is not TOML: {error}", hint="mend that line") from error
+    spec = _absolute(_parse(_flat(tree, str(path)), str(path)), path.resolve().parent)
+    return checked(replace(spec, **dict(changes or {})), str(path))
+
+
+def make_spec(values: Mapping[str, Any]) -> AuditSpec:
+    """A spec from flags alone. Raises ConfigError."""
+    return checked(_absolute(_parse(dict(values), "the flags"), Path.cwd()), "the flags")
+
+
+def checked(spec: AuditSpec, origin: str) -> AuditSpec:
+    """The spec, if an audit can be made of it. Raises ConfigError."""
+    if not spec.out:
+        raise ConfigError(f"{origin}: no folder for the pack", hint="give out, or --out")
+    if not spec.corpora:
+        raise ConfigError(f"{origin}: no corpus", hint="add a [[corpus]] with paths or an index")
+    if not spec.benchmarks:
+        raise ConfigError(
+            f"{origin}: no benchmark", hint="add a [[benchmark]] with paths, or from_logs = true"
+        )
+    names = [one.name for one in spec.corpora]
+    for one in spec.corpora:
+        if not _NAME.fullmatch(one.name) or one.name == TOGETHER:
+            raise ConfigError(
+                f"{origin}: a corpus cannot be called {one.name!r}",
+                hint="letters, digits, dots, dashes and underscores, and not `together`",
+            )
+        if bool(one.paths) == bool(one.index):
+            raise ConfigError(
+                f"{origin}: corpus {one.name} needs paths or an index, and not both",
+                hint="paths are scanned, an index is asked",
+            )
+    if len(set(names)) != len(names):
+        raise ConfigError(f"{origin}: two corpora share one name", hint="name each once")
+    _check_benchmarks(spec, origin)
+    for model, said in spec.models.items():
+        if unknown := set(said.corpora) - set(names):
+            raise ConfigError(
+                f"{origin}: model {model} was trained on {min(unknown)}, which is no corpus here",
+                hint=f"corpora: {', '.join(names)}",
+            )
+    return spec
+
+
+def _check_benchmarks(spec: AuditSpec, origin: str) -> None:
+    for each in spec.benchmarks:
+        if bool(each.paths) == each.from_logs:
+            raise ConfigError(
+                f"{origin}: a benchmark needs paths or from_logs = true, and not both"
+            )
+        if each.from_logs and not spec.logs.paths:
+            raise ConfigError(f"{origin}: from_logs, and there are no logs", hint="add [logs]")
+
+
+def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    """The tables of the file as the fields of a spec."""
+    known = {"audit", "corpus", "benchmark", "logs", "model"}
+    if unknown := set(tree) - known:
+        raise ConfigError(
+            f"{origin}: there is no table [{min(unknown)}]", hint=f"tables: {', '.join(known)}"
+        )
+    values = dict(tree.get("audit", {}))
+    if clash := set(values) & {"corpora", "benchmarks", "logs", "models"}:
+        raise ConfigError(f"{origin}: [audit] has no key {min(clash)}", hint="it is a table")
+    for table, name in (("corpus", "corpora"), ("benchmark", "benchmarks")):
+        values[name] = tree.get(table, [])
+        if not isinstance(values[name], list):
+            raise ConfigError(f"{origin}: write [[{table}]], with two brackets")
+    return {**values, "logs": tree.get("logs", {}), "models": tree.get("model", {})}
+
+
+def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(AuditSpec).validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"{origin}: {place}: {first['msg']}", hint="docs/guides/audit.md names every key"
+        ) from error
+
+
+def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
+    return replace(
+        spec,
+        out=_one(spec.out, base) if spec.out else "",
+        waivers=_one(spec.waivers, base) if spec.waivers else None,
+        labels=_all(spec.labels, base),
+        corpora=tuple(
+            replace(one, paths=_all(one.paths, base), index=_indexes(one.index, base))
+            for one in spec.corpora
+        ),
+        benchmarks=tuple(replace(one, paths=_all(one.paths, base)) for one in spec.benchmarks),
+        logs=replace(spec.logs, paths=_all(spec.logs.paths, base)),
+    )
+
+
+def _one(path: str, base: Path) -> str:
+    return path if "://" in path else os.path.normpath(base / path)
+
+
+def _all(paths: Sequence[str], base: Path) -> Names:
+    return tuple(_one(path, base) for path in paths)
+
+
+def _indexes(names: Sequence[str], base: Path) -> Names:
+    """Bare names are looked up in the home of indexes, unless a folder of that name is here."""
+    return tuple(
+        _one(name, base) if os.sep in name or (base / name).is_dir() else name for name in names
+    )

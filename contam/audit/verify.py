@@ -1,0 +1,135 @@
+"""Is a pack what was published, and does its evidence still stand in the corpora?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.audit.facts import read_facts
+from contam.audit.manifest import MANIFEST, TIMES, file_digest, files_of, read_sealed
+from contam.detect.report import load_report
+from contam.detect.reread import Library
+from contam.errors import OutputError
+from contam.tables import schemas
+from contam.text.tokenizer import tokenize_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from contam.detect.report import Report
+
+_REPORT: Final = "report.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a check of a pack found.
+
+    problems    files that are missing, new or altered, and evidence that is not in its document
+    unread      why evidence could not be read again, each reason once
+    n_evidence  rows that were read again;  n_unread  rows that were drawn and could not be
+    """
+
+    digest: str
+    n_files: int
+    n_evidence: int
+    n_unread: int
+    problems: tuple[str, ...]
+    unread: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is altered and all evidence that was read stands where it says."""
+        return not self.problems
+
+
+def verify_pack(
+    folder: Path, *, digest: str | None = None, sample: int = 200, seed: int = 0
+) -> Verified:
+    """Hash all files of a pack again, and read a random sample of its evidence again.
+
+    digest  what was signed off; another one is a problem
+
+    Raises OutputError when the folder is not a pack or its manifest was altered.
+    """
+    manifest = read_sealed(folder / MANIFEST)
+    read_sealed(folder / TIMES)
+    problems = list(_files(folder, manifest["files"]))
+    if digest is not None and digest != manifest["digest"]:
+        problems.append(f"the digest is {manifest['digest']}, not the one signed off")
+    seen = 0
+    missing: dict[str, int] = {}
+    if not problems:
+        # Altered tables are not opened: what they say would be somebody else's.
+        report = load_report(folder / read_facts(folder / _REPORT).verdicts)
+        for problem, unread in _evidence(report, sample, seed):
+            if unread:
+                missing[unread] = missing.get(unread, 0) + 1
+                continue
+            seen += 1
+            if problem:
+                problems.append(problem)
+    return Verified(
+        digest=manifest["digest"],
+        n_files=len(manifest["files"]) + 2,
+        n_evidence=seen,
+        n_unread=sum(missing.values()),
+        problems=tuple(problems),
+        unread=tuple(f"{reason} ({n} rows)" for reason, n in missing.items()),
+    )
+
+
+def _files(folder: Path, known: dict[str, Any]) -> Iterator[str]:
+    found = dict(files_of(folder))
+    for name in sorted({*known, *found} - {MANIFEST, TIMES}):
+        if name not in found:
+            yield f"{name} is missing"
+        elif name not in known:
+            yield f"{name} is not of this pack"
+        else:
+            try:
+                same = file_digest(found[name]) == known[name]
+            except OSError as error:
+                raise OutputError(f"cannot read {found[name]}: {error.strerror}") from error
+            if not same:
+                yield f"{name} was altered"
+
+
+def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str]]:
+    """(problem, why it could not be read) of every row that is drawn; both "" where it stands."""
+    n = report.evidence.num_rows
+    drawn = np.sort(np.random.default_rng(seed).permutation(n)[:sample])
+    rows = schemas.rows(schemas.take(report.evidence, drawn))
+    items = {
+        (row["benchmark"], row["split"], row["item_id"]): row for row in schemas.rows(report.items)
+    }
+    library = Library(report.run)
+    for row in rows:
+        place = (row["shard"], row["row"])
+        if not row["verified"]:
+            yield "", "compared by hashes alone when it was checked"
+            continue
+        library.fetch([place])
+        text = library.text(place)
+        if text is None:
+            yield "", library.problem(place) or "its document cannot be read"
+            continue
+        span = text[row["document_start"] : row["document_end"]]
+        item = items[row["benchmark"], row["split"], row["item_id"]]
+        part = item[row["part"]]
+        own = "\n".join(part) if isinstance(part, list) else part
+        name = f"{row['benchmark']}/{row['item_id']} in {row['document_id']}"
+        if own is None:
+            stands = bool(span.strip())
+        else:
+            stands = _same(own[row["item_start"] : row["item_end"]], span)
+        yield ("" if stands else f"{name}: the document does not say what the evidence says"), ""
+
+
+def _same(item: str, document: str) -> bool:
+    """Whether two spans are the same words, whatever their case, marks and punctuation."""
+    a, b = (tokenize_bytes(text.encode("utf-8", "replace")).hashes for text in (item, document))
+    return bool(len(a)) and np.array_equal(a, b)

@@ -1,0 +1,265 @@
+"""`contam audit`: one folder that a release can rest on, and how to check it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contam.cli import options
+from contam.cli.arguments import split_names
+from contam.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from contam.audit.facts import Facts
+    from contam.audit.pack import Pack
+    from contam.detect.scan import Progress
+
+app = typer.Typer(no_args_is_help=True, help="Audit a release: check, score, report, verify.")
+
+COMMANDS = ("run", "init", "verify")
+SPREAD_OPTIONS = ("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours")
+
+
+def with_command(arguments: list[str]) -> list[str]:
+    """`contam audit AUDIT.toml` is `contam audit run AUDIT.toml`."""
+    rest = arguments[1:]
+    if not rest or rest[0] in (*COMMANDS, "-h", "--help"):
+        return arguments
+    return [arguments[0], "run", *rest]
+
+
+@app.command(short_help="Make the pack of an audit.")
+def run(
+    spec: Annotated[
+        Path | None, typer.Argument(metavar="[AUDIT.toml]", help="What to check.")
+    ] = None,
+    *,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of the pack, instead of the file's.")
+    ] = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]PATH...", help="Corpora to scan, each with a name."),
+    ] = None,
+    index: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]DIR...", help="Indexes to ask, each with a name."),
+    ] = None,
+    benchmark: Annotated[
+        list[str] | None, typer.Option(metavar="PATH...", help="Benchmark items.")
+    ] = None,
+    logs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH...",
+            help="Evaluation logs; they give the items, too, where there is no --benchmark.",
+        ),
+    ] = None,
+    ours: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODEL,...", help="Models that the release is about."),
+    ] = None,
+    policy: options.Policies = None,
+    least: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Items a subset needs to say anything."),
+    ] = None,
+    no_text: options.NoText = False,
+    workers: options.Workers = None,
+    overwrite: options.Overwrite = False,
+    as_json: options.Summary = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Check corpora for benchmarks, score models without what is found, and publish one folder.
+
+    Give AUDIT.toml (`contam audit init` writes one), or everything by options. Stages whose inputs
+    have not changed are not run again.
+    """
+    from contam.audit.pack import run_audit
+    from contam.audit.spec import load_spec, make_spec
+
+    changes = {
+        "out": str(Path(out).absolute()) if out else None,
+        "policies": tuple(split_names(policy)) if policy else None,
+        "least": least,
+        "no_text": no_text or None,
+    }
+    given = {name: value for name, value in changes.items() if value is not None}
+    if spec is not None:
+        if corpus or index or benchmark or logs or ours:
+            raise UsageError(
+                "corpora, benchmarks and logs stand in the file",
+                hint="leave those options out, or give no file",
+            )
+        wanted = load_spec(spec, given)
+    else:
+        wanted = make_spec({**given, **_from_flags(corpus, index, benchmark, logs, ours)})
+    pack = run_audit(wanted, workers=workers, overwrite=overwrite, talk=_Talk(quiet=quiet))
+    _print_pack(pack, as_json=as_json, quiet=quiet)
+    return 0 if pack.facts.coverage["complete"] else 4
+
+
+@app.command(short_help="Write a commented AUDIT.toml.")
+def init(
+    target: Annotated[Path, typer.Argument(metavar="AUDIT.toml", help="The file to write.")],
+    *,
+    corpus: Annotated[
+        list[str] | None, typer.Option(metavar="PATH...", help="Corpora to scan.")
+    ] = None,
+    index: Annotated[
+        list[str] | None, typer.Option(metavar="DIR...", help="Indexes to ask.")
+    ] = None,
+    benchmark: Annotated[
+        list[str] | None, typer.Option(metavar="PATH...", help="Benchmark items.")
+    ] = None,
+    logs: Annotated[
+        list[str] | None, typer.Option(metavar="PATH...", help="Evaluation logs.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it is there.")
+    ] = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Write a file to start from, filled with what the corpora and logs show."""
+    from contam.audit.init import starting_file
+    from contam.cli.terminal import emit, visible
+
+    if target.exists() and not overwrite:
+        raise OutputError(f"{target} is there already", hint="choose another, or --overwrite")
+    text = starting_file(
+        target,
+        corpora=corpus or (),
+        indexes=index or (),
+        benchmarks=benchmark or (),
+        logs=logs or (),
+    )
+    try:
+        target.write_text(text, "utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write {target}: {error.strerror}") from error
+    emit(f"wrote  {visible(str(target))}\nnext   contam audit {visible(str(target))}\n")
+
+
+@app.command(short_help="Check that a pack is what was published.")
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a pack.")],
+    *,
+    digest: Annotated[
+        str | None,
+        typer.Option(metavar="HEX", help="The digest that was signed off; the pack must have it."),
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Evidence rows read again in the corpora.")
+    ] = 200,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which rows are drawn.")] = 0,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Hash every file again, and read a sample of the evidence again in the source rows."""
+    from contam.audit.verify import verify_pack
+    from contam.cli import render
+    from contam.cli.terminal import emit, visible
+
+    found = verify_pack(folder, digest=digest, sample=sample, seed=seed)
+    if as_json:
+        render.emit_json(asdict(found))
+    else:
+        for problem in found.problems:
+            emit(f"ALTERED  {visible(problem)}\n")
+        for note in found.unread:
+            emit(f"not read {visible(note)}\n")
+        emit(
+            f"files    {found.n_files:,} hashed\n"
+            f"evidence {found.n_evidence:,} rows read again, {found.n_unread:,} could not be\n"
+            f"digest   {found.digest}\n"
+            f"{'the pack is as it was published' if found.holds else 'THE PACK DOES NOT HOLD'}\n"
+        )
+    if not found.holds:
+        return 1
+    return 4 if found.n_unread else 0
+
+
+class _Talk:
+    """A line for each stage, and the bar of a scan."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def stage(self, name: str) -> Progress | None:
+        from contam.cli.progress import reporter
+        from contam.cli.terminal import talk
+
+        if not self._quiet:
+            talk(name)
+        return reporter(quiet=self._quiet)
+
+
+def _from_flags(
+    corpus: list[str] | None,
+    index: list[str] | None,
+    benchmark: list[str] | None,
+    logs: list[str] | None,
+    ours: list[str] | None,
+) -> dict[str, Any]:
+    corpora: list[dict[str, Any]] = []
+    for key, values in (("paths", corpus or []), ("index", index or [])):
+        for value in values:
+            name, equals, path = value.partition("=")
+            where = path if equals else value
+            named = name if equals else Path(value).resolve().name.split(".")[0]
+            same = [one for one in corpora if one["name"] == named and equals and key in one]
+            if same:
+                same[0][key].append(where)
+            else:
+                corpora.append({"name": named, key: [where]})
+    items = [{"paths": [path]} for path in benchmark or []]
+    return {
+        "corpora": corpora,
+        "benchmarks": items or ([{"from_logs": True}] if logs else []),
+        "logs": {"paths": logs or [], "ours": split_names(ours or [])},
+    }
+
+
+def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:
+    from contam.audit.facts import to_tree
+    from contam.cli import render
+    from contam.cli.terminal import emit, plain, talk, visible
+
+    if as_json:
+        render.emit_json(
+            {"out": str(pack.folder), "digest": pack.digest, "report": to_tree(pack.facts)}
+        )
+        return
+    if not quiet:
+        for name in pack.reused:
+            talk(f"not run again: {plain(name)}")
+    emit(f"{visible(pack.facts.headline.text)}\n")
+    render.emit_renderable("", _table(pack.facts), "")
+    emit(f"report   {visible(str(pack.folder / 'report.json'))}\ndigest   {pack.digest}\n")
+
+
+def _table(facts: Facts) -> Any:  # noqa: ANN401 - a table of rich, which only the CLI may name
+    from contam.cli import render
+    from contam.cli.terminal import visible
+
+    table = render.new_table("benchmark", "policy", "corpus")
+    for heading in ("items", "contaminated", "suspect", "clean", "not checkable", "flagged"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for bench in facts.benchmarks:
+        for one in bench.policies:
+            table.add_row(
+                visible(bench.name),
+                visible(one.policy),
+                visible(one.corpus),
+                f"{one.n_items:,}",
+                f"{one.contaminated:,}",
+                f"{one.suspect:,}",
+                f"{one.clean:,}",
+                f"{one.not_checkable:,}",
+                f"{100 * one.flagged_share:.1f} %",
+            )
+    return table
