@@ -1,0 +1,221 @@
+"""A pack is whole, the same twice, and found out when a byte of it changes."""
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from contam.audit import facts as facts_of
+from contam.audit.combine import WORST_FIRST
+from contam.audit.manifest import MANIFEST, TIMES, files_of
+from contam.audit.pack import run_audit
+from contam.audit.spec import load_spec
+from contam.audit.verify import verify_pack
+from contam.detect.report import load_report
+from contam.errors import BenchmarkError, ConfigError, OutputError
+from contam.tables import schemas
+from tests.audit.conftest import FIXTURES, write_spec
+
+
+def rows(folder):
+    return schemas.rows(load_report(folder).verdicts)
+
+
+def contents(folder):
+    return {name: path.read_bytes() for name, path in files_of(folder) if name != TIMES}
+
+
+def test_equal_audits_give_equal_bytes_whatever_the_workers(audited, tmp_path):
+    again = run_audit(load_spec(write_spec(tmp_path)), workers=1)
+    assert contents(again.folder) == contents(audited.folder)
+    assert again.digest == audited.digest
+    assert not (tmp_path / "pack.work").exists()
+
+
+def test_stages_with_the_same_inputs_are_not_run_again(audited, tmp_path):
+    spec = dataclasses.replace(
+        load_spec(write_spec(tmp_path)), out=str(shutil.copytree(audited.folder, tmp_path / "pack"))
+    )
+    same = run_audit(spec, overwrite=True)
+    assert set(same.reused) == {"checks/early", "checks/late", "checks/together", "scores"}
+    assert same.digest == audited.digest
+    other = run_audit(dataclasses.replace(spec, least=16), overwrite=True)
+    assert set(other.reused) == {"checks/early", "checks/late", "checks/together"}
+
+
+def test_a_stage_that_is_done_survives_a_failure_after_it(tmp_path):
+    path = write_spec(tmp_path)
+    broken = path.read_text().replace(f"{FIXTURES}/logs/brook_math.csv", str(tmp_path / "no-logs"))
+    path.write_text(broken)
+    with pytest.raises(Exception, match="no-logs"):
+        run_audit(load_spec(path))
+    assert not (tmp_path / "pack").exists()
+    done = run_audit(load_spec(write_spec(tmp_path)))
+    assert {"checks/early", "checks/late", "checks/together"} <= set(done.reused)
+
+
+def test_an_item_is_clean_only_where_it_is_clean_in_every_corpus(audited):
+    early, late, together = (
+        rows(audited.folder / "checks" / name) for name in ("early", "late", "together")
+    )
+    assert len(early) == len(late) == len(together) > 0
+    seen = set()
+    for a, b, both in zip(early, late, together, strict=True):
+        labels = (a["label"], b["label"])
+        assert both["label"] == min(labels, key=WORST_FIRST.index)
+        assert both["n_documents"] == a["n_documents"] + b["n_documents"]
+        assert both["reason"].endswith(
+            a["reason"] if a["label"] == both["label"] else b["reason"]
+        ) or (a["label"] == b["label"])
+        seen.add(labels)
+    assert {("contaminated", "clean"), ("clean", "contaminated")} <= seen
+
+
+def test_the_verdicts_together_are_those_of_one_scan_of_all(audited):
+    import contam
+
+    one = contam.scan(
+        [FIXTURES / "corpus"],
+        [FIXTURES / "items" / f"{name}.jsonl" for name in ("brook_math", "lantern_quiz")],
+        policies=["lmeval-13"],
+    )
+    labels = {(v.benchmark, v.item_id): (v.label, v.n_documents) for v in one}
+    found = {
+        (row["benchmark"], row["item_id"]): (row["label"], row["n_documents"])
+        for row in rows(audited.folder / "checks" / "together")
+        if row["policy"] == "lmeval-13"
+    }
+    assert found == labels
+
+
+def test_every_altered_byte_is_found(pack):
+    import random
+
+    draw = random.Random(4)
+    assert verify_pack(pack, sample=0).holds
+    for name, path in files_of(pack):
+        before = path.read_bytes()
+        at = draw.randrange(len(before))
+        path.write_bytes(before[:at] + bytes([before[at] ^ 1]) + before[at + 1 :])
+        if name in {MANIFEST, TIMES}:
+            with pytest.raises(OutputError, match="altered"):
+                verify_pack(pack, sample=0)
+        else:
+            assert verify_pack(pack, sample=0).problems == (f"{name} was altered",)
+        path.write_bytes(before)
+    (pack / "new.txt").write_text("x")
+    assert verify_pack(pack, sample=0).problems == ("new.txt is not of this pack",)
+    (pack / "new.txt").unlink()
+    (pack / "report.json").unlink()
+    assert verify_pack(pack, sample=0).problems == ("report.json is missing",)
+
+
+def test_the_digest_that_was_signed_is_asked_for(audited):
+    assert verify_pack(audited.folder, digest=audited.digest, sample=0).holds
+    assert not verify_pack(audited.folder, digest="0" * 64, sample=0).holds
+
+
+def test_all_evidence_stands_in_the_source_rows(audited):
+    found = verify_pack(audited.folder, sample=100_000)
+    assert found.holds
+    n_rows = load_report(audited.folder / "checks" / "together").evidence.num_rows
+    assert found.n_evidence == n_rows > 100
+    assert found.n_unread == 0
+
+
+def test_evidence_of_a_shard_that_is_gone_is_not_vouched_for(tmp_path):
+    corpus = tmp_path / "corpus"
+    shutil.copytree(FIXTURES / "corpus", corpus)
+    shards = [f'"{shard}"' for shard in sorted(corpus.iterdir())]
+    spec = load_spec(write_spec(tmp_path, early=shards[0], late=", ".join(shards[1:])))
+    done = run_audit(dataclasses.replace(spec, logs=dataclasses.replace(spec.logs, paths=())))
+    shutil.rmtree(corpus)
+    found = verify_pack(done.folder)
+    assert found.holds
+    assert found.n_evidence == 0
+    assert found.n_unread > 50
+    assert "is gone" in found.unread[0]
+
+
+def test_report_json_is_what_its_schema_says(audited):
+    read = facts_of.read_facts(audited.folder / "report.json")
+    assert facts_of.to_tree(read) == json.loads((audited.folder / "report.json").read_bytes())
+    published = json.loads((audited.folder / "schema" / "report.schema.json").read_bytes())
+    assert published == json.loads(json.dumps(facts_of.schema()))
+
+
+def test_the_figures_of_the_report_are_those_of_the_verdicts(audited):
+    read = facts_of.read_facts(audited.folder / "report.json")
+    for bench in read.benchmarks:
+        for one in bench.policies:
+            own = [
+                row
+                for row in rows(audited.folder / "checks" / one.corpus)
+                if row["benchmark"] == bench.name and row["policy"] == one.policy
+            ]
+            labels = [row["label"] for row in own]
+            flagged = labels.count("contaminated") + labels.count("suspect")
+            assert one.n_items == len(own)
+            assert one.contaminated == labels.count("contaminated")
+            assert one.clean == labels.count("clean")
+            assert one.flagged_share == flagged / len(own)
+            assert sum(count.n for count in one.dates) == flagged
+            assert sum(count.n for count in one.exposures) == flagged
+
+
+def test_an_unread_shard_leaves_nothing_clean_and_shows_in_the_headline(tmp_path):
+    corpus = tmp_path / "corpus"
+    shutil.copytree(FIXTURES / "corpus", corpus)
+    shards = sorted(corpus.iterdir())
+    shards[1].write_bytes(shards[1].read_bytes()[:-200])
+    quoted = [f'"{shard}"' for shard in shards]
+    path = write_spec(tmp_path, early=", ".join(quoted[:2]), late=", ".join(quoted[2:]))
+    spec = load_spec(path)
+    done = run_audit(dataclasses.replace(spec, logs=dataclasses.replace(spec.logs, paths=())))
+    assert done.facts.headline.status == "incomplete"
+    assert not done.facts.coverage["complete"]
+    assert all(
+        one.clean == 0
+        for bench in done.facts.benchmarks
+        for one in bench.policies
+        if one.corpus == "together"
+    )
+
+
+def test_two_entries_with_one_item_are_refused(tmp_path):
+    path = write_spec(tmp_path)
+    path.write_text(
+        path.read_text() + f'\n[[benchmark]]\npaths = ["{FIXTURES}/items/brook_math.jsonl"]\n'
+    )
+    with pytest.raises(BenchmarkError, match="two entries"):
+        run_audit(load_spec(path))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "late"', 'name = "early"', "share one name"),
+        ('name = "late"', 'name = "together"', "cannot be called"),
+        ('stage = "sft"', 'index = ["x"]', "paths or an index"),
+        ("least = 15", "leest = 15", "leest"),
+        ("least = 15", 'least = "many"', "least"),
+        ("[[corpus]]", "[corpus]", "not TOML|two brackets"),
+        ("[logs]\npaths", "[logs]\nfrom", "from"),
+        ('out = "pack"', "", "no folder"),
+        ("2023-06-01", '"soon"', "released"),
+    ],
+)
+def test_a_wrong_spec_is_refused_with_its_key(tmp_path, old, new, said):
+    path = write_spec(tmp_path)
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(ConfigError, match=said):
+        load_spec(path)
+
+
+def test_a_finished_pack_is_not_replaced_unasked(audited):
+    spec = load_spec(write_spec(audited.folder.parent))
+    before = contents(audited.folder)
+    with pytest.raises(OutputError, match="already holds a finished"):
+        run_audit(spec)
+    assert contents(audited.folder) == before
