@@ -84,7 +84,8 @@ def run_audit(
     talk = talk or Silence()
     out = Path(spec.out)
     started = time.time()
-    with publishing(out, names=ENTRIES, last=MANIFEST, overwrite=overwrite) as draft:
+    names = [name for name in ENTRIES if name != SCORES or spec.logs.paths]
+    with publishing(out, names=names, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES) as draft:
         shop = Workshop(out)
         items = read_items(spec, shop.folder)
         reports, verdicts = _check_all(spec, items, shop, workers, talk)

@@ -88,7 +88,7 @@ def publishing(
         try:
             yield draft
             with output_errors(shown):
-                _sync(draft)
+                _sync(draft, names)
                 # Asked again: another run may have finished here since.
                 _check_free(target, overwrite=overwrite)
                 _replace_files(target, draft) if target.in_place else _replace_folder(target, draft)
@@ -229,9 +229,12 @@ def _move_files(source: Path, to: Path, target: _Target) -> None:
             (source / name).replace(to / name)
 
 
-def _sync(draft: Path) -> None:
-    for path in sorted(draft.rglob("*")):
-        sync_path(path)
+def _sync(draft: Path, names: Sequence[str]) -> None:
+    """Wait for all that was promised, and for what lies in promised folders."""
+    for name in names:
+        sync_path(draft / name)
+        for path in sorted((draft / name).rglob("*")):
+            sync_path(path)
     sync_path(draft)
 
 
