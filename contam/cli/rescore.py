@@ -74,8 +74,7 @@ def rescore(
 ) -> int:
     """Score models with and without the flagged items: gains, intervals, rankings.
 
-    DIR gets scores, rankings, sweep, pairs, aggregate and adjusted as Parquet, summary.md, plots
-    and run.json, whole or not at all.
+    DIR gets Parquet tables, summary.md, plots and run.json, whole or not at all.
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render

@@ -5,4 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 SUMMARY: Final = "summary.md"
-TABLES: Final = ("scores", "rankings", "sweep", "pairs", "aggregate", "adjusted")
+TABLES: Final = (
+    *("scores", "rankings", "sweep", "pairs"),
+    *("aggregate", "adjusted", "diversity"),
+)

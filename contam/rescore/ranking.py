@@ -189,6 +189,23 @@ def random_deletion(
     )
 
 
+def win_shares(table: Floats) -> Floats:
+    """Share of the tasks both have on which the row's model strictly beats the column's.
+
+    table   float64[models, tasks], nan where a model has no score
+    return  float64[models, models], 0 on the diagonal and where two share no task
+    """
+    m = len(table)
+    shares = np.zeros((m, m))
+    for a in range(m):
+        both = ~np.isnan(table[a]) & ~np.isnan(table)
+        n_both = both.sum(axis=1)
+        beaten = ((table[a] > table) & both).sum(axis=1)
+        np.divide(beaten, n_both, out=shares[a], where=n_both > 0)
+        shares[a, a] = 0.0
+    return shares
+
+
 def win_rate(table: Floats) -> Floats:
     """Share of tasks on which a model strictly beats another, over all models.
 
@@ -196,17 +213,19 @@ def win_rate(table: Floats) -> Floats:
     return  float64[models]; a model counts once in the m it is divided by, ties lose for both and
             missing cells are skipped (BenchBench's convention)
     """
-    m = len(table)
-    wins = np.zeros(m)
-    for a in range(m):
-        both = ~np.isnan(table[a]) & ~np.isnan(table)
-        beaten = (table[a] > table) & both
-        n_both = both.sum(axis=1)
-        share = np.divide(beaten.sum(axis=1), n_both, out=np.zeros(m), where=n_both > 0)
-        share[a] = 0.0
-        wins[a] = share.sum() / m
     # Sums of thirds and the like: models that win equally often must tie.
-    return wins.round(_DIGITS)
+    wins: Floats = (win_shares(table).sum(axis=1) / len(table)).round(_DIGITS)
+    return wins
+
+
+def published_win_rate(shares: Floats) -> Floats:
+    """The same of `win_shares`, added up one by one as BenchBench's arrays are, nothing rounded.
+
+    Models that win equally often then differ by what rounding leaves, and rankings made from it
+    break those ties by nothing else: printed figures need this, a report does not.
+    """
+    result: Floats = np.cumsum(shares, axis=1)[:, -1] / len(shares)
+    return result
 
 
 def borda(table: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The tables across models and across benchmarks: ranks, pairs, means, full and clean."""
+"""The tables across models of one benchmark: ranks and pairs, full and clean."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ from contam.rescore.paired import detectable
 from contam.rescore.panel import Split
 from contam.rescore.ranking import (
     agreement,
-    borda,
     pairwise,
     random_deletion,
     rank_intervals,
     ranks,
-    win_rate,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from contam.rescore.panel import Flags, Matrix
@@ -132,42 +128,4 @@ def _pair_rows(
             row["detectable_clean"] = detectable(n_clean, spread)
             row["note"] = note
             rows.append(row)
-    return rows
-
-
-def aggregate_rows(matrices: Sequence[Matrix], flags: Flags) -> list[Row]:
-    """Mean, win rate and Borda count of each model over the benchmarks, full and clean.
-
-    One metric a benchmark: the first by name. A model without a score on a benchmark has a gap
-    there: it enters no mean over all, and its win rate skips the gap.
-    """
-    first: dict[str, Matrix] = {}
-    for one in matrices:
-        first.setdefault(one.benchmark, one)
-    if len(first) < _LEAST_MODELS:
-        return []
-    models = sorted({model for one in first.values() for model in one.models})
-    tables = {name: np.full((len(models), len(first)), _NAN) for name in ("full", "clean")}
-    signs = np.array([one.sign for one in first.values()])
-    for column, one in enumerate(first.values()):
-        clean = Split.of(flags.label[one.items]).clean
-        for at, model in enumerate(one.models):
-            place = models.index(model)
-            tables["full"][place, column] = one.scores[at].mean()
-            if clean.any():
-                tables["clean"][place, column] = one.scores[at, clean].mean()
-    rows = []
-    figures = {
-        name: (table.mean(axis=1), win_rate(signs * table), borda(signs * table))
-        for name, table in tables.items()
-    }
-    for at, model in enumerate(models):
-        gaps = int(np.isnan(tables["full"][at]).sum())
-        row: Row = {"policy": flags.policy, "model": model, "n_benchmarks": len(first) - gaps}
-        for name, (mean, wins, points) in figures.items():
-            row[f"mean_{name}"] = float(mean[at])
-            row[f"win_rate_{name}"] = float(wins[at])
-            row[f"borda_{name}"] = float(points[at])
-        row["note"] = f"no score on {gaps} benchmarks: no mean" if gaps else ""
-        rows.append(row)
     return rows

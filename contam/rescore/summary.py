@@ -30,6 +30,16 @@ SELECT model, rank_full, rank_full_lo, rank_full_hi, rank_clean, rank_clean_lo, 
 FROM rankings WHERE benchmark = $benchmark AND metric = $metric AND policy = $policy
 ORDER BY rank_full, model
 """
+_ACROSS = """
+SELECT a.policy, model, n_benchmarks, mean_full, mean_clean, win_rate_full, win_rate_clean,
+  borda_full, borda_clean, note
+FROM aggregate a ORDER BY a.policy, mean_clean DESC NULLS LAST, mean_full DESC NULLS LAST, model
+"""
+_DIVERSITY = """
+SELECT policy, items, n_models, n_benchmarks, diversity, mean_rank_change, cardinal_distance,
+  cardinal_largest, ordinal_distance, ordinal_largest, note
+FROM diversity WHERE n_benchmarks > 1 ORDER BY policy, items DESC
+"""
 _GROUPS = "SELECT DISTINCT benchmark, metric, policy FROM scores ORDER BY ALL"
 
 
@@ -43,6 +53,7 @@ def markdown(tables: Mapping[str, Table]) -> str:
         _, groups = database.ask(_GROUPS)
         for benchmark, metric, policy in groups:
             lines += _section(database, benchmark, metric, policy)
+        lines += _across(database)
         return "\n".join(lines).rstrip() + "\n"
     finally:
         database.close()
@@ -143,6 +154,30 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
             ],
         )
     return lines
+
+
+def _across(database: Database) -> list[str]:
+    """What all benchmarks say together; nothing for one benchmark."""
+    _, rows = database.ask(_ACROSS)
+    if not rows:
+        return []
+    lines = ["## Across benchmarks", ""]
+    lines += _table(
+        ("policy", "model", "benchmarks", "mean", "clean", "win rate", "clean", "Borda", "clean"),
+        [(*row[:3], *(figure(value) for value in row[3:9])) for row in rows],
+    )
+    notes = sorted({f"{row[1]}: {row[9]}" for row in rows if row[9]})
+    _, spread = database.ask(_DIVERSITY)
+    lines += _table(
+        (
+            *("policy", "items", "models", "benchmarks", "diversity", "mean rank change"),
+            *("by weights: distance", "largest", "by field: distance", "largest"),
+        ),
+        [(*row[:4], *(figure(value, 3) for value in row[4:10])) for row in spread],
+    )
+    notes += [f"{row[1]} items: {row[10]}" for row in spread if row[10]]
+    lines += [f"- {_cell(note)}" for note in dict.fromkeys(notes)]
+    return [*lines, ""]
 
 
 def figure(value: float | None, digits: int = 4) -> str:

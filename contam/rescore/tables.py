@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.rescore.across import Across, aggregate_rows, diversity_rows
 from contam.rescore.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.gain import LEAST, not_estimable
 from contam.rescore.panel import Split, matrices
-from contam.rescore.rankings import aggregate_rows, ranking_rows
+from contam.rescore.rankings import ranking_rows
 from contam.rescore.scores import score_rows
 from contam.rescore.sweep import sweep
 from contam.tables import score_schemas
@@ -59,6 +60,7 @@ def make_tables(
     rankings: list[Row] = []
     pairs: list[Row] = []
     aggregates: list[Row] = []
+    diversities: list[Row] = []
     adjusted: list[Row] = []
     for policy in flags:
         for matrix in lined_up:
@@ -68,7 +70,9 @@ def make_tables(
             rankings += found
             pairs += paired
             adjusted += _adjusted_rows(matrix, policy, settings)
-        aggregates += aggregate_rows(lined_up, policy)
+        across = Across.of(lined_up, policy, settings.least)
+        aggregates += aggregate_rows(across, policy.policy)
+        diversities += diversity_rows(across, policy.policy, seed=settings.seed)
     scores = score_rows(
         series,
         flags,
@@ -86,6 +90,7 @@ def make_tables(
         "pairs": score_schemas.table_of(pairs, score_schemas.PAIRS),
         "aggregate": score_schemas.table_of(aggregates, score_schemas.AGGREGATE),
         "adjusted": score_schemas.table_of(adjusted, score_schemas.ADJUSTED),
+        "diversity": score_schemas.table_of(diversities, score_schemas.DIVERSITY),
     }
 
 

@@ -111,6 +111,19 @@ ADJUSTED: Final = pa.schema(
 )
 
 
+DIVERSITY: Final = pa.schema(
+    [
+        *_texts("policy", "items"),
+        *_counts("n_models", "n_benchmarks"),
+        *_figures("diversity", "diversity_tie_corrected", "diversity_published"),
+        *_figures("mean_rank_change", "max_rank_change"),
+        *_figures("cardinal_distance", "cardinal_largest"),
+        *_figures("ordinal_distance", "ordinal_largest"),
+        *_texts("cardinal_witness", "ordinal_witness", "note"),
+    ]
+)
+
+
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
     """Rows as a table of this schema; not-a-numbers become nulls. InternalError on other keys."""
     for row in rows:

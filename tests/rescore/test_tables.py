@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from contam.rescore.panel import Series
+from contam.rescore.sensitivity import reweighed
 from contam.rescore.summary import markdown
 from contam.rescore.tables import Settings, make_tables
 from contam.tables import schemas
@@ -214,6 +215,42 @@ def test_benchmarks_are_put_together(leak):
     assert {row["model"] for row in rows} == {"memo", "better", "worse"}
     best = max(rows, key=lambda row: row["mean_full"])
     assert best["win_rate_full"] == pytest.approx(2 / 3)
+
+
+def test_how_far_the_ranking_over_benchmarks_hangs_on_scales_and_fields():
+    """Twelve models, three benchmarks that rank them differently; then what is missing for it."""
+    rng = np.random.default_rng(5)
+    flags = flags_of(["contaminated"] * 60 + ["clean"] * 240)
+    series = [
+        series_of((rng.random(300) < 0.3 + 0.5 * rng.random()), model=f"m{at}", benchmark=name)
+        for at in range(12)
+        for name in "abc"
+    ]
+    tables = tables_of(series, [flags])
+    full, clean = schemas.rows(tables["diversity"])
+    assert (full["items"], clean["items"], full["n_models"]) == ("full", "clean", 12)
+    for row in (full, clean):
+        assert 0 < row["diversity"] <= 1
+        assert row["ordinal_distance"] >= 0
+        weights = [part.rsplit(" ", 1) for part in row["cardinal_witness"].split(", ")]
+        assert [name for name, _ in weights] == ["a", "b", "c"]
+        means = {(one["benchmark"], one["model"]): one[row["items"]] for one in whole(tables)}
+        table = np.array([[means[b, f"m{at}"] for b in "abc"] for at in range(12)])
+        again = reweighed(table, np.array([float(weight) for _, weight in weights]))
+        assert again.distance == pytest.approx(row["cardinal_distance"], abs=1e-9)
+        assert set(row["ordinal_witness"].split(", ")) <= {f"m{at}" for at in range(12)}
+    assert "## Across benchmarks" in markdown(tables)
+    few = tables_of([one for one in series if one.model in ("m0", "m1")], [flags])
+    for row in schemas.rows(few["diversity"]):
+        assert row["diversity"] is None
+        assert "not estimable: 2 models" in row["note"]
+    one = tables_of([one for one in series if one.benchmark == "a"], [flags])
+    assert "one benchmark" in schemas.rows(one["diversity"])[0]["note"]
+    short = tables_of(series, [flags_of(["contaminated"] * 270 + ["clean"] * 30)])
+    for row in schemas.rows(short["aggregate"]):
+        assert row["mean_full"] is not None
+        assert (row["mean_clean"], row["win_rate_clean"], row["borda_clean"]) == (None, None, None)
+        assert "30 clean items of a, fewer than 50" in row["note"]
 
 
 def test_where_lower_is_better_the_lowest_leads():

@@ -1,0 +1,175 @@
+"""The tables across benchmarks: means, win rates, Borda counts; what the ranking hangs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.rescore.diversity import diversity
+from contam.rescore.gain import LEAST
+from contam.rescore.panel import Split
+from contam.rescore.ranking import borda, win_rate
+from contam.rescore.sensitivity import search_field, search_weights, top_fifth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.rescore.panel import Flags, Matrix
+
+    Row = dict[str, Any]
+    Floats = NDArray[np.float64]
+
+_NAN: Final = float("nan")
+_TWO: Final = 2
+_LEAST_MODELS: Final = 3
+_SIDES: Final = ("full", "clean")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Across:
+    """Scores of models over benchmarks under one policy; one metric a benchmark, the first by name.
+
+    scores  "full" and "clean" -> float64[models, benchmarks], nan for a gap
+    signs   1 where a higher score of the benchmark is better, -1 where a lower one is
+    note    why there is no clean side, "" when there is one
+    """
+
+    models: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    scores: dict[str, Floats]
+    signs: Floats
+    note: str
+
+    @classmethod
+    def of(cls, matrices: Sequence[Matrix], flags: Flags, least: int = LEAST) -> Across:
+        """Of the matrices of all benchmarks; one with too few clean items ends the clean side."""
+        first: dict[str, Matrix] = {}
+        for one in matrices:
+            first.setdefault(one.benchmark, one)
+        models = sorted({model for one in first.values() for model in one.models})
+        scores = {name: np.full((len(models), len(first)), _NAN) for name in _SIDES}
+        short = []
+        for column, one in enumerate(first.values()):
+            clean = Split.of(flags.label[one.items]).clean
+            n_clean = int(clean.sum())
+            if n_clean < least:
+                short.append(f"{n_clean} clean items of {one.benchmark}, fewer than {least}")
+            for at, model in enumerate(one.models):
+                place = models.index(model)
+                scores["full"][place, column] = one.scores[at].mean() if len(clean) else _NAN
+                scores["clean"][place, column] = one.scores[at, clean].mean() if n_clean else _NAN
+        if short:
+            scores["clean"][:] = _NAN
+        return cls(
+            models=tuple(models),
+            benchmarks=tuple(first),
+            scores=scores,
+            signs=np.array([one.sign for one in first.values()], np.float64),
+            note=f"not estimable: {short[0]}" if short else "",
+        )
+
+
+def aggregate_rows(across: Across, policy: str) -> list[Row]:
+    """Mean, win rate and Borda count of each model over the benchmarks, full and clean.
+
+    A model without a score on a benchmark has a gap there: it enters no mean over all, and its win
+    rate skips the gap.
+    """
+    if len(across.benchmarks) < _TWO:
+        return []
+    rows = []
+    figures = {}
+    for name, table in across.scores.items():
+        directed = across.signs * table
+        nothing = np.full(len(across.models), _NAN)
+        told = name == "full" or not across.note
+        figures[name] = (
+            table.mean(axis=1),
+            win_rate(directed) if told else nothing,
+            borda(directed) if told else nothing,
+        )
+    for at, model in enumerate(across.models):
+        gaps = int(np.isnan(across.scores["full"][at]).sum())
+        row: Row = {
+            "policy": policy,
+            "model": model,
+            "n_benchmarks": len(across.benchmarks) - gaps,
+        }
+        for name, (mean, wins, points) in figures.items():
+            row[f"mean_{name}"] = float(mean[at])
+            row[f"win_rate_{name}"] = float(wins[at])
+            row[f"borda_{name}"] = float(points[at])
+        notes = [f"no score on {gaps} benchmarks: no mean"] if gaps else []
+        row["note"] = "; ".join([*notes, *([f"clean {across.note}"] if across.note else [])])
+        rows.append(row)
+    return rows
+
+
+def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:
+    """How differently the benchmarks rank the models, and how far that lets the order be moved.
+
+    One row for all items and one for the clean ones, over the models with a score everywhere.
+    """
+    rows = []
+    whole = np.flatnonzero(~np.isnan(across.scores["full"]).any(axis=1)).tolist()
+    models = [across.models[at] for at in whole]
+    for name, scores in across.scores.items():
+        table = across.signs * scores[whole]
+        row: Row = {
+            "policy": policy,
+            "items": name,
+            "n_models": len(models),
+            "n_benchmarks": len(across.benchmarks),
+        }
+        reason = across.note if name == "clean" else ""
+        if len(across.benchmarks) < _TWO:
+            reason = "not estimable: one benchmark"
+        elif len(models) < _LEAST_MODELS:
+            reason = (
+                f"not estimable: {len(models)} models with a score on every benchmark, "
+                f"fewer than {_LEAST_MODELS}"
+            )
+        rows.append(row | _diversity_row(table, models, across.benchmarks, reason, seed))
+    return rows
+
+
+def _diversity_row(
+    table: Floats, models: Sequence[str], benchmarks: Sequence[str], reason: str, seed: int
+) -> Row:
+    row: Row = dict.fromkeys(
+        (
+            *("diversity", "diversity_tie_corrected", "diversity_published"),
+            *("mean_rank_change", "max_rank_change"),
+            *("cardinal_distance", "cardinal_largest", "ordinal_distance", "ordinal_largest"),
+        ),
+        _NAN,
+    )
+    row |= {"cardinal_witness": "", "ordinal_witness": "", "note": reason}
+    if reason:
+        return row
+    found = diversity(table)
+    row["diversity"], row["diversity_tie_corrected"] = found.exact, found.tie_corrected
+    row["diversity_published"] = found.published
+    row["mean_rank_change"], row["max_rank_change"] = found.mean_change, found.max_change
+    cardinal = search_weights(table)
+    row["cardinal_distance"] = cardinal.change.distance
+    row["cardinal_largest"] = cardinal.change.largest
+    if cardinal.weights is not None:
+        pairs = zip(benchmarks, cardinal.weights.tolist(), strict=True)
+        row["cardinal_witness"] = ", ".join(f"{name} {weight!r}" for name, weight in pairs)
+    top = top_fifth(table)
+    if len(top) < _TWO:
+        row["note"] = (
+            f"ordinal sensitivity not estimable: a fifth of {len(models)} models is no two"
+        )
+        return row
+    ordinal = search_field(table, top, seed=seed)
+    row["ordinal_distance"] = ordinal.change.distance
+    row["ordinal_largest"] = ordinal.change.largest
+    if ordinal.field is not None:
+        row["ordinal_witness"] = ", ".join(models[at] for at in ordinal.field.tolist())
+    return row
