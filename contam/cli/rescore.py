@@ -123,7 +123,7 @@ def _tables(result: Rescore) -> list[RenderableType]:
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in result.rows("scores"):
-        if row["subset_by"] == "all":
+        if row["subset_by"] in ("all", "group"):
             groups.setdefault((row["benchmark"], row["metric"]), []).append(row)
     for (benchmark, metric), rows in groups.items():
         blocks += ["", visible(f"{benchmark}, {metric}"), _table(rows)]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy import stats
 
+from contam.rescore.blocks import blocks_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -52,6 +54,7 @@ def gain(
     permutations: int = 10_000,
     seed: int = 0,
     strata: NDArray[np.int64] | None = None,
+    cluster: NDArray[np.int64] | None = None,
 ) -> Gain:
     """EPG of one model on one benchmark; `not estimable` where a subset has under `least` items."""
     n = len(scores)
@@ -61,8 +64,11 @@ def gain(
         return Gain(epg=_NAN, z=_NAN, z_nested=_NAN, p=_NAN, note=note)
     epg = float(scores.mean() - scores[~flagged].mean())
     z, nested = gain_z(epg, float(np.std(scores)), n, n_clean)
-    p = permutation_p(scores, flagged, permutations=permutations, seed=seed, strata=strata)
-    return Gain(epg=epg, z=z, z_nested=nested, p=p, note="")
+    p = permutation_p(
+        scores, flagged, permutations=permutations, seed=seed, strata=strata, cluster=cluster
+    )
+    note = "no p: swapping clusters of one size changes nothing" if np.isnan(p) else ""
+    return Gain(epg=epg, z=z, z_nested=nested, p=p, note=note)
 
 
 def not_estimable(n_flagged: int, n_clean: int, least: int = LEAST) -> str:
@@ -97,13 +103,20 @@ def permutation_p(
     permutations: int,
     seed: int,
     strata: NDArray[np.int64] | None = None,
+    cluster: NDArray[np.int64] | None = None,
 ) -> float:
     """Two-sided p of the flagged sum when flags are dealt out anew: (1 + hits) / (1 + draws).
+
+    cluster  items that rise and fall together: then whole clusters of one size (and stratum) swap
+             their flags, and the sum is set against its mean over the draws; nan where no swap
+             changes the sum
 
     Dealing n_d flags among n items and adding up the scores is a draw without replacement; for
     few distinct score values it is drawn from the multivariate hypergeometric law itself.
     """
     rng = np.random.default_rng(seed)
+    if cluster is not None:
+        return _clustered_p(scores, flagged, permutations, rng, blocks_of(cluster, strata))
     groups = [np.arange(len(scores))] if strata is None else _groups(strata)
     total = np.zeros(permutations)
     expected = 0.0
@@ -113,6 +126,32 @@ def permutation_p(
         total += _dealt_sums(scores[group], n_flagged, permutations, rng)
     observed = abs(float(scores[flagged].sum()) - expected)
     # A relative hair against sums that are equal but for rounding.
+    hits = int(np.count_nonzero(np.abs(total - expected) >= observed * (1 - 1e-9) - 1e-12))
+    return (1 + hits) / (1 + permutations)
+
+
+def _clustered_p(
+    scores: Floats,
+    flagged: Bools,
+    permutations: int,
+    rng: np.random.Generator,
+    blocks: list[NDArray[np.int64]],
+) -> float:
+    total = np.zeros(permutations)
+    expected = 0.0
+    for block in blocks:
+        flags, values = flagged[block], scores[block]
+        expected += float((flags.mean(axis=0) * values.sum(axis=0)).sum())
+        if bool(np.all(flags == flags[:, :1])):
+            # Clusters flagged whole or not at all: their sums are dealt out.
+            total += _dealt_sums(values.sum(axis=1), int(flags[:, 0].sum()), permutations, rng)
+            continue
+        weights = flags.astype(np.float64)
+        for draw in range(permutations):
+            total[draw] += float((values * weights[rng.permutation(len(block))]).sum())
+    if np.ptp(total) == 0:
+        return _NAN
+    observed = abs(float(scores[flagged].sum()) - expected)
     hits = int(np.count_nonzero(np.abs(total - expected) >= observed * (1 - 1e-9) - 1e-12))
     return (1 + hits) / (1 + permutations)
 

@@ -62,6 +62,7 @@ class Series:
     item       int64[n], place in the result's items, -1 where the log's item is not among them
     aggregate  the metric over a mask of the log's items: the mean, or a corpus metric's function
     additive   whether the metric is the mean of `score`
+    strata     int64[n], parts of the items within which flags are dealt out; None for one part
     """
 
     model: str
@@ -73,6 +74,7 @@ class Series:
     additive: bool
     notes: tuple[str, ...] = ()
     higher_is_better: bool = True
+    strata: Ints | None = None
 
     def labels(self, flags: Flags) -> Int8s:
         """int8[n]: the label of each scored item; what is not among the items is not checkable."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from contam.detect.report import RUN_FILE, load_report
 from contam.errors import LogError, UsageError
+from contam.rescore.grouped import group_series
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
@@ -84,6 +85,7 @@ def rescore(
     sources = []
     notes: list[str] = []
     joiner = Joiner(report.items)
+    indices: dict[int, Ints] = {}
     for log in found:
         self_check(log)
         joined = joiner.join(log, allow_unmatched=allow_unmatched)
@@ -91,6 +93,7 @@ def rescore(
         notes += [
             f"{log.path}: {column.metric}: {column.note}" for column in log.columns if column.note
         ]
+        indices[id(log)] = joined.index
         sources.append(_source(log, joined.index))
         series += _series_of(log, joined.index, separate_runs=separate_runs)
     _refuse_doubles(series)
@@ -98,7 +101,10 @@ def rescore(
     if unknown:
         names = ", ".join(sorted({one.model for one in series}))
         raise UsageError(f"no log of reference model {min(unknown)}", hint=f"models: {names}")
-    tables = make_tables(series, flags, settings)
+    groups = list(
+        group_series(found, indices, lambda log: _model(log, separate_runs=separate_runs))
+    )
+    tables = make_tables(series, flags, settings, groups)
     run = {
         "tool": "contam",
         "format": RESCORE_FORMAT,
@@ -170,7 +176,7 @@ def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:
 
 
 def _series_of(log: Log, index: Ints, *, separate_runs: bool) -> Iterator[Series]:
-    model = f"{log.model} ({log.run_id})" if separate_runs and log.run_id else log.model
+    model = _model(log, separate_runs=separate_runs)
     for column in log.columns:
         scored = np.flatnonzero(column.scored)
         if column.kind == "none" or not len(scored):
@@ -187,6 +193,10 @@ def _series_of(log: Log, index: Ints, *, separate_runs: bool) -> Iterator[Series
             notes=(f"{lost} items not scored by the tool",) if lost else (),
             higher_is_better=column.higher_is_better is not False,
         )
+
+
+def _model(log: Log, *, separate_runs: bool) -> str:
+    return f"{log.model} ({log.run_id})" if separate_runs and log.run_id else log.model
 
 
 def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]:

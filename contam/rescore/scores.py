@@ -16,6 +16,7 @@ from contam.rescore.gain import (
     plain_relative_difference,
     relative_difference,
 )
+from contam.rescore.grouped import GROUP
 from contam.rescore.intervals import Interval, interval_of
 from contam.rescore.multiple import benjamini_hochberg, holm
 from contam.rescore.panel import ALL, Split
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _NAN: Final = float("nan")
+_FAMILIES: Final = (ALL, GROUP)
 _NOTHING: Final = Interval(_NAN, _NAN, _NAN, "")
 
 
@@ -41,17 +43,26 @@ def score_rows(
     least: int = LEAST,
     permutations: int = 10_000,
     seed: int = 0,
+    groups: Sequence[tuple[str, Series]] = (),
 ) -> list[Row]:
-    """One row per model, benchmark, metric, policy and subset; adjusted p over the family."""
+    """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
+
+    groups  numbers over several benchmarks: how their tasks are weighed, and the series
+    """
     rows = [
         row
         for one in sorted(series, key=lambda one: (one.benchmark, one.metric, one.model))
         for policy in flags
         for row in _rows_of(one, policy, least, permutations, seed)
     ]
-    whole = [row for row in rows if row["subset_by"] == ALL]
-    for name in {row["policy"] for row in whole}:
-        family = [row for row in whole if row["policy"] == name]
+    for weighting, one in groups:
+        whole = np.ones(len(one.item), np.bool_)
+        rows += [
+            _row(_View.of(one, policy), (GROUP, weighting), whole, least, permutations, seed)
+            for policy in flags
+        ]
+    for key in {(row["policy"], row["subset_by"]) for row in rows if row["subset_by"] in _FAMILIES}:
+        family = [row for row in rows if (row["policy"], row["subset_by"]) == key]
         p = np.array([row["epg_p"] for row in family])
         for row, first, second in zip(family, holm(p), benjamini_hochberg(p), strict=True):
             row["epg_p_holm"], row["epg_p_bh"] = float(first), float(second)
@@ -134,7 +145,7 @@ def _row(
             methods.append(found.method)
     notes = [*one.notes]
     # Items that could not be checked belong to neither side; the gain is over the others.
-    found_gain = _gain(one, clean | flagged, flagged, least, draws, seed)
+    found_gain = _gain(view, clean | flagged, flagged, least, draws, seed)
     row |= found_gain
     if found_gain["note"]:
         notes.append(found_gain["note"])
@@ -160,17 +171,34 @@ def _is_share(one: Series) -> bool:
     return bool(len(one.score)) and 0 <= float(one.score.min()) <= float(one.score.max()) <= 1
 
 
+def _several(cluster: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The clusters, where one of them holds several items."""
+    return cluster if len(np.unique(cluster)) < len(cluster) else None
+
+
 def _gain(
-    one: Series, judged: Bools, flagged: Bools, least: int, draws: int, seed: int
+    view: _View, judged: Bools, flagged: Bools, least: int, draws: int, seed: int
 ) -> dict[str, Any]:
+    one = view.one
     n_flagged, n_clean = int(flagged.sum()), int((judged & ~flagged).sum())
     if one.additive:
-        found = gain(one.score[judged], flagged[judged], least=least, permutations=draws, seed=seed)
+        found = gain(
+            one.score[judged],
+            flagged[judged],
+            least=least,
+            permutations=draws,
+            seed=seed,
+            strata=None if one.strata is None else one.strata[judged],
+            cluster=_several(view.cluster[judged]),
+        )
         values = (found.epg, found.z, found.z_nested, found.p, found.note)
     else:
         note = not_estimable(n_flagged, n_clean, least)
         epg = one.aggregate(judged) - one.aggregate(judged & ~flagged) if not note else _NAN
-        values = (epg, _NAN, _NAN, _NAN, note or "no test: not a mean of items")
+        if not note:
+            test = "no test: not a mean of items"
+            note = test if np.isfinite(epg) else "not estimable: a part has no clean item"
+        values = (epg, _NAN, _NAN, _NAN, note)
     return dict(zip(("epg", "epg_z", "epg_z_nested", "epg_p", "note"), values, strict=True))
 
 

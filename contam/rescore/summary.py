@@ -16,7 +16,7 @@ _SCORES = """
 SELECT model, n, n_clean, n_flagged, n_not_checkable, "full", full_lo, full_hi, clean, clean_lo,
   clean_hi, flagged, epg, epg_z_nested, epg_p, epg_p_holm, clean_with_unchecked, bound_low,
   bound_high, note
-FROM scores WHERE subset_by = 'all' AND benchmark = $benchmark AND metric = $metric
+FROM scores WHERE subset_by IN ('all', 'group') AND benchmark = $benchmark AND metric = $metric
   AND policy = $policy ORDER BY clean DESC NULLS LAST, model
 """
 _LEADS = """

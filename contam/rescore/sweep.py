@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.rescore.blocks import blocks_of, shuffled
 from contam.rescore.gain import LEAST, gain_z
 
 if TYPE_CHECKING:
@@ -43,8 +44,11 @@ def sweep(
     least: int = LEAST,
     permutations: int = 1_000,
     seed: int = 0,
+    cluster: Ints | None = None,
 ) -> Sweep:
     """Move the threshold over every value of contamination (float64[n]; nan is never flagged).
+
+    cluster  items that rise and fall together: then whole clusters of one size are permuted
 
     p permutes the contamination scores over items, takes the largest z over thresholds each time,
     and counts how often it reaches the observed one: (1 + hits) / (1 + draws). The largest z over
@@ -92,7 +96,13 @@ def sweep(
     best = int(np.nanargmax(z))
     rng = np.random.default_rng(seed)
     reached = z[best] - 1e-12
-    if bool(np.all((scores == 0) | (scores == 1))):
+    if cluster is not None:
+        blocks = blocks_of(cluster)
+        hits = 0
+        for _ in range(permutations):
+            moved = scores[shuffled(blocks, n, rng)][order]
+            hits += bool((gains(moved)[usable] * scale).max() >= reached)
+    elif bool(np.all((scores == 0) | (scores == 1))):
         # Right answers dealt out among the stretches between thresholds: the same law, and cheaper.
         sizes = np.diff(np.append(np.insert(flagged, 0, 0), n))
         dealt = rng.multivariate_hypergeometric(

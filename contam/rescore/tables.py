@@ -53,17 +53,24 @@ class Settings:
 
 
 def make_tables(
-    series: Sequence[Series], flags: Sequence[Flags], settings: Settings
+    series: Sequence[Series],
+    flags: Sequence[Flags],
+    settings: Settings,
+    groups: Sequence[tuple[str, Series]] = (),
 ) -> dict[str, Table]:
-    """All tables by file name, without suffix."""
+    """All tables by file name, without suffix.
+
+    groups  numbers over several benchmarks: how their tasks are weighed, and the series
+    """
     lined_up = matrices(series)
+    ranked = [*lined_up, *matrices([one for _, one in groups])]
     rankings: list[Row] = []
     pairs: list[Row] = []
     aggregates: list[Row] = []
     diversities: list[Row] = []
     adjusted: list[Row] = []
     for policy in flags:
-        for matrix in lined_up:
+        for matrix in ranked:
             found, paired = ranking_rows(
                 matrix, policy, least=settings.least, draws=settings.draws, seed=settings.seed
             )
@@ -79,6 +86,7 @@ def make_tables(
         least=settings.least,
         permutations=settings.permutations,
         seed=settings.seed,
+        groups=groups,
     )
     sweeps = [
         row for one in series for policy in flags for row in _sweep_rows(one, policy, settings)
@@ -100,12 +108,14 @@ def _sweep_rows(one: Series, flags: Flags, settings: Settings) -> Iterator[Row]:
     judged = ~np.isnan(contamination)
     if not one.additive or not judged.any():
         return
+    cluster = flags.cluster[one.item[known]][judged]
     found = sweep(
         one.score[known][judged],
         contamination[judged],
         least=settings.least,
         permutations=settings.sweep_permutations,
         seed=settings.seed,
+        cluster=cluster if len(np.unique(cluster)) < len(cluster) else None,
     )
     n = int(judged.sum())
     for at, threshold in enumerate(found.threshold.tolist()):

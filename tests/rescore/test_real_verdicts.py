@@ -124,6 +124,28 @@ def test_without_the_planted_items_a_memorising_model_is_its_twin(
         assert one[key][1] > two[key][1]
 
 
+def test_groups_are_scored_again_with_their_clean_items(verdicts, logs):
+    result = rescore(verdicts, logs / "lm-eval/mmlu", settings=FAST)
+    rows = [row for row in result.rows("scores") if row["subset_by"] == "group"]
+    assert {row["model"]: round(row["clean"], 4) for row in rows} == {
+        "replay/honest-40": 0.3859,
+        "replay/honest-65": 0.6739,
+        "replay/memo-40": 0.3859,
+    }
+    for row in rows:
+        assert (row["benchmark"], row["subset"]) == ("mmlu_local", "micro")
+        parts = [
+            one
+            for one in result.rows("scores")
+            if (one["model"], one["metric"]) == (row["model"], row["metric"])
+            and one["subset_by"] == "all"
+        ]
+        whole = sum(one["n"] * one["full"] for one in parts) / sum(one["n"] for one in parts)
+        assert row["full"] == pytest.approx(whole, abs=1e-9)
+    assert "mmlu_local" in {row["benchmark"] for row in result.rows("rankings")}
+    assert "mmlu_local" not in {row["benchmark"] for row in result.rows("sweep")}
+
+
 def test_a_log_of_another_benchmark_is_refused(verdicts, logs):
     with pytest.raises(contam.errors.LogError, match="is in the verdicts"):
         rescore(verdicts, logs / "lm-eval/variants/corpus-metrics", settings=FAST)

@@ -62,6 +62,46 @@ def test_strata_are_shuffled_within():
     assert gain.permutation_p(scores, flagged, permutations=999, seed=0, strata=strata) == 1.0
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_p_is_uniform_when_items_of_a_cluster_rise_and_fall_together(mixed):
+    """Whole passages are flagged; dealing out single items would call half of them a leak."""
+    rng = np.random.default_rng(4)
+    sizes = np.repeat([2, 5], 30)
+    cluster = np.repeat(np.arange(60), sizes)
+    p, naive = [], []
+    for seed in range(200):
+        skill = np.repeat(rng.random(60), sizes)
+        scores = (rng.random(len(cluster)) < skill).astype(float)
+        flagged = np.repeat(rng.permutation(60) < 20, sizes)
+        if mixed:
+            flagged &= np.concatenate([np.arange(size) > 0 for size in sizes])
+        p.append(gain.permutation_p(scores, flagged, permutations=199, seed=seed, cluster=cluster))
+        naive.append(gain.permutation_p(scores, flagged, permutations=199, seed=seed))
+    assert stats.kstest(p, "uniform").pvalue > 0.001
+    assert np.mean(np.array(p) <= 0.05) < 0.1
+    if not mixed:
+        assert np.mean(np.array(naive) <= 0.05) > 0.12
+
+
+def test_clusters_that_cannot_swap_give_no_p():
+    cluster = np.repeat(np.arange(4), [1, 2, 3, 60])
+    flagged = cluster == 3
+    scores = (np.arange(66) % 2).astype(float)
+    assert np.isnan(gain.permutation_p(scores, flagged, permutations=99, seed=0, cluster=cluster))
+    found = gain.gain(scores, flagged, least=5, permutations=99, cluster=cluster)
+    assert found.note.startswith("no p")
+    assert np.isfinite(found.epg)
+
+
+def test_a_cluster_of_one_item_each_is_no_cluster():
+    rng = np.random.default_rng(8)
+    scores, flagged = (rng.random(80) < 0.5).astype(float), rng.random(80) < 0.4
+    alone = gain.permutation_p(scores, flagged, permutations=999, seed=1, cluster=np.arange(80))
+    assert alone == pytest.approx(
+        gain.permutation_p(scores, flagged, permutations=999, seed=1), abs=0.05
+    )
+
+
 @pytest.mark.parametrize("kind", ["binary", "real"])
 def test_p_is_uniform_when_flags_mean_nothing(kind):
     p = []

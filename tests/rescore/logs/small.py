@@ -99,3 +99,17 @@ def lm_eval(folder, scores, *, docs=None, task="lantern", model="org/tiny", repo
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"results_{TIME}.json").write_text(json.dumps(results), encoding="utf-8")
     return write_lines(folder / f"samples_{task}_{TIME}.jsonl", rows)
+
+
+def lm_eval_group(folder, scores, reported, *, model="m", name="all", docs=None):
+    """Tasks of one run, and a results file that reports one number for all of them."""
+    docs = docs or {}
+    claims = {"results": {}, "configs": {}, "model_name": model, "lm_eval_version": "0"}
+    for task, values in scores.items():
+        lm_eval(folder, values, task=task, model=model, docs=docs.get(task), metrics=["acc"])
+        known = json.loads((folder / f"results_{TIME}.json").read_text())
+        claims["results"] |= known["results"]
+        claims["configs"] |= known["configs"]
+    claims["groups"] = {name: {"acc,none": reported}}
+    claims["group_subtasks"] = {name: list(scores)}
+    (folder / f"results_{TIME}.json").write_text(json.dumps(claims), encoding="utf-8")

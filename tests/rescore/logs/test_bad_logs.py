@@ -15,7 +15,7 @@ import pytest
 from contam.errors import LogError, UsageError
 from contam.rescore.logs import find_groups, find_logs, read_logs, runs_of_one_model, self_check
 from contam.rescore.logs.aggregate import CORPUS
-from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, write_lines
+from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, lm_eval_group, write_lines
 
 
 def lines_of(path):
@@ -171,16 +171,8 @@ def test_a_metric_of_another_package_is_refused_with_its_name(tmp_path):
         log.columns[0].aggregate(np.ones(2, np.bool_))
 
 
-def group_of(tmp_path, scores, reported):
-    claims = {"results": {}, "configs": {}, "model_name": "m", "lm_eval_version": "0"}
-    for task, values in scores.items():
-        lm_eval(tmp_path, values, task=task, model="m", metrics=["acc"])
-        known = json.loads((tmp_path / f"results_{TIME}.json").read_text())
-        claims["results"] |= known["results"]
-        claims["configs"] |= known["configs"]
-    claims["groups"] = {"all": {"acc,none": reported}}
-    claims["group_subtasks"] = {"all": list(scores)}
-    (tmp_path / f"results_{TIME}.json").write_text(json.dumps(claims), encoding="utf-8")
+def read_group(tmp_path, scores, reported):
+    lm_eval_group(tmp_path, scores, reported)
     return read_logs([tmp_path])
 
 
@@ -189,20 +181,20 @@ TWO_TASKS = {"one": [1, 1, 1, 0], "two": [0, 1]}
 
 @pytest.mark.parametrize(("reported", "way"), [(4 / 6, "micro"), (0.625, "macro")])
 def test_the_weighting_of_a_group_is_seen_from_its_number(tmp_path, reported, way):
-    (group,) = find_groups(group_of(tmp_path, TWO_TASKS, reported))
+    (group,) = find_groups(read_group(tmp_path, TWO_TASKS, reported))
     assert group.weighting == way
     masks = [np.array([True, True, True, False]), np.array([True, False])]
     assert group.aggregate(masks) == {"micro": 0.75, "macro": 0.5}[way]
 
 
 def test_a_group_number_that_no_weighting_gives_is_not_scored_again(tmp_path):
-    (group,) = find_groups(group_of(tmp_path, TWO_TASKS, 0.9))
+    (group,) = find_groups(read_group(tmp_path, TWO_TASKS, 0.9))
     with pytest.raises(LogError, match="neither way"):
         group.aggregate([np.ones(4, np.bool_), np.ones(2, np.bool_)])
 
 
 def test_a_group_with_a_task_missing_is_not_scored_again(tmp_path):
-    logs = group_of(tmp_path, TWO_TASKS, 4 / 6)
+    logs = read_group(tmp_path, TWO_TASKS, 4 / 6)
     (group,) = find_groups(logs[:1])
     assert "no log of two" in group.note
 

@@ -1,0 +1,216 @@
+"""A second test set that nobody can have seen: what a model should score, and what it gains.
+
+ConStat fits how scores on the second set go with scores on the first over models that did not see
+either; a retro-holdout, made to be the same test again, is compared directly. Scores are within
+0 and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy import stats
+from scipy.interpolate import make_smoothing_spline
+
+from contam.rescore.gain import two_proportions
+from contam.rescore.intervals import newcombe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+LEAST_REFERENCES: Final = 5
+"""Models a spline needs: with fewer, nothing is estimated."""
+
+MARGIN: Final = 0.05
+"""How far apart two test sets may be and still be the same test, unless told otherwise."""
+
+_NAN: Final = float("nan")
+_DRAWS: Final = 1_000
+_LEVEL: Final = 0.95
+_TRIES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a model scores beside what its score on the second set leads to expect.
+
+    delta     score - expected, mean over draws; error  its s.d. over draws
+    low       basic bootstrap limit that delta is above with 95 %
+    p         one-sided, of no gain; note  why nothing is estimated, "" when it is
+    """
+
+    score: float
+    expected: float
+    delta: float
+    error: float
+    low: float
+    p: float
+    note: str = ""
+
+
+def constat(
+    scores: tuple[Floats, Floats],
+    references: tuple[Floats, Floats],
+    *,
+    chance: tuple[float, float] = (0.0, 0.0),
+    draws: int = _DRAWS,
+    seed: int = 0,
+) -> list[Expected]:
+    """ConStat (Dekoninck et al. 2024) for several models against the same references.
+
+    scores      of the models tested, on the benchmark and on the second set: float64[models, n]
+                and float64[models, k]
+    references  of models that saw neither, the same way; five or more
+    chance      scores of a model that guesses, which is one more point of the fit
+
+    Both margins are sorted, so only the curve is assumed, no pairing; items and models are drawn
+    with replacement.
+    """
+    tested, tested_second = scores
+    first, second = references
+    m = len(first)
+    plain = tested.mean(axis=1)
+    if m < LEAST_REFERENCES:
+        note = f"not estimable: {m} reference models, fewer than {LEAST_REFERENCES}"
+        return [_nothing(float(score), note) for score in plain]
+    rng = np.random.default_rng(seed)
+    estimate = np.full((draws, len(tested)), _NAN)
+    actual = np.full((draws, len(tested)), _NAN)
+    for draw in range(draws):
+        for _ in range(_TRIES):
+            at, at_second = _drawn(first.shape[1], rng), _drawn(second.shape[1], rng)
+            # Five models cannot be drawn and still be five.
+            models = _drawn(m, rng) if m > LEAST_REFERENCES else np.arange(m)
+            y = np.append(_guess(chance[0], len(at), rng), first[models][:, at].mean(axis=1))
+            x = np.append(
+                _guess(chance[1], len(at_second), rng), second[models][:, at_second].mean(axis=1)
+            )
+            curve = _curve(np.sort(x), np.sort(y)) if len(np.unique(models)) >= 5 else None  # noqa: PLR2004
+            if curve is None:
+                continue
+            estimate[draw] = np.clip(curve(tested_second[:, at_second].mean(axis=1)), 0, 1)
+            actual[draw] = tested[:, at].mean(axis=1)
+            break
+    known = ~np.isnan(estimate).any(axis=1)
+    if not known.all():
+        note = "not estimable: too few different scores of the reference models"
+        return [_nothing(float(score), note) for score in plain]
+    return [
+        _expected(float(score), estimate[:, at], actual[:, at]) for at, score in enumerate(plain)
+    ]
+
+
+def _drawn(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return np.asarray(rng.integers(0, n, size=n), np.int64)
+
+
+def _nothing(score: float, note: str) -> Expected:
+    return Expected(score=score, expected=_NAN, delta=_NAN, error=_NAN, low=_NAN, p=_NAN, note=note)
+
+
+def _expected(score: float, estimate: Floats, actual: Floats) -> Expected:
+    gains = actual - estimate
+    mean = float(gains.mean())
+    # The basic bootstrap turns the draws round their mean.
+    beyond = int(np.count_nonzero(2 * mean - gains < 0))
+    return Expected(
+        score=score,
+        expected=float(estimate.mean()),
+        delta=mean,
+        error=float(gains.std()),
+        low=2 * mean - float(np.quantile(gains, _LEVEL)),
+        p=(1 + beyond) / (1 + len(gains)),
+    )
+
+
+def _guess(chance: float, n: int, rng: np.random.Generator) -> float:
+    """The score of a guessing model on n items; 0 stays 0."""
+    return chance + float(rng.normal(0, np.sqrt(chance * (1 - chance) / n)))
+
+
+def _curve(x: Floats, y: Floats) -> Callable[[Floats], Floats] | None:
+    """Smoothing spline through sorted margins, straight beyond its ends; None below 5 points."""
+    last_of_ties = np.append(np.diff(x) > 0, True)
+    x, y = x[last_of_ties], y[last_of_ties]
+    if len(x) < LEAST_REFERENCES:
+        return None
+    spline = make_smoothing_spline(x, y)
+    slope = spline.derivative()
+
+    def curve(at: Floats) -> Floats:
+        inside = np.clip(at, x[0], x[-1])
+        result: Floats = spline(inside) + slope(inside) * (at - inside)
+        return result
+
+    return curve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inflation:
+    """Score on the public set - score on the retro-holdout, of one model.
+
+    low, high  95 % limits (Newcombe for 0/1 scores, else by the two standard errors)
+    p          one-sided, of no inflation
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def inflation(public: Floats, retro: Floats) -> Inflation:
+    """Compare item scores on two sets of other items, float64[n] and float64[k]."""
+    difference = float(public.mean() - retro.mean())
+    sizes = [(float(one.sum()), len(one)) for one in (public, retro)]
+    if all(bool(np.all((one == 0) | (one == 1))) for one in (public, retro)):
+        low, high = newcombe(sizes[0], sizes[1])
+        p = two_proportions(sizes[0], sizes[1])[1]
+        return Inflation(difference=difference, low=low, high=high, p=p)
+    error = _error(public, retro)
+    half = float(stats.norm.ppf(0.5 + _LEVEL / 2)) * error
+    p = float(stats.norm.sf(difference / error)) if error > 0 else _NAN
+    return Inflation(difference=difference, low=difference - half, high=difference + half, p=p)
+
+
+def _error(first: Floats, second: Floats) -> float:
+    if min(len(first), len(second)) <= 1:
+        return _NAN
+    return float(np.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second)))
+
+
+def equivalent(first: Floats, second: Floats, margin: float = MARGIN) -> float:
+    """TOST: the p of "the two means are apart by `margin` or more"; a small one shows equality.
+
+    A test that finds no difference shows nothing. nan where the errors are.
+    """
+    difference = float(first.mean() - second.mean())
+    error = _error(first, second)
+    if not error > 0:
+        return _NAN if np.isnan(error) else float(abs(difference) >= margin)
+    closer = min(margin - difference, margin + difference) / error
+    return float(stats.norm.sf(closer))
+
+
+def same_place_p(first: Floats, second: Floats, *, draws: int = 1_000, seed: int = 0) -> float:
+    """Permutation p of the distance between the mean vectors of two sets.
+
+    first, second  float64[n, features]: embeddings, lengths, whatever could tell the sets apart
+    """
+    together = np.concatenate([first, second])
+    n = len(first)
+    rng = np.random.default_rng(seed)
+
+    def apart(order: NDArray[np.int64]) -> float:
+        gap = together[order[:n]].mean(axis=0) - together[order[n:]].mean(axis=0)
+        return float(np.sqrt(gap @ gap))
+
+    observed = apart(np.arange(len(together)))
+    hits = sum(apart(rng.permutation(len(together))) >= observed - 1e-12 for _ in range(draws))
+    return (1 + hits) / (1 + draws)
