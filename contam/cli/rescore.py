@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from contam.rescore.run import Rescore
 
-SPREAD_OPTIONS = ("--logs", "--policy", "--reference")
+SPREAD_OPTIONS = ("--logs", "--policy", "--reference", "--reference-benchmark")
 
 
 def rescore(
@@ -40,6 +40,14 @@ def rescore(
         list[str] | None,
         typer.Option(
             metavar="MODEL,...", help="Models that cannot have seen the corpus, to adjust by."
+        ),
+    ] = None,
+    reference_benchmark: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BENCHMARK=OTHER,...",
+            help="Set a benchmark against another one, in the logs too, that no model can have"
+            " seen (a rephrasing, a retro-holdout): what should each model score?",
         ),
     ] = None,
     columns: Annotated[
@@ -95,6 +103,7 @@ def rescore(
             permutations=permutations,
             seed=seed,
             references=tuple(split_names(reference or [])),
+            reference_benchmarks=_benchmark_pairs(reference_benchmark or []),
         ),
     )
     write_rescore(result, out, overwrite=overwrite)
@@ -110,6 +119,22 @@ def rescore(
         render.emit_renderable(*_tables(result))
         emit(f"\nresults  {visible(out)}\nsummary  {visible(str(Path(out) / 'summary.md'))}\n")
     return 0 if complete else 4
+
+
+def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
+    """`a=b,c=d`, each benchmark once. Raises UsageError for another form."""
+    from contam.errors import UsageError
+
+    pairs: dict[str, str] = {}
+    for one in split_names(given):
+        name, sign, other = one.partition("=")
+        if not (sign and name and other) or name == other or name in pairs:
+            raise UsageError(
+                f"--reference-benchmark {one} names no benchmark and another one for it",
+                hint="--reference-benchmark gsm8k=gsm8k_rephrased",
+            )
+        pairs[name] = other
+    return tuple(pairs.items())
 
 
 def _trees(result: Rescore) -> dict[str, Any]:

@@ -31,7 +31,7 @@ MARGIN: Final = 0.05
 """How far apart two test sets may be and still be the same test, unless told otherwise."""
 
 _NAN: Final = float("nan")
-_DRAWS: Final = 1_000
+_DRAWS: Final = 400
 _LEVEL: Final = 0.95
 _TRIES: Final = 20
 
@@ -85,13 +85,12 @@ def constat(
     for draw in range(draws):
         for _ in range(_TRIES):
             at, at_second = _drawn(first.shape[1], rng), _drawn(second.shape[1], rng)
-            # Five models cannot be drawn and still be five.
-            models = _drawn(m, rng) if m > LEAST_REFERENCES else np.arange(m)
+            models = _drawn_models(m, rng)
             y = np.append(_guess(chance[0], len(at), rng), first[models][:, at].mean(axis=1))
             x = np.append(
                 _guess(chance[1], len(at_second), rng), second[models][:, at_second].mean(axis=1)
             )
-            curve = _curve(np.sort(x), np.sort(y)) if len(np.unique(models)) >= 5 else None  # noqa: PLR2004
+            curve = _curve(np.sort(x), np.sort(y))
             if curve is None:
                 continue
             estimate[draw] = np.clip(curve(tested_second[:, at_second].mean(axis=1)), 0, 1)
@@ -104,6 +103,16 @@ def constat(
     return [
         _expected(float(score), estimate[:, at], actual[:, at]) for at, score in enumerate(plain)
     ]
+
+
+def _drawn_models(m: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Models with replacement, five different ones at least; five cannot be drawn so."""
+    if m == LEAST_REFERENCES:
+        return np.arange(m)
+    while True:
+        models = _drawn(m, rng)
+        if len(np.unique(models)) >= LEAST_REFERENCES:
+            return models
 
 
 def _drawn(n: int, rng: np.random.Generator) -> NDArray[np.int64]:

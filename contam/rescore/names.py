@@ -7,5 +7,5 @@ from typing import Final
 SUMMARY: Final = "summary.md"
 TABLES: Final = (
     *("scores", "rankings", "sweep", "pairs"),
-    *("aggregate", "adjusted", "diversity"),
+    *("aggregate", "adjusted", "diversity", "holdout"),
 )

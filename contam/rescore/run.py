@@ -14,6 +14,7 @@ import numpy as np
 from contam.detect.report import RUN_FILE, load_report
 from contam.errors import LogError, UsageError
 from contam.rescore.grouped import group_series
+from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
@@ -86,8 +87,11 @@ def rescore(
     notes: list[str] = []
     joiner = Joiner(report.items)
     indices: dict[int, Ints] = {}
+    unjoined = {name for _, name in settings.reference_benchmarks}
     for log in found:
         self_check(log)
+        if log.benchmark in unjoined:
+            continue
         joined = joiner.join(log, allow_unmatched=allow_unmatched)
         notes += [f"{log.path}: {note}" for note in (*log.notes, *joined.notes())]
         notes += [
@@ -96,15 +100,20 @@ def rescore(
         indices[id(log)] = joined.index
         sources.append(_source(log, joined.index))
         series += _series_of(log, joined.index, separate_runs=separate_runs)
-    _refuse_doubles(series)
+    second_logs = [log for log in found if log.benchmark in unjoined]
+    second = list(_second_series(second_logs, separate_runs=separate_runs))
+    sources += [_source(log, None) for log in second_logs]
+    notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
+    _refuse_doubles([*series, *second])
     unknown = set(settings.references) - {one.model for one in series}
     if unknown:
         names = ", ".join(sorted({one.model for one in series}))
         raise UsageError(f"no log of reference model {min(unknown)}", hint=f"models: {names}")
+    joinable = [log for log in found if log.benchmark not in unjoined]
     groups = list(
-        group_series(found, indices, lambda log: _model(log, separate_runs=separate_runs))
+        group_series(joinable, indices, lambda log: _model(log, separate_runs=separate_runs))
     )
-    tables = make_tables(series, flags, settings, groups)
+    tables = make_tables(series, flags, settings, groups, second)
     run = {
         "tool": "contam",
         "format": RESCORE_FORMAT,
@@ -195,6 +204,14 @@ def _series_of(log: Log, index: Ints, *, separate_runs: bool) -> Iterator[Series
         )
 
 
+def _second_series(logs: Sequence[Log], *, separate_runs: bool) -> Iterator[Series]:
+    """Of reference benchmarks: their items are numbered among themselves."""
+    for name in sorted({log.benchmark for log in logs}):
+        own = [log for log in logs if log.benchmark == name]
+        for log, numbers in zip(own, item_numbers(own), strict=True):
+            yield from _series_of(log, numbers, separate_runs=separate_runs)
+
+
 def _model(log: Log, *, separate_runs: bool) -> str:
     return f"{log.model} ({log.run_id})" if separate_runs and log.run_id else log.model
 
@@ -222,7 +239,7 @@ def _refuse_doubles(series: Sequence[Series]) -> None:
         seen.add(key)
 
 
-def _source(log: Log, index: Ints) -> dict[str, Any]:
+def _source(log: Log, index: Ints | None) -> dict[str, Any]:
     return {
         "path": log.path,
         "digest": log.digest,
@@ -231,7 +248,7 @@ def _source(log: Log, index: Ints) -> dict[str, Any]:
         "model": log.model,
         "benchmark": log.benchmark,
         "items": len(log.items),
-        "matched": int(np.count_nonzero(index >= 0)),
+        "matched": None if index is None else int(np.count_nonzero(index >= 0)),
     }
 
 

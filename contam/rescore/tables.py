@@ -10,6 +10,7 @@ import numpy as np
 from contam.rescore.across import Across, aggregate_rows, diversity_rows
 from contam.rescore.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.gain import LEAST, not_estimable
+from contam.rescore.holdouts import holdout_rows
 from contam.rescore.panel import Split, matrices
 from contam.rescore.rankings import ranking_rows
 from contam.rescore.scores import score_rows
@@ -42,6 +43,7 @@ class Settings:
     least         items a subset needs before a gain or a ranking is estimated
     permutations  of each permutation test; draws  of random deletions
     references    models that cannot have seen the corpus
+    reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
     """
 
     least: int = LEAST
@@ -50,6 +52,7 @@ class Settings:
     sweep_permutations: int = 1_000
     seed: int = 0
     references: tuple[str, ...] = ()
+    reference_benchmarks: tuple[tuple[str, str], ...] = ()
 
 
 def make_tables(
@@ -57,10 +60,12 @@ def make_tables(
     flags: Sequence[Flags],
     settings: Settings,
     groups: Sequence[tuple[str, Series]] = (),
+    second: Sequence[Series] = (),
 ) -> dict[str, Table]:
     """All tables by file name, without suffix.
 
     groups  numbers over several benchmarks: how their tasks are weighed, and the series
+    second  scores on the reference benchmarks of `settings`
     """
     lined_up = matrices(series)
     ranked = [*lined_up, *matrices([one for _, one in groups])]
@@ -98,6 +103,17 @@ def make_tables(
         "pairs": score_schemas.table_of(pairs, score_schemas.PAIRS),
         "aggregate": score_schemas.table_of(aggregates, score_schemas.AGGREGATE),
         "adjusted": score_schemas.table_of(adjusted, score_schemas.ADJUSTED),
+        "holdout": score_schemas.table_of(
+            holdout_rows(
+                series,
+                second,
+                dict(settings.reference_benchmarks),
+                settings.references,
+                least=settings.least,
+                seed=settings.seed,
+            ),
+            score_schemas.HOLDOUT,
+        ),
         "diversity": score_schemas.table_of(diversities, score_schemas.DIVERSITY),
     }
 
