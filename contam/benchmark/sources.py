@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import glob
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
 from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
-from contam.errors import BenchmarkError, UsageError
+from contam.benchmark.paths import expanded, natural
+from contam.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # What the Hugging Face `datasets` library writes beside its data.
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
@@ -48,7 +50,9 @@ def find_sources(
     """
     sources: dict[Path, Source] = {}
     skipped: list[SkippedRow] = []
-    for path in _expanded(paths):
+    if not paths:
+        raise BenchmarkError("no benchmark given", hint="--benchmark PATH")
+    for path in expanded(paths, "benchmark", BenchmarkError):
         found = list(_below(path, skipped)) if path.is_dir() else [_source(path, explicit=True)]
         if not found:
             seen = ", ".join(sorted(entry.name for entry in path.iterdir())[:10])
@@ -59,29 +63,6 @@ def find_sources(
         for source in found:
             sources.setdefault(source.path.resolve(), source)
     return tuple(sources.values()), tuple(skipped)
-
-
-def _expanded(paths: Sequence[str | Path]) -> Iterator[Path]:
-    if not paths:
-        raise BenchmarkError("no benchmark given", hint="--benchmark PATH")
-    for given in paths:
-        if not str(given):
-            # Path("") is the current folder; an unset shell variable must not mean what lies there.
-            raise UsageError("a benchmark path is empty", hint="check the variable it came from")
-        path = Path(given)
-        try:
-            there = path.exists()
-        except OSError as error:  # a folder on the way is closed, or the name is too long
-            raise unreadable(path, error) from error
-        if there:
-            yield path
-            continue
-        # Unlike Path.glob, this takes absolute patterns and `**` within one string.
-        pattern = str(path)
-        matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
-        if not matches:
-            raise BenchmarkError(f"no such benchmark: {path}", hint="check the path")
-        yield from sorted(map(Path, matches), key=_natural)
 
 
 def _below(
@@ -101,7 +82,7 @@ def _below(
     if (folder / _STATE).is_file():
         yield from _saved_dataset(folder, folder, None)
         return
-    for entry in sorted(entries, key=_natural):
+    for entry in sorted(entries, key=natural):
         if entry.name.startswith(".") or entry.name in _METADATA:
             continue
         if entry.is_dir():
@@ -192,9 +173,3 @@ def _read_object(path: Path) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise BenchmarkError(f"{path}: expected a JSON object")
     return value
-
-
-def _natural(path: Path) -> list[tuple[int, int, str]]:
-    """Sort key under which part-10 comes after part-9."""
-    pieces = re.findall(r"\d+|\D+", str(path))
-    return [(0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in pieces]

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+def several(cluster: Ints) -> Ints | None:
+    """The clusters of some items, or None where no two items share one; int64[n], none below 0."""
+    return cluster if len(cluster) and int(np.bincount(cluster).max()) > 1 else None
+
+
 def blocks_of(cluster: Ints, strata: Ints | None = None) -> list[Ints]:
     """Items by cluster: int64[clusters, size] for each size and stratum, items in their order.
 

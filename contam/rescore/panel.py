@@ -133,8 +133,8 @@ def matrices(series: Sequence[Series]) -> list[Matrix]:
     result = []
     for (benchmark, metric), group in sorted(found.items()):
         group.sort(key=lambda one: one.model)
-        common = _common([np.unique(one.item[one.item >= 0]) for one in group])
-        rows = np.array([_row(one, common) for one in group]).reshape(len(group), len(common))
+        common = _common(group)
+        rows = np.array(_rows(group, common)).reshape(len(group), len(common))
         largest = max(len(one.item) for one in group)
         lost = largest - len(common)
         notes = (f"{lost} items are not scored for every model",) if lost else ()
@@ -152,22 +152,31 @@ def matrices(series: Sequence[Series]) -> list[Matrix]:
     return result
 
 
-def _common(items: Sequence[Ints]) -> Ints:
-    common = items[0]
-    for other in items[1:]:
-        common = np.intersect1d(common, other, assume_unique=True)
+def _common(group: Sequence[Series]) -> Ints:
+    common, last = np.empty(0, np.int64), None
+    for one in group:
+        # Logs of many models mostly hold the same items in one order.
+        if last is None:
+            common = np.unique(one.item[one.item >= 0])
+        elif not np.array_equal(one.item, last):
+            common = np.intersect1d(common, one.item)
+        last = one.item
     return common
 
 
-def _row(one: Series, items: Ints) -> Floats:
-    known = one.item >= 0
-    places, scores = one.item[known], one.score[known]
-    order = np.argsort(places, kind="stable")
-    at = np.searchsorted(places[order], items)
-    if len(items) and (places[order][at] != items).any():
-        raise InternalError("an item is common to all models and yet missing in one")
-    result: Floats = scores[order][at]
-    return result
+def _rows(group: Sequence[Series], items: Ints) -> list[Floats]:
+    """The scores of each series at these items; of an item that stands twice, the first."""
+    rows: list[Floats] = []
+    at, last = np.empty(0, np.int64), None
+    for one in group:
+        if last is None or not np.array_equal(one.item, last):
+            order = np.argsort(one.item, kind="stable")
+            found = np.searchsorted(one.item[order], items)
+            if len(items) and (one.item[order][found] != items).any():
+                raise InternalError("an item is common to all models and yet missing in one")
+            at, last = order[found], one.item
+        rows.append(one.score[at])
+    return rows
 
 
 def flags_of(

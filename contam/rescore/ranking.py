@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from contam.rescore.multiple import holm
+from contam.rescore.threads import in_threads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +22,8 @@ _NAN = float("nan")
 _TWO = 2
 _HAIR = 1e-12
 _DIGITS = 12
-_BLOCK = 64
+_BLOCK = 32
+_PART = 64
 
 
 def ranks(scores: Floats) -> Floats:
@@ -50,10 +52,15 @@ def agreement(first: Floats, second: Floats) -> Agreement:
     if len(first) < _TWO:
         return Agreement(tau=_NAN, distance=_NAN, rho=_NAN, largest=_NAN)
     constant = np.ptp(first) == 0 or np.ptp(second) == 0
-    tau = _NAN if constant else float(stats.kendalltau(first, second).statistic)
+    tau = _tau(first, second)
     rho = _NAN if constant else float(stats.spearmanr(first, second).statistic)
     moved = np.abs(ranks(second) - ranks(first)).max() / (len(first) - 1)
     return Agreement(tau=tau, distance=(1 - tau) / 2, rho=rho, largest=float(moved))
+
+
+def _tau(first: Floats, second: Floats) -> float:
+    constant = np.ptp(first) == 0 or np.ptp(second) == 0
+    return _NAN if constant else float(stats.kendalltau(first, second).statistic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,17 +172,31 @@ def random_deletion(
     if m < _TWO or n_flagged in (0, n):
         return Deletion(tau=_NAN, tau_low=_NAN, tau_median=_NAN, p=_NAN, moved=nothing)
     observed = agreement(full, scores[:, ~flagged].mean(axis=1).round(_DIGITS)).tau
-    rng = np.random.default_rng(seed)
-    gone = np.empty((draws, m))
-    for begin in range(0, draws, _BLOCK):
-        masks = np.zeros((min(_BLOCK, draws - begin), n))
+    # Products too small for a linear algebra library to start threads of its own below ours: on a
+    # busy machine those wait for one another longer than they compute.
+    n_parts = -(-n // _PART)
+    parts = np.zeros((n_parts * _PART, m))
+    parts[:n] = scores.T
+    parts = parts.reshape(n_parts, _PART, m)
+    begins = range(0, draws, _BLOCK)
+    # A generator for each block: the draws are the same for any number of threads.
+    seeds = np.random.SeedSequence(seed).spawn(len(begins))
+
+    def drop(task: tuple[int, np.random.SeedSequence]) -> Floats:
+        begin, own = task
+        rng = np.random.default_rng(own)
+        masks = np.zeros((min(_BLOCK, draws - begin), n_parts * _PART))
         for mask in masks:
             mask[np.argpartition(rng.random(n), n_flagged)[:n_flagged]] = 1
-        gone[begin : begin + _BLOCK] = masks @ scores.T
+        by_part = masks.reshape(len(masks), n_parts, _PART).transpose(1, 0, 2)
+        summed: Floats = (by_part @ parts).sum(axis=0)
+        return summed
+
+    gone = np.concatenate(in_threads(drop, list(zip(begins, seeds, strict=True))))
     kept = (scores.sum(axis=1) - gone) / (n - n_flagged)
     # Sums in another order round differently; equal scores must tie in every draw.
     kept = kept.round(_DIGITS)
-    taus = np.array([agreement(full, one).tau for one in kept])
+    taus = np.array(in_threads(lambda one: _tau(full, one), list(kept)))
     known = taus[~np.isnan(taus)]
     if np.isnan(observed) or not len(known):
         return Deletion(tau=observed, tau_low=_NAN, tau_median=_NAN, p=_NAN, moved=nothing)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.rescore.blocks import several
 from contam.rescore.gain import LEAST
 from contam.rescore.paired import detectable
 from contam.rescore.panel import Split
@@ -98,9 +99,8 @@ def _tests(matrix: Matrix, flags: Flags, split: Split) -> tuple[Pairwise, Pairwi
     cluster = flags.cluster[matrix.items]
 
     def over(mask: NDArray[np.bool_]) -> Pairwise:
-        codes = cluster[mask]
-        single = len(np.unique(codes)) == len(codes)
-        return pairwise(matrix.sign * matrix.scores[:, mask], None if single else codes)
+        codes = several(cluster[mask])
+        return pairwise(matrix.sign * matrix.scores[:, mask], codes)
 
     return over(np.ones(len(cluster), np.bool_)), over(split.clean)
 
@@ -112,6 +112,7 @@ def _pair_rows(
     rows = []
     n_clean = int(split.clean.sum())
     order = np.argsort(-_means(matrix.sign * matrix.scores), kind="stable")
+    spread = _spread(matrix.scores[:, split.clean])
     for place, a in enumerate(order.tolist()):
         for b in order[place + 1 :].tolist():
             row: Row = {**head, "first": matrix.models[a], "second": matrix.models[b]}
@@ -124,8 +125,16 @@ def _pair_rows(
                 row[f"mcnemar_{name}"] = float(test.mcnemar_p[a, b])
                 leads.append(bool(test.adjusted[a, b] < _SURE) and float(test.difference[a, b]) > 0)
             row["lead_full"], row["lead_clean"] = leads
-            spread = float(np.var(matrix.scores[a, split.clean] - matrix.scores[b, split.clean]))
-            row["detectable_clean"] = detectable(n_clean, spread)
+            row["detectable_clean"] = detectable(n_clean, float(spread[a, b]))
             row["note"] = note
             rows.append(row)
     return rows
+
+
+def _spread(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[models, models]: the variance of each two models' difference, over items."""
+    rest = scores - scores.mean(axis=1, keepdims=True)
+    product = rest @ rest.T / scores.shape[1]
+    own = np.diag(product)
+    result: NDArray[np.float64] = np.maximum(own[:, None] + own[None, :] - 2 * product, 0)
+    return result

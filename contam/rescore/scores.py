@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.rescore.blocks import several
 from contam.rescore.gain import (
     LEAST,
     bounds,
@@ -20,6 +21,7 @@ from contam.rescore.grouped import GROUP
 from contam.rescore.intervals import Interval, interval_of
 from contam.rescore.multiple import benjamini_hochberg, holm
 from contam.rescore.panel import ALL, Split
+from contam.rescore.threads import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,12 +51,13 @@ def score_rows(
 
     groups  numbers over several benchmarks: how their tasks are weighed, and the series
     """
-    rows = [
-        row
+    tasks = [
+        (one, policy)
         for one in sorted(series, key=lambda one: (one.benchmark, one.metric, one.model))
         for policy in flags
-        for row in _rows_of(one, policy, least, permutations, seed)
     ]
+    found = in_threads(lambda task: list(_rows_of(*task, least, permutations, seed)), tasks)
+    rows = [row for own in found for row in own]
     for weighting, one in groups:
         whole = np.ones(len(one.item), np.bool_)
         rows += [
@@ -73,14 +76,15 @@ def score_rows(
 class _View:
     """One series under one policy: what is the same for every subset of its n items.
 
-    cluster        int64[n]; an item that is not among those judged is a cluster of its own
+    cluster        int64[n]; an item that is not among those judged is a cluster of its own; None
+                   where no two items share a cluster
     contamination  float64[n], the policy's score of each item, nan where it gave none
     """
 
     one: Series
     flags: Flags
     split: Split
-    cluster: NDArray[np.int64]
+    cluster: NDArray[np.int64] | None
     contamination: NDArray[np.float64]
 
     @classmethod
@@ -90,7 +94,7 @@ class _View:
             one,
             flags,
             Split.of(one.labels(flags)),
-            np.where(known, flags.cluster[at], -1 - np.arange(len(one.item))),
+            several(_clusters(one, flags)),
             np.where(known, flags.contamination[at], np.nan),
         )
 
@@ -99,8 +103,17 @@ class _View:
         if not mask.any():
             return _NOTHING
         if self.one.additive:
-            return interval_of(self.one.score[mask], self.cluster[mask], seed=seed)
+            cluster = None if self.cluster is None else self.cluster[mask]
+            return interval_of(self.one.score[mask], cluster, seed=seed)
         return Interval(self.one.aggregate(mask), _NAN, _NAN, "none: not a mean of items")
+
+
+def _clusters(one: Series, flags: Flags) -> NDArray[np.int64]:
+    """int64[n], none below 0."""
+    known = one.item >= 0
+    beyond = int(flags.cluster.max(initial=-1)) + 1
+    own = beyond + np.arange(len(one.item))
+    return np.where(known, flags.cluster[np.maximum(one.item, 0)], own) if known.any() else own
 
 
 def _rows_of(one: Series, flags: Flags, least: int, draws: int, seed: int) -> Iterator[Row]:
@@ -171,11 +184,6 @@ def _is_share(one: Series) -> bool:
     return bool(len(one.score)) and 0 <= float(one.score.min()) <= float(one.score.max()) <= 1
 
 
-def _several(cluster: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """The clusters, where one of them holds several items."""
-    return cluster if len(np.unique(cluster)) < len(cluster) else None
-
-
 def _gain(
     view: _View, judged: Bools, flagged: Bools, least: int, draws: int, seed: int
 ) -> dict[str, Any]:
@@ -189,7 +197,7 @@ def _gain(
             permutations=draws,
             seed=seed,
             strata=None if one.strata is None else one.strata[judged],
-            cluster=_several(view.cluster[judged]),
+            cluster=None if view.cluster is None else several(view.cluster[judged]),
         )
         values = (found.epg, found.z, found.z_nested, found.p, found.note)
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.across import Across, aggregate_rows, diversity_rows
+from contam.rescore.blocks import several
 from contam.rescore.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.gain import LEAST, not_estimable
 from contam.rescore.holdouts import holdout_rows
@@ -15,6 +16,7 @@ from contam.rescore.panel import Split, matrices
 from contam.rescore.rankings import ranking_rows
 from contam.rescore.scores import score_rows
 from contam.rescore.sweep import sweep
+from contam.rescore.threads import in_threads
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:
@@ -93,9 +95,11 @@ def make_tables(
         seed=settings.seed,
         groups=groups,
     )
-    sweeps = [
-        row for one in series for policy in flags for row in _sweep_rows(one, policy, settings)
-    ]
+    swept = in_threads(
+        lambda task: list(_sweep_rows(*task, settings)),
+        [(one, policy) for one in series for policy in flags],
+    )
+    sweeps = [row for own in swept for row in own]
     return {
         "scores": score_schemas.table_of(scores, score_schemas.SCORES),
         "rankings": score_schemas.table_of(rankings, score_schemas.RANKINGS),
@@ -131,7 +135,7 @@ def _sweep_rows(one: Series, flags: Flags, settings: Settings) -> Iterator[Row]:
         least=settings.least,
         permutations=settings.sweep_permutations,
         seed=settings.seed,
-        cluster=cluster if len(np.unique(cluster)) < len(cluster) else None,
+        cluster=several(cluster),
     )
     n = int(judged.sum())
     for at, threshold in enumerate(found.threshold.tolist()):

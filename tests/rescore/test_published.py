@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import contam as library
 from contam.rescore import difficulty, gain, intervals, multiple, paired, ranking
 
 
@@ -224,6 +225,26 @@ def test_ranks_of_full_and_masked(helm, expected):
     for key, value in case.items():
         if key.startswith("rank_diff_benchbench_style"):
             assert found.distance == pytest.approx(value, abs=1e-9)
+
+
+def test_contam_metrics_of_spans_come_out_of_a_scan(expected, tmp_path):
+    """Token, n-gram and longest match, as policies give them for spans planted in a corpus."""
+    names = ("llama3-8gram", "palm-70", "openr1-8")
+    for number, case in enumerate(expected["contam_metric_oracle"]["cases"]):
+        words = [f"zu{chr(97 + at // 26)}{chr(97 + at % 26)}k" for at in range(case["L"])]
+        corpus, items = tmp_path / f"corpus-{number}.jsonl", tmp_path / f"items-{number}.jsonl"
+        texts = [
+            f"Filler before {' '.join(words[begin:end])} and filler after."
+            for begin, end in case["spans"]
+        ]
+        corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+        items.write_text(json.dumps({"id": "one", "question": " ".join(words)}) + "\n")
+        result = library.scan(corpus, items, policies=names, workers=1)
+        scores = {one.policy: one.score for one in result}
+        assert scores["llama3-8gram"] == pytest.approx(case["token_match"], abs=1e-9)
+        assert scores["palm-70"] == pytest.approx(case["ngram_match"], abs=1e-9)
+        # The policy's score is the longest run itself; the metric is its share of the item.
+        assert scores["openr1-8"] / case["L"] == pytest.approx(case["longest_match"], abs=1e-9)
 
 
 def benchbench(path, columns):

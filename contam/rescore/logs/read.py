@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from contam.benchmark.naming import format_of
+from contam.benchmark.paths import expanded
 from contam.errors import LogError, UsageError
 from contam.rescore.logs import (
     every_eval,
@@ -25,6 +24,7 @@ from contam.rescore.logs.model import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
 Kind = Literal[
     "lm-eval",
@@ -82,7 +82,9 @@ def find_logs(paths: Sequence[str | Path], *, columns: Mapping[str, str] | None 
     simple.check_columns(columns)
     logs: dict[str, list[Log]] = {}
     skipped: dict[str, str] = {}
-    for given in _expanded(paths):
+    if not paths:
+        raise UsageError("no log given", hint="name files or folders of logs")
+    for given in expanded(paths, "log", LogError):
         found = 0
         for path in _below(given):
             explicit = path == given
@@ -211,24 +213,6 @@ def _kind_of_json(file: LogFile) -> Kind:
         return "inspect"
     known = lm_eval.is_results(value) or every_eval.is_aggregate(value)
     return "companion" if known or lighteval.is_results(value) else ""
-
-
-def _expanded(paths: Sequence[str | Path]) -> Iterator[Path]:
-    if not paths:
-        raise UsageError("no log given", hint="name files or folders of logs")
-    for given in paths:
-        if not str(given):
-            raise UsageError("a path of a log is empty", hint="check the variable it came from")
-        path = Path(given)
-        # Names of HELM and lighteval hold brackets and bars: what is there is no pattern.
-        if path.exists():
-            yield path
-            continue
-        pattern = str(path)
-        matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
-        if not matches:
-            raise LogError(f"no such log: {path}", hint="check the path")
-        yield from sorted(map(Path, matches))
 
 
 def _below(path: Path) -> Iterator[Path]:

@@ -1,0 +1,53 @@
+"""Files, folders and globs as a user gives them -> the paths that are there, in natural order."""
+
+from __future__ import annotations
+
+import glob
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from contam.errors import ContamError
+
+
+def expanded(
+    paths: Sequence[str | Path], what: str, error_kind: type[ContamError]
+) -> Iterator[Path]:
+    """Each path that is there, and what the others match as patterns.
+
+    what  "benchmark" or "log", for the messages. Raises `error_kind` for a path that is not there
+    or cannot be looked at, UsageError for an empty one.
+    """
+    for given in paths:
+        if not str(given):
+            # Path("") is the current folder; an unset shell variable must not mean what lies there.
+            raise UsageError(f"a {what} path is empty", hint="check the variable it came from")
+        path = Path(given)
+        try:
+            there = path.exists()
+        except OSError as error:  # a folder on the way is closed, or the name is too long
+            reason = error.strerror or type(error).__name__
+            raise error_kind(
+                f"cannot read {path}: {reason}", hint="check the path and its rights"
+            ) from error
+        # Names may hold brackets and bars: what is there is no pattern.
+        if there:
+            yield path
+            continue
+        # Unlike Path.glob, this takes absolute patterns and `**` within one string.
+        pattern = str(path)
+        matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
+        if not matches:
+            raise error_kind(f"no such {what}: {path}", hint="check the path")
+        yield from sorted(map(Path, matches), key=natural)
+
+
+def natural(path: Path) -> list[tuple[int, int, str]]:
+    """Sort key under which part-10 comes after part-9."""
+    pieces = re.findall(r"\d+|\D+", str(path))
+    return [(0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in pieces]
