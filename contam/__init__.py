@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from contam.detect.query import query
     from contam.detect.reader import IndexReader, open_index
     from contam.detect.report import Report, load_report, write_report
-    from contam.detect.result import ScanResult, Verdict
+    from contam.detect.result import ScanResult
     from contam.detect.scan import scan
+    from contam.detect.verdict import Verdict
     from contam.errors import ContamError
 
     __version__: str
@@ -49,7 +50,7 @@ _HOME = {
     "IndexReader": "contam.detect.reader",
     "Report": "contam.detect.report",
     "ScanResult": "contam.detect.result",
-    "Verdict": "contam.detect.result",
+    "Verdict": "contam.detect.verdict",
     "get_policy": "contam.detect.policy",
     "list_policies": "contam.detect.policy",
     "load_report": "contam.detect.report",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from contam.detect.marks import Mark
     from contam.detect.report import Report
-    from contam.detect.result import Verdict
     from contam.detect.show import DocumentMatch, ItemView, PartMatch
+    from contam.detect.verdict import Verdict
 
 _LISTED = 20
 

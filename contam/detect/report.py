@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.result import Verdict, iter_verdicts, label_counts
+from contam.detect.result import iter_verdicts, label_counts
 from contam.errors import InternalError, OutputError
 from contam.tables import schemas
 from contam.tables.publish import output_errors, publishing
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from contam.detect.result import ScanResult
+    from contam.detect.verdict import Verdict
     from contam.tables.schemas import Table
 
 RUN_FILE: Final = "run.json"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
+from contam.detect.verdict import Verdict
 from contam.errors import IncompleteError
 from contam.tables import schemas
 
@@ -22,41 +23,9 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-FLAGGED: Final = ("contaminated", "suspect")
 _NUMBERS: Final = re.compile("([0-9]+)")
 LEFT_OUT: Final = "left out of the corpus: "
 """How a note begins that names a file beside the shards."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What one policy says about one item; the fields are the columns of `verdicts.parquet`."""
-
-    benchmark: str
-    split: str
-    item_id: str
-    policy: str
-    label: str
-    score: float | None
-    exposure: str
-    kind: str | None
-    n_documents: int
-    n_occurrences: int
-    best_document_id: str | None
-    best_shard: str | None
-    best_row: int | None
-    best_url: str | None
-    best_date: str | None
-    reason: str
-
-    @property
-    def flagged(self) -> bool:
-        """Whether the item is called contaminated or suspect."""
-        return self.label in FLAGGED
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 class Late(Generic[Value]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from contam.detect.marks import Mark, mark
 from contam.detect.model import PARTS
 from contam.detect.reread import Library, Place
-from contam.detect.result import FLAGGED, Verdict
+from contam.detect.verdict import FLAGGED, Verdict
 from contam.errors import UsageError
 from contam.tables import schemas
 

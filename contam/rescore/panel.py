@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.result import FLAGGED
+from contam.detect.verdict import FLAGGED
 from contam.errors import InternalError
 
 if TYPE_CHECKING:

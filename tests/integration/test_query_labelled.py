@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import contam
-from contam.detect.result import FLAGGED
+from contam.detect.verdict import FLAGGED
 from tests.unit.detect.indexes import make
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 import contam
 from contam.detect import indexed
-from contam.detect.result import FLAGGED
+from contam.detect.verdict import FLAGGED
 from contam.errors import IndexMismatchError, UsageError
 from tests.unit.detect.indexes import evidence, long_pairs, make, retire, verdicts
 

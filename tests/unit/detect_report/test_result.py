@@ -1,6 +1,7 @@
 import pytest
 
-from contam.detect.result import Verdict, natural_key
+from contam.detect.result import natural_key
+from contam.detect.verdict import Verdict
 from contam.errors import InternalError
 from contam.tables import schemas
 from tests.unit.detect_report.samples import make_result
