@@ -22,7 +22,7 @@ from contam.rescore.logs.read import read_logs
 from contam.rescore.panel import flags_of, labels_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -75,15 +75,28 @@ def judge(
     Raises LogError for a log of another tool and whatever `rescore` refuses, UsageError for an
     unknown policy, or none when the verdicts hold several.
     """
-    report = load_report(verdicts)
-    flags = _flags(report, policy)
-    joiner = Joiner(report.items)
-    judged = []
-    for log in read_logs(logs):
+    found = read_logs(logs)
+    for log in found:
         if log.tool != tool:
             raise LogError(
                 f"{log.path} is a log of {log.tool}, not of {tool}", hint="name other logs"
             )
+    return judge_logs(verdicts, found, policy=policy, allow_unmatched=allow_unmatched)
+
+
+def judge_logs(
+    verdicts: str | Path,
+    logs: Iterable[Log],
+    *,
+    policy: str | None = None,
+    allow_unmatched: bool = False,
+) -> list[Judged]:
+    """Label the items of logs that are read already; see `judge`."""
+    report = load_report(verdicts)
+    flags = _flags(report, policy)
+    joiner = Joiner(report.items)
+    judged = []
+    for log in logs:
         self_check(log)
         index = joiner.join(log, allow_unmatched=allow_unmatched).index
         judged.append(Judged(log=log, policy=flags.policy, label=labels_at(flags, index)))

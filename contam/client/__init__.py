@@ -1,0 +1,39 @@
+"""Asking a contam service over HTTP, from a script or from an event loop.
+
+    from contam.client import Client
+
+    with Client("http://127.0.0.1:8000") as client:
+        for verdict in client.check([{"id": "1", "question": "..."}]):
+            print(verdict.item_id, verdict.label, verdict.reason)
+
+Loads neither Numba nor Arrow until a result folder is written or logs are read.
+"""
+
+from __future__ import annotations
+
+from contam.client.aio import AsyncClient
+from contam.client.answers import Answer, Evidence, ItemName, Job
+from contam.client.failures import (
+    AnswerError,
+    BusyError,
+    JobError,
+    ServiceError,
+    UnreachableError,
+)
+from contam.client.retry import Retry
+from contam.client.sync import Client
+
+__all__ = [
+    "Answer",
+    "AnswerError",
+    "AsyncClient",
+    "BusyError",
+    "Client",
+    "Evidence",
+    "ItemName",
+    "Job",
+    "JobError",
+    "Retry",
+    "ServiceError",
+    "UnreachableError",
+]

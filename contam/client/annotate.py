@@ -1,0 +1,141 @@
+"""Logs at the end of a run -> clean scores beside the tool's own, whose files stay as they are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.client import inspect_copy
+from contam.detect.report import load_report
+from contam.errors import IncompleteError, LogError, OutputError
+from contam.rescore.clean import clean_results
+from contam.rescore.export import judge_logs
+from contam.rescore.logs.files import write_whole
+from contam.rescore.logs.items import LoggedBenchmark, benchmark_of
+from contam.rescore.logs.read import read_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.rescore.export import Judged
+    from contam.rescore.logs.model import Log
+
+    PathLike = str | Path
+
+TOOLS: Final = ("lm-eval", "inspect")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run:
+    """The logs of one run that share a file of clean scores, and that file."""
+
+    logs: tuple[Log, ...]
+    out: Path
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Runs:
+    """Runs found below some paths.
+
+    skipped  (path, reason) of logs that no clean scores are written beside
+    """
+
+    runs: tuple[Run, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+    @property
+    def logs(self) -> list[Log]:
+        """All their logs."""
+        return [log for run in self.runs for log in run.logs]
+
+    def benchmark(self) -> LoggedBenchmark:
+        """The items of all logs, each once; LogError when they hold none."""
+        return benchmark_of(self.logs)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Written:
+    """A file of clean scores, and the judged logs it is about."""
+
+    out: Path
+    judged: tuple[Judged, ...]
+
+
+def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
+    """The runs of lm-eval and Inspect below files, folders and globs.
+
+    Raises LogError when there are none, and OutputError for one that has clean scores already.
+    """
+    by_out: dict[Path, list[Log]] = {}
+    skipped = []
+    for log in read_logs(paths):
+        path = Path(log.path)
+        if log.tool == "inspect" and inspect_copy.is_copy(path):
+            skipped.append((log.path, "clean scores of an earlier time"))
+        elif log.tool == "inspect":
+            by_out[inspect_copy.place_of(path)] = [log]
+        elif log.tool == "lm-eval":
+            name = f"clean_results_{log.run_id or path.stem}.json"
+            by_out.setdefault(path.with_name(name), []).append(log)
+        else:
+            skipped.append((log.path, f"a log of {log.tool}: see `contam rescore`"))
+    if not by_out:
+        raise LogError(
+            "no logs of lm-eval or Inspect among these",
+            hint="lm-eval writes its items with --log_samples; `contam logs` says what is there",
+        )
+    for out in by_out:
+        if out.exists() and not overwrite:
+            raise OutputError(f"{out} is there already", hint="give --overwrite")
+    runs = tuple(Run(logs=tuple(logs), out=out) for out, logs in by_out.items())
+    return Runs(runs=runs, skipped=tuple(skipped))
+
+
+def write_clean(
+    runs: Sequence[Run],
+    verdicts: PathLike,
+    *,
+    policy: str | None = None,
+    allow_unmatched: bool = False,
+    overwrite: bool = False,
+) -> list[Written]:
+    """Write the clean scores of runs by the verdicts of a result folder, each file whole.
+
+    Raises IncompleteError, before anything is written, when the verdicts leave out part of the
+    corpus and that was not allowed, and whatever `contam rescore` refuses.
+    """
+    run = load_report(verdicts).run
+    if not run["coverage"]["complete"] and not run["parameters"].get("allow_missing"):
+        raise IncompleteError(
+            "the corpus was not read whole: no item is known to be clean",
+            hint="judge without the missing part by --allow-missing",
+        )
+    judged = [
+        judge_logs(verdicts, one.logs, policy=policy, allow_unmatched=allow_unmatched)
+        for one in runs
+    ]
+    about = _about(run, judged[0][0].policy)
+    for one, found in zip(runs, judged, strict=True):
+        if found[0].log.tool == "inspect":
+            inspect_copy.write_copy(found[0], about, one.out, overwrite=overwrite)
+        else:
+            tree = clean_results(found, about)
+            data = json.dumps(tree, indent=2, ensure_ascii=False).encode() + b"\n"
+            write_whole(data, one.out, overwrite=overwrite)
+    return [
+        Written(out=one.out, judged=tuple(found)) for one, found in zip(runs, judged, strict=True)
+    ]
+
+
+def _about(run: Mapping[str, Any], policy: str) -> dict[str, Any]:
+    """What judged the items, as far as it tells whether two clean scores may be compared."""
+    index = run.get("index", {})
+    return {
+        "contam_version": run["versions"]["contam"],
+        "fingerprint": run["parameters"]["policy_definitions"][policy]["fingerprint"],
+        "indexes": index.get("ids"),
+        "guarantee_tokens": index.get("guarantee_tokens"),
+        "complete": run["coverage"]["complete"],
+    }

@@ -1,0 +1,137 @@
+"""What a client hands back: verdicts as the library has them, their evidence, and jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from contam.errors import IncompleteError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from contam.detect.verdict import Verdict
+
+LABELS: Final = ("contaminated", "suspect", "clean", "not_checkable")
+LATE: Final = "deadline"
+"""How the reason of a verdict begins for which there was no time."""
+
+ENDED: Final = frozenset({"done", "failed", "cancelled"})
+
+
+class ItemName(NamedTuple):
+    """What tells items apart."""
+
+    benchmark: str
+    split: str
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One run of an item's part in a document; the fields are the columns of `evidence.parquet`.
+
+    item_text, document_text  the run in both; before and after: the document around it. None where
+                              the service was not asked for text, or was asked by hashes
+    """
+
+    part: str
+    document_id: str
+    shard: str
+    row: int
+    item_start: int
+    item_end: int
+    document_start: int
+    document_end: int
+    n_tokens: int
+    verified: bool
+    url: str | None = None
+    date: str | None = None
+    source: str | None = None
+    alignment: int | None = None
+    similarity: float | None = None
+    item_text: str | None = None
+    document_text: str | None = None
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A finished check. Iterating gives a `contam.Verdict` per item and policy.
+
+    evidence          rows by item, best documents first
+    index, states     the indexes that answered, and the state of each
+    guarantee_tokens  tokens of the shortest run that is always found
+    coverage          what of the corpus the indexes answer for, as in run.json
+    capped            what may have been missed because grams are too common
+    allow_missing     whether an answer over part of the corpus was asked for
+    """
+
+    verdicts: tuple[Verdict, ...]
+    evidence: Mapping[ItemName, tuple[Evidence, ...]] = field(repr=False)
+    index: tuple[str, ...]
+    states: tuple[str, ...] = ()
+    guarantee_tokens: int
+    coverage: Mapping[str, Any] = field(repr=False)
+    capped: Mapping[str, Any] = field(repr=False)
+    allow_missing: bool = False
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self.verdicts)
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every shard of the corpus is answered for."""
+        return self.coverage.get("complete") is True
+
+    def evidence_of(self, verdict: Verdict) -> tuple[Evidence, ...]:
+        """The evidence of a verdict's item."""
+        name = ItemName(verdict.benchmark, verdict.split, verdict.item_id)
+        return self.evidence.get(name, ())
+
+    def flagged(self) -> tuple[Verdict, ...]:
+        """The verdicts `contaminated` and `suspect`."""
+        return tuple(verdict for verdict in self.verdicts if verdict.flagged)
+
+    def counts(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Items by benchmark, policy and label; labels nobody got are 0."""
+        counts: dict[str, dict[str, dict[str, int]]] = {}
+        for one in self.verdicts:
+            by_policy = counts.setdefault(one.benchmark, {})
+            by_policy.setdefault(one.policy, dict.fromkeys(LABELS, 0))[one.label] += 1
+        return counts
+
+    def exit_code(self) -> int:
+        """0, or 4 when the corpus was not read whole (unless allowed) or time ran out."""
+        whole = self.complete or self.allow_missing
+        return 0 if whole and not self.late else IncompleteError.exit_code
+
+    @property
+    def late(self) -> bool:
+        """Whether the service's deadline passed before all items were judged."""
+        return any(one.reason.startswith(LATE) for one in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as the service last told of it.
+
+    state     queued, running, done, failed or cancelled
+    done      work finished so far, of `total`, in the units of the service; 0 while unknown
+    tree      all that the service says of it
+    """
+
+    id: str
+    state: str
+    done: float = 0.0
+    total: float = 0.0
+    tree: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state in ENDED

@@ -1,0 +1,149 @@
+"""What a client does, step by step, without doing it: generators that ask a driver for requests.
+
+`Client` and `AsyncClient` run the same flows; one waits for each step, the other awaits it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from contam.client import wire
+from contam.client.calls import Pause, Reply, Send
+from contam.client.failures import (
+    AnswerError,
+    ServiceError,
+    UnreachableError,
+    problem_error,
+)
+from contam.client.retry import Retry, may_help, retry_after_s
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from contam.client.answers import Answer, ItemName
+    from contam.client.wire import Item
+
+Result = TypeVar("Result")
+Flow: TypeAlias = Generator[Send | Pause, Reply | None, Result]
+
+CHECK_ITEMS: Final = 256
+"""Items that go into one check; more are judged by a job, as `contam query` judges them: together,
+so that wording which the items of a benchmark share counts alike."""
+
+_JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
+_POLL_S: Final = (0.1, 5.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked of the items: by which indexes and policies, and how much is told.
+
+    index  a name, several that answer as one, or None for all that are served
+    """
+
+    index: str | Sequence[str] | None = None
+    policies: Sequence[str] = ("contam",)
+    evidence: bool = True
+    max_evidence: int = 20
+    context: int = 0
+    allow_missing: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.policies, str) or not self.policies:
+            raise UsageError("policies must be a list of names", hint='such as ["contam"]')
+        if len(set(self.policies)) != len(self.policies):
+            raise UsageError("a policy is named twice", hint="name each policy once")
+
+    def body(self) -> dict[str, Any]:
+        """Everything of a check request but the items."""
+        options = {
+            name: getattr(self, name)
+            for name in ("evidence", "max_evidence", "context", "allow_missing")
+        }
+        index = self.index if self.index is None or isinstance(self.index, str) else [*self.index]
+        named = {} if index is None else {"index": index}
+        return {**named, "policies": list(self.policies), "options": options}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flows:
+    """The flows of one client."""
+
+    retry: Retry = field(default_factory=Retry)
+
+    def check(self, items: str | Item | Sequence[Item], asked: Asked) -> Flow[Answer]:
+        """Judge a text, one item, or items."""
+        if isinstance(items, str):
+            return (yield from self._check({"text": items}, [wire.TEXT_ITEM], asked))
+        several = items if isinstance(items, Sequence) else [items]
+        rows = wire.item_rows(several)
+        if len(rows) <= CHECK_ITEMS:
+            names = [wire.name_of(row) for row in rows]
+            try:
+                return (yield from self._check({"items": rows}, names, asked))
+            except ServiceError as error:
+                # The service takes less at once than usual: a job has its own, larger limits.
+                if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or len(rows) == 1:
+                    raise
+        return (yield from self._by_job(rows, asked))
+
+    def _check(
+        self, what: Mapping[str, Any], names: Sequence[ItemName], asked: Asked
+    ) -> Flow[Answer]:
+        call = Send(
+            method="POST",
+            path="/v1/check",
+            headers=_JSON,
+            body=wire.json_bytes({**asked.body(), **what}),
+        )
+        reply = yield from sent(call, self.retry)
+        return wire.answer_of(
+            wire.parsed(reply.body, str(call)),
+            names,
+            len(asked.policies),
+            allow_missing=asked.allow_missing,
+            evidence=asked.evidence,
+        )
+
+    def listed(self, what: str) -> Flow[list[dict[str, Any]]]:
+        """All indexes, or all policies."""
+        call = Send(method="GET", path=f"/v1/{what}")
+        reply = yield from sent(call, self.retry)
+        found = wire.parsed(reply.body, str(call)).get(what)
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise AnswerError(f"{call}: the answer has no list of {what}")
+        return found
+
+
+def sent(call: Send, retry: Retry) -> Flow[Reply]:
+    """Send a request until it is answered; refusals that may pass are waited out.
+
+    Raises ServiceError for a refusal, BusyError when it lasts, UnreachableError when no answer
+    comes. Every request of a client may be repeated: it asks, or it carries an idempotency key.
+    """
+    waited_s = 0.0
+    attempt = 0
+    while True:
+        attempt += 1
+        asked_s = None
+        failure: ServiceError | UnreachableError
+        try:
+            reply = yield call
+        except UnreachableError as error:
+            failure, again = error, error.again
+        else:
+            if reply is None:
+                raise AnswerError(f"{call}: no reply")
+            if HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
+                return reply
+            problem = wire.problem_of(reply.body)
+            failure = problem_error(reply.status, problem, str(call))
+            again = may_help(reply.status, failure.code, reply.headers)
+            asked_s = retry_after_s(reply.headers)
+        wait_s = retry.wait_s(attempt, waited_s, asked_s) if again else None
+        if wait_s is None:
+            raise failure
+        yield Pause(wait_s)
+        waited_s += wait_s

@@ -1,0 +1,217 @@
+"""Items and answers as they cross the wire: pure functions, the same for every client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from contam.client.answers import ENDED, LABELS, Answer, Evidence, ItemName, Job
+from contam.client.failures import AnswerError
+from contam.detect.verdict import Verdict
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from contam.benchmark.items import BenchItem
+
+    Item: TypeAlias = BenchItem | Mapping[str, Any]
+    Row: TypeAlias = dict[str, Any]
+
+BENCHMARK: Final = "items"
+"""The benchmark of items that name none, as the service has it, too."""
+
+TEXT_ITEM: Final = ItemName("text", "", "1")
+"""The item that a bare text stands for."""
+
+_FIELDS: Final = (
+    "id", "benchmark", "split", "passage", "question", "choices", "answer", "answer_index",
+)  # fmt: skip
+_STATES: Final = ENDED | {"queued", "running"}
+
+
+def item_row(item: Item) -> Row:
+    """One item as the service takes it, without what it has not. Raises UsageError."""
+    if isinstance(item, Mapping):
+        if unknown := set(item) - set(_FIELDS):
+            raise UsageError(
+                f"an item has no field {min(map(str, unknown))!r}",
+                hint=f"fields: {', '.join(_FIELDS)}",
+            )
+        row = dict(item)
+    else:
+        row = {
+            "id": item.item_id,
+            **{name: getattr(item, name) for name in _FIELDS if name != "id"},
+        }
+    row = {name: row[name] for name in _FIELDS if row.get(name) not in (None, "", (), [])}
+    if not isinstance(row.get("id"), str) or not isinstance(row.get("question"), str):
+        raise UsageError("an item needs an id and a question, both texts")
+    if "choices" in row:
+        row["choices"] = list(row["choices"])
+    return row
+
+
+def item_rows(items: Iterable[Item]) -> list[Row]:
+    """Items as the service takes them, each named once; UsageError otherwise."""
+    rows = [item_row(item) for item in items]
+    names = {name_of(row) for row in rows}
+    if not rows or len(names) != len(rows):
+        raise UsageError("items must be one or more, each named once")
+    return rows
+
+
+def name_of(row: Row) -> ItemName:
+    """What tells a row's item apart, as the service will name it."""
+    return ItemName(row.get("benchmark", BENCHMARK), row.get("split", ""), row["id"])
+
+
+def json_bytes(value: object) -> bytes:
+    """Compact JSON. A text with half a character in it, which no JSON holds, is a UsageError."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except (UnicodeEncodeError, TypeError, ValueError) as error:
+        raise UsageError(f"not to be written as JSON: {type(error).__name__}") from error
+
+
+def parsed(body: bytes, where: str) -> Row:
+    """A body that has to be a JSON object; AnswerError otherwise."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise AnswerError(f"{where}: the answer is not JSON") from error
+    if not isinstance(found, dict):
+        raise AnswerError(f"{where}: the answer is no JSON object")
+    return found
+
+
+def problem_of(body: bytes) -> Row:
+    """The problem document of a refusal, {} when the body is none (a proxy's page)."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def answer_of(
+    tree: Mapping[str, Any],
+    wanted: Sequence[ItemName],
+    n_policies: int,
+    *,
+    allow_missing: bool = False,
+    evidence: bool = True,
+) -> Answer:
+    """The answer to a check of `wanted` items by `n_policies` policies; evidence: was it asked for.
+
+    Raises AnswerError when anything is missing, of a wrong type, or not about just these items: an
+    item that was left out must not look clean.
+    """
+    rows = _typed(tree, "verdicts", list)
+    return Answer(
+        **_judged(rows, wanted, n_policies, evidence=evidence),
+        index=_index(tree),
+        states=tuple(map(str, tree.get("states") or ())),
+        guarantee_tokens=_typed(tree, "guarantee_tokens", int),
+        coverage=_typed(tree, "coverage", dict),
+        capped=tree.get("capped") or {},
+        allow_missing=allow_missing,
+    )
+
+
+def _judged(
+    rows: Iterable[object], wanted: Sequence[ItemName], n_policies: int, *, evidence: bool
+) -> Row:
+    verdicts: list[Verdict] = []
+    by_item: dict[ItemName, tuple[Evidence, ...]] = {}
+    judged: dict[ItemName, set[str]] = {name: set() for name in wanted}
+    for row in rows:
+        if not isinstance(row, dict):
+            raise AnswerError("a verdict is no JSON object")
+        verdict = verdict_of(row)
+        name = ItemName(verdict.benchmark, verdict.split, verdict.item_id)
+        if name not in judged or verdict.policy in judged[name]:
+            raise AnswerError("a verdict about an item or policy that was not asked, or again")
+        judged[name].add(verdict.policy)
+        verdicts.append(verdict)
+        if evidence:
+            by_item.setdefault(name, tuple(map(evidence_of, _typed(row, "evidence", list))))
+    if missing := [name for name, policies in judged.items() if len(policies) != n_policies]:
+        raise AnswerError(
+            f"{len(missing)} of {len(judged)} items were not answered by every policy"
+        )
+    return {"verdicts": tuple(verdicts), "evidence": by_item}
+
+
+def verdict_of(row: Mapping[str, Any]) -> Verdict:
+    """A verdict of the wire as the library's; AnswerError for one that cannot be."""
+    known = {one.name: row.get(one.name) for one in fields(Verdict)}
+    texts = ("benchmark", "split", "item_id", "policy", "exposure", "reason")
+    if wrong := [name for name in texts if not isinstance(known[name], str)]:
+        raise AnswerError(f"a verdict without {wrong[0]}")
+    if known["label"] not in LABELS:
+        raise AnswerError("a verdict without a known label")
+    for name in ("n_documents", "n_occurrences"):
+        if not isinstance(known[name], int):
+            raise AnswerError(f"a verdict without {name}")
+    if isinstance(known["score"], int):
+        known["score"] = float(known["score"])
+    return Verdict(**known)
+
+
+def evidence_of(row: object) -> Evidence:
+    """A row of evidence; AnswerError when a field that every row has is missing."""
+    if not isinstance(row, dict):
+        raise AnswerError("a row of evidence is no JSON object")
+    known = {one.name: row[one.name] for one in fields(Evidence) if one.name in row}
+    for one in fields(Evidence):
+        if one.default is MISSING and known.get(one.name) is None:
+            raise AnswerError(f"a row of evidence without {one.name}")
+    return Evidence(**known)
+
+
+def _index(tree: Mapping[str, Any]) -> tuple[str, ...]:
+    found = tree.get("index")
+    if isinstance(found, str):
+        return (found,)
+    if not isinstance(found, list) or not found:
+        raise AnswerError("the answer names no index")
+    return tuple(map(str, found))
+
+
+def job_of(tree: Mapping[str, Any]) -> Job:
+    """A job of the wire; AnswerError when it has no id or no state that is known."""
+    state = _typed(tree, "state", str)
+    if state not in _STATES:
+        raise AnswerError(f"a job in the unknown state {state[:40]!r}")
+    progress = tree.get("progress")
+    progress = progress if isinstance(progress, dict) else {}
+    return Job(
+        id=_typed(tree, "id", str),
+        state=state,
+        done=_number(progress.get("done")),
+        total=_number(progress.get("total")),
+        tree=tree,
+    )
+
+
+def lines_of(body: bytes, where: str) -> Iterator[Row]:
+    """JSON lines; AnswerError for one that is none, the last without its line feed included."""
+    if body and not body.endswith(b"\n"):
+        raise AnswerError(f"{where}: the last line is cut off")
+    for line in body.splitlines():
+        if line.strip():
+            yield parsed(line, where)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _typed(tree: Mapping[str, Any], name: str, kind: type[Any]) -> Any:  # noqa: ANN401 - `kind`
+    value = tree.get(name)
+    if not isinstance(value, kind):
+        raise AnswerError(f"the answer has no {name}")
+    return value
