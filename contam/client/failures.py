@@ -9,8 +9,11 @@ from contam.errors import ContamError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_USAGE: Final = frozenset({"usage", "policy", "config", "index-mismatch", "invalid", "bad-request"})
-_USAGE |= frozenset({"unauthorised", "forbidden", "not-found", "too-large"})
+BUSY: Final = frozenset({429, 502, 503, 504})
+"""Statuses of a service, or of a proxy before it, that may answer later."""
+
+_OTHER_CALL: Final = frozenset({400, 401, 403, 404, 405, 413, 415, 422})
+"""Statuses that another call would mend."""
 
 
 class ServiceError(ContamError):
@@ -28,7 +31,7 @@ class ServiceError(ContamError):
         self.status = status
         self.code = code
         self.request_id = request_id
-        self.exit_code = 2 if code in _USAGE else 4 if code == "incomplete" else 1
+        self.exit_code = 2 if status in _OTHER_CALL else 4 if code == "incomplete" else 1
 
 
 class BusyError(ServiceError):
@@ -91,7 +94,3 @@ def problem_error(status: int, problem: Mapping[str, object], where: str) -> Ser
         hint=said("hint"),
         request_id=said("request_id"),
     )
-
-
-BUSY: Final = frozenset({429, 502, 503, 504})
-"""Statuses of a service, or of a proxy before it, that may answer later."""

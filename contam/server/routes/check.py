@@ -157,6 +157,7 @@ def items_of(asked: CheckRequest) -> list[BenchItem]:
             passage=item.passage,
             choices=tuple(item.choices),
             answer=item.answer,
+            answer_index=item.answer_index,
         )
         for item in asked.items or ()
     ]

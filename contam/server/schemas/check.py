@@ -19,7 +19,10 @@ CHECK_EXAMPLE: dict[str, Any] = {"index": "corpus", "policies": ["contam"], "ite
 
 
 class Item(Strict):
-    """One test item, by its parts; `benchmark`, `split` and `id` together name it."""
+    """One test item, by its parts; `benchmark`, `split` and `id` together name it.
+
+    answer_index  0-based place of the right one among the choices, None when it is not known
+    """
 
     id: Name
     benchmark: Name = "items"
@@ -28,6 +31,7 @@ class Item(Strict):
     question: str
     choices: tuple[str, ...] = ()
     answer: str | None = None
+    answer_index: Annotated[int, Field(ge=0)] | None = None
 
 
 class Options(Strict):

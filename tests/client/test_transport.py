@@ -1,0 +1,312 @@
+"""What a client makes of a service that is busy, gone, broken, or no service at all."""
+
+import asyncio
+import email.utils
+import json
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from contam.client import (
+    AnswerError,
+    AsyncClient,
+    BusyError,
+    Client,
+    Retry,
+    ServiceError,
+    UnreachableError,
+)
+from contam.client.calls import key_from
+from contam.errors import ContamError, UsageError
+
+FAST = Retry(attempts=4, first_s=0.001, longest_s=0.002, total_s=5.0)
+VERDICT = {
+    "benchmark": "items",
+    "split": "",
+    "item_id": "1",
+    "policy": "contam",
+    "label": "clean",
+    "score": 0.0,
+    "exposure": "none",
+    "kind": None,
+    "n_documents": 0,
+    "n_occurrences": 0,
+    "best_document_id": None,
+    "best_shard": None,
+    "best_row": None,
+    "best_url": None,
+    "best_date": None,
+    "reason": "nothing",
+    "evidence": [],
+}
+ANSWER = {
+    "verdicts": [VERDICT],
+    "index": ["small"],
+    "states": ["s"],
+    "guarantee_tokens": 8,
+    "coverage": {"complete": True},
+    "capped": {},
+}
+ITEM = {"id": "1", "question": "Which river feeds the mill?"}
+
+
+@pytest.fixture
+def peer():
+    """A server that gives the answers it was told, one after the other, and keeps what it got."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            told.append((self.path, dict(self.headers), body, time.monotonic()))
+            status, headers, body = answers.pop(0) if len(answers) > 1 else answers[0]
+            if status == "cut":
+                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body) + 9}\r\n\r\n"
+                self.wfile.write(head.encode() + body)
+                self.close_connection = True
+                return
+            if status == "closed":
+                self.close_connection = True
+                return
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    told, answers = [], []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    server.told, server.answers = told, answers
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def says(tree, status=200, **headers):
+    return (status, headers, json.dumps(tree).encode())
+
+
+def busy(status, code="busy", **headers):
+    problem = {"title": "no", "detail": "later", "code": code, "hint": "wait", "request_id": "r7"}
+    return says(problem, status, **headers)
+
+
+def ask(peer, *answers, retry=FAST, items=ITEM, **options):
+    peer.answers[:] = answers
+    with Client(peer.url, retry=retry, key="k" * 32) as client:
+        return client.check(items, **options)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_service_is_asked_again_until_it_answers(peer, status):
+    answer = ask(peer, busy(status), busy(status), says(ANSWER))
+    assert [verdict.label for verdict in answer] == ["clean"]
+    assert len(peer.told) == 3
+    assert len({body for _, _, body, _ in peer.told}) == 1
+
+
+def test_a_service_that_stays_busy_is_an_error_after_a_bounded_number_of_requests(peer):
+    with pytest.raises(BusyError) as caught:
+        ask(peer, busy(429))
+    assert len(peer.told) == FAST.attempts
+    error = caught.value
+    assert isinstance(error, ContamError)
+    assert (error.status, error.code, error.hint, error.request_id) == (429, "busy", "wait", "r7")
+    assert "later" in error.message
+
+
+def test_retry_after_is_honoured_in_seconds_and_as_a_date(peer):
+    ask(peer, busy(503, **{"Retry-After": "1"}), says(ANSWER))
+    first, second = (at for *_, at in peer.told)
+    assert second - first >= 1.0
+    peer.told.clear()
+    date = email.utils.formatdate(time.time() + 2, usegmt=True)
+    ask(peer, busy(503, **{"Retry-After": date}), says(ANSWER))
+    first, second = (at for *_, at in peer.told)
+    assert second - first >= 0.9, "a date has whole seconds"
+
+
+def test_a_wait_beyond_what_is_allowed_is_not_begun(peer):
+    began = time.monotonic()
+    with pytest.raises(BusyError):
+        ask(peer, busy(503, **{"Retry-After": "3600"}))
+    assert len(peer.told) == 1
+    assert time.monotonic() - began < 5
+
+
+def test_a_damaged_index_is_told_at_once(peer):
+    with pytest.raises(ServiceError) as caught:
+        ask(peer, busy(503, code="index-damaged"))
+    assert (caught.value.code, len(peer.told)) == ("index-damaged", 1)
+
+
+@pytest.mark.parametrize(("status", "exit_code"), [(401, 2), (403, 2), (422, 2), (500, 1)])
+def test_a_refusal_is_told_once_with_its_code_and_hint(peer, status, exit_code):
+    with pytest.raises(ServiceError) as caught:
+        ask(peer, busy(status, code="why"))
+    assert (caught.value.code, caught.value.hint) == ("why", "wait")
+    assert (len(peer.told), caught.value.exit_code) == (1, exit_code)
+
+
+def test_a_page_of_a_proxy_is_an_error_too(peer):
+    with pytest.raises(ServiceError, match="status 500"):
+        ask(peer, (500, {}, b"<html>oops"))
+    with pytest.raises(ServiceError, match="status 302"):
+        ask(peer, (302, {"Location": peer.url + "/elsewhere"}, b""))
+
+
+@pytest.mark.parametrize("broken", [("cut", {}, json.dumps(ANSWER).encode()), ("closed", {}, b"")])
+def test_an_answer_that_breaks_off_is_asked_for_again_and_else_an_error(peer, broken):
+    assert len(ask(peer, broken, says(ANSWER))) == 1
+    with pytest.raises(UnreachableError) as caught:
+        ask(peer, broken)
+    assert caught.value.code == "unreachable"
+    assert caught.value.hint
+
+
+def test_nobody_at_the_address_is_an_error():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with Client(url, retry=FAST) as client, pytest.raises(UnreachableError):
+        client.check(ITEM)
+
+
+def test_a_service_that_says_nothing_is_given_up():
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with (
+            Client(url, timeout_s=0.05, retry=FAST) as client,
+            pytest.raises(UnreachableError, match="ReadTimeout"),
+        ):
+            client.check(ITEM)
+
+
+def changed(**values):
+    return {**ANSWER, **values}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"verdicts": [',
+        json.dumps(ANSWER).encode()[:-1],
+        b"[" * 100_000,
+        json.dumps(changed(verdicts=[])).encode(),
+        json.dumps(changed(verdicts=[VERDICT, VERDICT])).encode(),
+        json.dumps(changed(verdicts=[{**VERDICT, "item_id": "2"}])).encode(),
+        json.dumps(changed(verdicts=[{**VERDICT, "label": "spotless"}])).encode(),
+        json.dumps(changed(verdicts=[{**VERDICT, "label": None}])).encode(),
+        json.dumps(changed(verdicts=[{**VERDICT, "evidence": [{"part": "question"}]}])).encode(),
+        json.dumps(changed(verdicts=["clean"])).encode(),
+        json.dumps({**ANSWER, "coverage": None}).encode(),
+        json.dumps({name: v for name, v in ANSWER.items() if name != "index"}).encode(),
+    ],
+)
+def test_an_answer_that_is_not_about_just_these_items_is_an_error(peer, body):
+    with pytest.raises(AnswerError):
+        ask(peer, (200, {}, body))
+
+
+def test_an_item_that_a_policy_left_out_is_an_error(peer):
+    with pytest.raises(AnswerError, match="not answered by every policy"):
+        ask(peer, says(ANSWER), policies=["contam", "gpt3-test"])
+
+
+def test_what_later_versions_add_is_passed_over(peer):
+    more = {**VERDICT, "colour": "blue"}
+    assert len(ask(peer, says({**changed(verdicts=[more]), "weather": 1}))) == 1
+
+
+def test_an_answer_over_part_of_the_corpus_says_so_by_its_exit_code(peer):
+    part = changed(coverage={"complete": False})
+    assert ask(peer, says(part)).exit_code() == 4
+    assert ask(peer, says(part), allow_missing=True).exit_code() == 0
+    late = changed(verdicts=[{**VERDICT, "label": "not_checkable", "reason": "deadline: no"}])
+    assert ask(peer, says(late), allow_missing=True).exit_code() == 4
+
+
+def test_the_key_goes_into_a_header_and_into_no_message(peer):
+    key = "secret-" + "x" * 30
+    peer.answers[:] = [busy(401)]
+    with Client(peer.url, key=key, retry=FAST) as client, pytest.raises(ServiceError) as caught:
+        client.check(ITEM)
+    assert peer.told[0][1]["Authorization"] == f"Bearer {key}"
+    assert key not in f"{caught.value!r} {caught.value.message} {caught.value.hint}"
+
+
+def test_the_key_comes_from_the_environment_or_a_file(tmp_path):
+    assert key_from({}) is None
+    assert key_from({"CONTAM_KEY": " abc\n"}) == "abc"
+    file = tmp_path / "key"
+    file.write_text("def\n")
+    assert key_from({"CONTAM_KEY_FILE": str(file)}) == "def"
+    with pytest.raises(UsageError):
+        key_from({"CONTAM_KEY_FILE": str(tmp_path / "none")})
+
+
+@pytest.mark.parametrize(
+    "address", ["", "localhost:8000", "ftp://a", "http://", "http://u:p@host", "http://h?a=b"]
+)
+def test_an_address_that_is_none_is_refused(address):
+    with pytest.raises(UsageError):
+        Client(address)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [],
+        [ITEM, ITEM],
+        {"id": "1"},
+        {"id": 1, "question": "x"},
+        {"id": "1", "question": "x", "colour": "blue"},
+        {"id": "1", "question": "half a \ud800 character"},
+    ],
+)
+def test_items_that_no_service_could_take_are_not_sent(peer, items):
+    with pytest.raises(UsageError):
+        ask(peer, says(ANSWER), items=items)
+    assert not peer.told
+
+
+def test_waits_grow_vary_and_end():
+    steady = Retry(attempts=10, first_s=1.0, longest_s=8.0, total_s=30.0, random=lambda: 1.0)
+    assert [steady.wait_s(n, 0.0) for n in range(1, 6)] == [1.0, 2.0, 4.0, 8.0, 8.0]
+    assert steady.wait_s(10, 0.0) is None
+    assert steady.wait_s(3, 28.0) is None
+    early = Retry(first_s=1.0, random=lambda: 0.0)
+    assert early.wait_s(1, 0.0) == 0.5
+    assert early.wait_s(1, 0.0, asked_s=7.0) == 7.0
+
+
+def test_the_client_for_event_loops_does_the_same(peer):
+    async def both():
+        async with AsyncClient(peer.url, retry=FAST) as client:
+            answer = await client.check(ITEM)
+            peer.answers[:] = [("cut", {}, b"{}")]
+            with pytest.raises(UnreachableError):
+                await client.check(ITEM)
+            return answer
+
+    peer.answers[:] = [busy(503), says(ANSWER)]
+    answer = asyncio.run(both())
+    assert [verdict.label for verdict in answer] == ["clean"]
