@@ -18,7 +18,9 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 from contam.cli import (
+    annotate,
     audit,
+    check,
     dupes,
     export,
     index,
@@ -64,6 +66,10 @@ app.command("rescore", short_help="Score models with and without the flagged ite
     rescore.rescore
 )
 app.command("export", short_help="Give the clean items back to lm-eval or Inspect.")(export.export)
+app.command("check", short_help="Ask a service for benchmark items, or for one text.")(check.check)
+app.command("annotate", short_help="Write clean scores beside those of lm-eval and Inspect.")(
+    annotate.annotate
+)
 app.command("serve", short_help="Answer checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
@@ -80,6 +86,8 @@ COMMANDS = (
     "items",
     "rescore",
     "export",
+    "check",
+    "annotate",
     "serve",
     "keys",
     "audit",
@@ -94,6 +102,7 @@ SPREAD_OPTIONS = {
     "items": items.SPREAD_OPTIONS,
     "rescore": rescore.SPREAD_OPTIONS,
     "export": export.SPREAD_OPTIONS,
+    "check": check.SPREAD_OPTIONS,
     "serve": serve.SPREAD_OPTIONS,
     "audit": audit.SPREAD_OPTIONS,
 }

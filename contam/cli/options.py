@@ -68,6 +68,22 @@ Home = Annotated[
         " else the user's data folder]",
     ),
 ]
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        envvar="CONTAM_SERVER",
+        show_envvar=False,
+        metavar="URL",
+        help="Where the service is: http://HOST:PORT. [env: CONTAM_SERVER]",
+    ),
+]
+Served = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--index", metavar="NAME,...", help="Indexes of the service. [default: all, as one corpus]"
+    ),
+]
 Summary = Annotated[
     bool, typer.Option("--json", help="Print the summary and the flagged items as JSON.")
 ]

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
+from contam.client import jobs
 from contam.client.calls import Connection, Pause, Reply, Send, key_from, prepared, unreachable
-from contam.client.flows import Asked, Flow, Flows
+from contam.client.flows import Asked, Flows
+from contam.client.folder import result_folder
 from contam.client.retry import Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from contam.client.answers import Answer
+    from contam.client.answers import Answer, Job
+    from contam.client.jobs import PathLike, Rescored
+    from contam.client.sending import Flow
     from contam.client.wire import Item
 
 Result = TypeVar("Result")
@@ -65,6 +71,74 @@ class AsyncClient:
     async def policies(self) -> list[dict[str, Any]]:
         """See `Client.policies`."""
         return await self._run(self._flows.listed("policies"))
+
+    async def submit(
+        self,
+        items: Iterable[Item],
+        *,
+        index: str | Sequence[str] | None = None,
+        policies: Sequence[str] = ("contam",),
+        max_evidence: int = 20,
+        allow_missing: bool = False,
+        keep_text: bool = False,
+        key: str | None = None,
+    ) -> Job:
+        """See `Client.submit`."""
+        asked = Asked(
+            index=index, policies=policies, max_evidence=max_evidence, allow_missing=allow_missing
+        )
+        return await self._run(
+            jobs.submit(items, asked, self._flows.retry, key=key, keep_text=keep_text)
+        )
+
+    async def job(self, job: Job | str) -> Job:
+        """See `Client.job`."""
+        name = job if isinstance(job, str) else job.id
+        return (await self._run(jobs.show(name, self._flows.retry)))[0]
+
+    async def wait(
+        self,
+        job: Job | str,
+        *,
+        timeout_s: float | None = None,
+        watcher: Callable[[Job], object] | None = None,
+    ) -> Job:
+        """See `Client.wait`."""
+        return await self._run(jobs.wait(job, timeout_s=timeout_s, watcher=watcher))
+
+    async def results(self, job: Job) -> Answer:
+        """See `Client.results`."""
+        return await self._run(jobs.results(job, self._flows.retry))
+
+    async def save(self, job: Job, out: str | Path, *, overwrite: bool = False) -> Path:
+        """See `Client.save`."""
+        with result_folder(out, overwrite=overwrite) as folder:
+            await self.download(job, folder)
+        return Path(out)
+
+    async def download(self, job: Job, folder: str | Path) -> None:
+        """See `Client.download`."""
+        await self._run(jobs.save(job, Path(folder), self._flows.retry))
+
+    async def cancel(self, job: Job | str) -> None:
+        """See `Client.cancel`."""
+        name = job if isinstance(job, str) else job.id
+        await self._run(jobs.cancel(name, self._flows.retry))
+
+    async def rescore(
+        self,
+        verdicts: Job | str | Path | Answer,
+        logs: PathLike | Sequence[PathLike],
+        *,
+        items: Iterable[Item] = (),
+        policies: Sequence[str] = (),
+        **options: Any,  # noqa: ANN401 - each option has its own type
+    ) -> Rescored:
+        """See `Client.rescore`."""
+        paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
+        asked = {"policies": list(policies), "options": options}
+        flow = jobs.rescore(verdicts, paths, asked, self._flows.retry, items=items)
+        return await self._run(flow)
 
     async def aclose(self) -> None:
         """Let go of the connections."""

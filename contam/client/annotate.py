@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.client import inspect_copy
+from contam.client.folder import result_folder
 from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError
 from contam.rescore.clean import clean_results
@@ -19,6 +21,9 @@ from contam.rescore.logs.read import read_logs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from contam.client.flows import Asked
+    from contam.client.jobs import Watcher
+    from contam.client.sync import Client
     from contam.rescore.export import Judged
     from contam.rescore.logs.model import Log
 
@@ -91,6 +96,53 @@ def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
             raise OutputError(f"{out} is there already", hint="give --overwrite")
     runs = tuple(Run(logs=tuple(logs), out=out) for out, logs in by_out.items())
     return Runs(runs=runs, skipped=tuple(skipped))
+
+
+def annotate(
+    paths: Sequence[PathLike],
+    client: Client,
+    asked: Asked,
+    *,
+    verdicts: PathLike | None = None,
+    allow_unmatched: bool = False,
+    overwrite: bool = False,
+) -> list[Written]:
+    """Ask a service for the items of the runs below some paths, and write their clean scores.
+
+    asked     one policy, by which the items are clean or not
+    verdicts  a folder to keep the verdicts in, as `contam query --out` writes it
+
+    Raises ContamError subclasses; no clean scores are written then but those of runs before the one
+    that failed.
+    """
+    found = find_runs(paths, overwrite=overwrite)
+    with tempfile.TemporaryDirectory(prefix="contam-") as scratch:
+        folder = Path(scratch) / "verdicts" if verdicts is None else Path(verdicts)
+        ask(client, found, asked, folder, overwrite=overwrite)
+        return write_clean(found.runs, folder, allow_unmatched=allow_unmatched, overwrite=overwrite)
+
+
+def ask(
+    client: Client,
+    found: Runs,
+    asked: Asked,
+    folder: Path,
+    *,
+    overwrite: bool = False,
+    watcher: Watcher | None = None,
+) -> None:
+    """Have the items of some runs judged, into a result folder."""
+    rows = found.benchmark().rows
+    with result_folder(folder, overwrite=overwrite) as draft:
+        job = client.submit(
+            rows,
+            index=asked.index,
+            policies=asked.policies,
+            max_evidence=asked.max_evidence,
+            allow_missing=asked.allow_missing,
+            keep_text=True,
+        )
+        client.download(client.wait(job, watcher=watcher), draft)
 
 
 def write_clean(

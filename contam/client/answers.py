@@ -31,8 +31,8 @@ class ItemName(NamedTuple):
 class Evidence:
     """One run of an item's part in a document; the fields are the columns of `evidence.parquet`.
 
-    item_text, document_text  the run in both; before and after: the document around it. None where
-                              the service was not asked for text, or was asked by hashes
+    item_text, document_text  the run in both; before and after: the document around it. None in the
+                              results of a job, which tell places and no text
     """
 
     part: str
@@ -121,14 +121,14 @@ class Job:
     """A job as the service last told of it.
 
     state     queued, running, done, failed or cancelled
-    done      work finished so far, of `total`, in the units of the service; 0 while unknown
+    share     0 to 1, how much of the documents to read are read;  phase  what it does now
     tree      all that the service says of it
     """
 
     id: str
     state: str
-    done: float = 0.0
-    total: float = 0.0
+    share: float = 0.0
+    phase: str = ""
     tree: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -95,7 +95,7 @@ class Connection:
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise UsageError("the key is not one line of plain characters")
 
-    def options(self) -> dict[str, object]:
+    def options(self) -> dict[str, Any]:
         """Arguments of an httpx client."""
         headers = {"User-Agent": f"contam/{contam.__version__}"}
         if self.key:

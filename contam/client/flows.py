@@ -5,35 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from contam.client import wire
-from contam.client.calls import Pause, Reply, Send
-from contam.client.failures import (
-    AnswerError,
-    ServiceError,
-    UnreachableError,
-    problem_error,
-)
-from contam.client.retry import Retry, may_help, retry_after_s
+from contam.client import jobs, wire
+from contam.client.calls import Send
+from contam.client.failures import AnswerError, ServiceError
+from contam.client.retry import Retry
+from contam.client.sending import Flow, sent
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
     from contam.client.answers import Answer, ItemName
     from contam.client.wire import Item
 
-Result = TypeVar("Result")
-Flow: TypeAlias = Generator[Send | Pause, Reply | None, Result]
-
 CHECK_ITEMS: Final = 256
 """Items that go into one check; more are judged by a job, as `contam query` judges them: together,
 so that wording which the items of a benchmark share counts alike."""
 
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
-_POLL_S: Final = (0.1, 5.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +69,7 @@ class Flows:
         """Judge a text, one item, or items."""
         if isinstance(items, str):
             return (yield from self._check({"text": items}, [wire.TEXT_ITEM], asked))
-        several = items if isinstance(items, Sequence) else [items]
+        several: Sequence[Item] = items if isinstance(items, Sequence) else [items]
         rows = wire.item_rows(several)
         if len(rows) <= CHECK_ITEMS:
             names = [wire.name_of(row) for row in rows]
@@ -87,7 +79,10 @@ class Flows:
                 # The service takes less at once than usual: a job has its own, larger limits.
                 if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or len(rows) == 1:
                     raise
-        return (yield from self._by_job(rows, asked))
+        job = yield from jobs.submit(rows, asked, self.retry, key=None, keep_text=False)
+        job = yield from jobs.wait(job, timeout_s=None, watcher=None)
+        rows = [{"benchmark": wire.BENCHMARK, **row} for row in rows]
+        return (yield from jobs.results(job, self.retry, [wire.name_of(row) for row in rows]))
 
     def _check(
         self, what: Mapping[str, Any], names: Sequence[ItemName], asked: Asked
@@ -115,35 +110,3 @@ class Flows:
         if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
             raise AnswerError(f"{call}: the answer has no list of {what}")
         return found
-
-
-def sent(call: Send, retry: Retry) -> Flow[Reply]:
-    """Send a request until it is answered; refusals that may pass are waited out.
-
-    Raises ServiceError for a refusal, BusyError when it lasts, UnreachableError when no answer
-    comes. Every request of a client may be repeated: it asks, or it carries an idempotency key.
-    """
-    waited_s = 0.0
-    attempt = 0
-    while True:
-        attempt += 1
-        asked_s = None
-        failure: ServiceError | UnreachableError
-        try:
-            reply = yield call
-        except UnreachableError as error:
-            failure, again = error, error.again
-        else:
-            if reply is None:
-                raise AnswerError(f"{call}: no reply")
-            if HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
-                return reply
-            problem = wire.problem_of(reply.body)
-            failure = problem_error(reply.status, problem, str(call))
-            again = may_help(reply.status, failure.code, reply.headers)
-            asked_s = retry_after_s(reply.headers)
-        wait_s = retry.wait_s(attempt, waited_s, asked_s) if again else None
-        if wait_s is None:
-            raise failure
-        yield Pause(wait_s)
-        waited_s += wait_s

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
+from contam.client import jobs
 from contam.client.calls import Connection, Pause, Reply, Send, key_from, prepared, unreachable
-from contam.client.flows import Asked, Flow, Flows
+from contam.client.flows import Asked, Flows
+from contam.client.folder import result_folder
 from contam.client.retry import Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from contam.client.answers import Answer
+    from contam.client.answers import Answer, Job
+    from contam.client.jobs import PathLike, Rescored
+    from contam.client.sending import Flow
     from contam.client.wire import Item
 
 Result = TypeVar("Result")
@@ -83,6 +89,86 @@ class Client:
     def policies(self) -> list[dict[str, Any]]:
         """The definitions of contamination that the service knows."""
         return self._run(self._flows.listed("policies"))
+
+    def submit(
+        self,
+        items: Iterable[Item],
+        *,
+        index: str | Sequence[str] | None = None,
+        policies: Sequence[str] = ("contam",),
+        max_evidence: int = 20,
+        allow_missing: bool = False,
+        keep_text: bool = False,
+        key: str | None = None,
+    ) -> Job:
+        """Give up to a million items to a job, and go on.
+
+        keep_text  whether the result repeats the items' texts
+        key        equal requests under one key make one job, also from a script that runs again;
+                   None makes a key that repeats of this call alone share
+        """
+        asked = Asked(
+            index=index, policies=policies, max_evidence=max_evidence, allow_missing=allow_missing
+        )
+        return self._run(jobs.submit(items, asked, self._flows.retry, key=key, keep_text=keep_text))
+
+    def job(self, job: Job | str) -> Job:
+        """A job as it is now."""
+        name = job if isinstance(job, str) else job.id
+        return self._run(jobs.show(name, self._flows.retry))[0]
+
+    def wait(
+        self,
+        job: Job | str,
+        *,
+        timeout_s: float | None = None,
+        watcher: Callable[[Job], object] | None = None,
+    ) -> Job:
+        """Wait until a job is done; JobError when it fails, is cancelled, or takes too long.
+
+        watcher  is called with the job whenever it was asked for
+        """
+        return self._run(jobs.wait(job, timeout_s=timeout_s, watcher=watcher))
+
+    def results(self, job: Job) -> Answer:
+        """The verdicts and evidence of a job that is done."""
+        return self._run(jobs.results(job, self._flows.retry))
+
+    def save(self, job: Job, out: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the result of a check as the folder that `contam query --out` writes."""
+        with result_folder(out, overwrite=overwrite) as folder:
+            self.download(job, folder)
+        return Path(out)
+
+    def download(self, job: Job, folder: str | Path) -> None:
+        """Write the files of the result of a check into a folder that is there."""
+        self._run(jobs.save(job, Path(folder), self._flows.retry))
+
+    def cancel(self, job: Job | str) -> None:
+        """Stop a job; one that has ended is deleted with its result."""
+        name = job if isinstance(job, str) else job.id
+        self._run(jobs.cancel(name, self._flows.retry))
+
+    def rescore(
+        self,
+        verdicts: Job | str | Path | Answer,
+        logs: PathLike | Sequence[PathLike],
+        *,
+        items: Iterable[Item] = (),
+        policies: Sequence[str] = (),
+        **options: Any,  # noqa: ANN401 - each option has its own type
+    ) -> Rescored:
+        """What models score without the flagged items: the tables of `contam rescore`.
+
+        verdicts  a finished check job or its id, a result folder (a Path), or an answer; for an
+                  answer, `items` are what was asked, by whose texts logs are joined
+        logs      files and folders, sent under their names
+        options   least, permutations, seed, references, columns, allow_unmatched, separate_runs
+        """
+        paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
+        asked = {"policies": list(policies), "options": options}
+        flow = jobs.rescore(verdicts, paths, asked, self._flows.retry, items=items)
+        return self._run(flow)
 
     def close(self) -> None:
         """Let go of the connections."""

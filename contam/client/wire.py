@@ -147,7 +147,7 @@ def _judged(
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:
     """A verdict of the wire as the library's; AnswerError for one that cannot be."""
-    known = {one.name: row.get(one.name) for one in fields(Verdict)}
+    known: dict[str, Any] = {one.name: row.get(one.name) for one in fields(Verdict)}
     texts = ("benchmark", "split", "item_id", "policy", "exposure", "reason")
     if wrong := [name for name in texts if not isinstance(known[name], str)]:
         raise AnswerError(f"a verdict without {wrong[0]}")
@@ -188,13 +188,55 @@ def job_of(tree: Mapping[str, Any]) -> Job:
         raise AnswerError(f"a job in the unknown state {state[:40]!r}")
     progress = tree.get("progress")
     progress = progress if isinstance(progress, dict) else {}
+    share, phase = progress.get("share"), progress.get("phase")
     return Job(
         id=_typed(tree, "id", str),
         state=state,
-        done=_number(progress.get("done")),
-        total=_number(progress.get("total")),
+        share=float(share) if isinstance(share, int | float) else 0.0,
+        phase=phase if isinstance(phase, str) else "",
         tree=tree,
     )
+
+
+def job_mapping(rows: Iterable[Row]) -> dict[str, str]:
+    """Which field of uploaded rows is which part: all are named, so that none is guessed."""
+    used = {name for row in rows for name in row}
+    return {name: name for name in _FIELDS if name in used}
+
+
+def job_answer(
+    job: Job,
+    run: Mapping[str, Any],
+    verdicts: Sequence[Row],
+    evidence: Iterable[Row],
+    wanted: Sequence[ItemName] | None,
+) -> Answer:
+    """The answer that the tables of a finished job make; AnswerError as for `answer_of`.
+
+    run     the run.json of its result;  wanted  None takes the items that it has verdicts of
+    """
+    by_item: dict[ItemName, list[Evidence]] = {}
+    for row in evidence:
+        by_item.setdefault(_named(row), []).append(evidence_of(row))
+    if wanted is None:
+        wanted = list(dict.fromkeys(map(_named, verdicts)))
+    parameters = _typed(run, "parameters", dict)
+    policies = _typed(parameters, "policies", list)
+    index = _typed(run, "index", dict)
+    return Answer(
+        verdicts=_judged(verdicts, wanted, len(policies), evidence=False)["verdicts"],
+        evidence={name: tuple(rows) for name, rows in by_item.items()},
+        index=_index(job.tree),
+        states=tuple(map(str, _typed(index, "ids", list))),
+        guarantee_tokens=_typed(index, "guarantee_tokens", int),
+        coverage=_typed(run, "coverage", dict),
+        capped=_typed(index, "capped", dict),
+        allow_missing=parameters.get("allow_missing") is True,
+    )
+
+
+def _named(row: Row) -> ItemName:
+    return ItemName(*(str(row.get(one)) for one in ItemName._fields))
 
 
 def lines_of(body: bytes, where: str) -> Iterator[Row]:
@@ -204,10 +246,6 @@ def lines_of(body: bytes, where: str) -> Iterator[Row]:
     for line in body.splitlines():
         if line.strip():
             yield parsed(line, where)
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _typed(tree: Mapping[str, Any], name: str, kind: type[Any]) -> Any:  # noqa: ANN401 - `kind`

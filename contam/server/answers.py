@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.quote import quote
-from contam.detect.result import Verdict
+from contam.detect.verdict import Verdict
 from contam.tables import schemas
 
 if TYPE_CHECKING:
