@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +17,10 @@ from contam.client.sending import Flow, sent
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from contam.client.answers import Answer, ItemName
-    from contam.client.wire import Item
+    from contam.client.wire import Item, Items
 
 CHECK_ITEMS: Final = 256
 """Items that go into one check; more are judged by a job, as `contam query` judges them: together,
@@ -65,12 +66,11 @@ class Flows:
 
     retry: Retry = field(default_factory=Retry)
 
-    def check(self, items: str | Item | Sequence[Item], asked: Asked) -> Flow[Answer]:
+    def check(self, items: str | Item | Items, asked: Asked) -> Flow[Answer]:
         """Judge a text, one item, or items."""
         if isinstance(items, str):
             return (yield from self._check({"text": items}, [wire.TEXT_ITEM], asked))
-        several: Sequence[Item] = items if isinstance(items, Sequence) else [items]
-        rows = wire.item_rows(several)
+        rows = wire.item_rows(items if isinstance(items, list | tuple) else [items])
         if len(rows) <= CHECK_ITEMS:
             names = [wire.name_of(row) for row in rows]
             try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contam.client.answers import Answer, Job
     from contam.client.jobs import PathLike, Rescored
     from contam.client.sending import Flow
-    from contam.client.wire import Item
+    from contam.client.wire import Item, Items
 
 Result = TypeVar("Result")
 
@@ -53,7 +53,7 @@ class Client:
 
     def check(
         self,
-        items: str | Item | Sequence[Item],
+        items: str | Item | Items,
         *,
         index: str | Sequence[str] | None = None,
         policies: Sequence[str] = ("contam",),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
 
     Item: TypeAlias = BenchItem | Mapping[str, Any]
+    Items: TypeAlias = list[Item] | list[BenchItem] | list[dict[str, Any]] | tuple[Item, ...]
     Row: TypeAlias = dict[str, Any]
 
 BENCHMARK: Final = "items"

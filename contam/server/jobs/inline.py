@@ -13,7 +13,8 @@ from contam.benchmark.keys import KEY_VERSION, content_keys
 from contam.detect.model import LABELS, PARTS
 from contam.detect.policy import get_policy
 from contam.detect.report import write_report
-from contam.detect.result import ScanResult, Verdict
+from contam.detect.result import ScanResult
+from contam.detect.verdict import Verdict
 from contam.errors import InternalError, UsageError
 from contam.tables import schemas
 from contam.text.tokenizer import tokenize_bytes
