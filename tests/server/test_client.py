@@ -1,0 +1,211 @@
+"""The client against a real service: verdicts, jobs and re-scorings are the library's."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+import contam
+from contam.benchmark import read_benchmarks
+from contam.client import AsyncClient, Client, ItemName, ServiceError
+from contam.errors import OutputError, UsageError
+from contam.rescore.run import rescore
+from contam.rescore.tables import Settings
+from tests.server.running import serving
+from tests.unit.cli import processes
+
+POLICIES = ["contam", "gpt3-test"]
+
+
+@pytest.fixture(scope="module")
+def items(bench_fixtures):
+    """All committed items, most of them with an `answer_index`, which the wire has to carry."""
+    found = [one for b in read_benchmarks([bench_fixtures / "items"]) for one in b.items]
+    assert any(one.answer_index is not None for one in found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def queried(small_index, bench_fixtures):
+    return contam.query(small_index, bench_fixtures / "items", policies=POLICIES, workers=1)
+
+
+@pytest.fixture(scope="module")
+def patient(small_index, tmp_path_factory):
+    """A service whose deadline a busy machine does not pass."""
+    data = tmp_path_factory.mktemp("patient")
+    with serving(small_index, data=data, flags=("--deadline-s", "120")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(patient):
+    with Client(patient.url) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def job(client, items):
+    return client.wait(client.submit(items, policies=POLICIES, keep_text=True, key="all items"))
+
+
+def as_set(verdicts):
+    return sorted((v.to_dict() for v in verdicts), key=repr)
+
+
+def test_a_check_gives_the_verdicts_and_evidence_of_a_query(client, items, queried):
+    answer = client.check(items, policies=POLICIES)
+    assert as_set(answer) == as_set(queried)
+    assert isinstance(answer.verdicts[0], contam.Verdict)
+    assert answer.counts() == queried.counts()
+    assert (answer.complete, answer.exit_code(), answer.guarantee_tokens) == (True, 0, 8)
+    rows = queried.evidence.to_pylist()
+    name = ItemName("lantern_quiz", "", "lantern-001")
+    ours = [row for row in rows if row["item_id"] == name.item_id]
+    assert ours
+    for row, one in zip(ours, answer.evidence[name], strict=True):
+        assert {key: getattr(one, key) for key in row if key not in name._fields} == {
+            key: value for key, value in row.items() if key not in name._fields
+        }
+
+
+def test_a_job_gives_the_verdicts_and_evidence_of_a_query(client, job, queried):
+    answer = client.results(job)
+    assert as_set(answer) == as_set(queried)
+    assert sum(map(len, answer.evidence.values())) == queried.evidence.num_rows
+    assert (answer.index, answer.complete, answer.allow_missing) == (("small",), True, False)
+
+
+def test_more_items_than_one_check_takes_are_judged_together_by_a_job(client, items):
+    # Wording that many items share weighs little, so 300 items are not two checks of 150.
+    shared = "As every keeper of the harbour lanterns has to know by heart before the first winter"
+    many = [
+        {"id": f"n{n}", "question": f"{shared}, how many of the {n} bells ring at {n * 7} feet?"}
+        for n in range(300)
+    ]
+    answer = client.check([*many, *items])
+    assert len(answer) == 300 + len(items)
+    assert {v.item_id for v in answer} == {
+        *(one["id"] for one in many),
+        *(i.item_id for i in items),
+    }
+
+
+def test_a_folder_from_the_service_is_byte_for_byte_that_of_a_query(client, job, queried, tmp_path):
+    ours, theirs = tmp_path / "client", tmp_path / "query"
+    client.save(job, ours)
+    contam.write_report(queried, theirs)
+    for name in ("verdicts.parquet", "evidence.parquet", "items.parquet"):
+        assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
+    with pytest.raises(OutputError):
+        client.save(job, ours)
+    client.save(job, ours, overwrite=True)
+
+
+def test_a_repeated_submission_makes_no_second_job(client, items, job):
+    again = client.submit(items, policies=POLICIES, keep_text=True, key="all items")
+    assert again.id == job.id
+    with pytest.raises(ServiceError) as caught:
+        client.submit(items[:5], policies=POLICIES, key="all items")
+    assert caught.value.exit_code == 2
+
+
+def test_a_rescoring_is_that_of_the_library(client, items, job, bench_fixtures, tmp_path):
+    log = bench_fixtures / "logs" / "brook_math.csv"
+    folder = client.save(job, tmp_path / "verdicts")
+    options = {"policies": ["contam"], "least": 12, "permutations": 99}
+    settings = Settings(least=12, permutations=99)
+    wanted = rescore(folder, [log], policies=["contam"], settings=settings)
+    found = client.rescore(job, log, **options)
+    assert found.tables["scores"] == wanted.rows("scores")
+    assert set(found.tables) == set(wanted.tables)
+    assert found.summary == wanted.summary
+    assert client.rescore(folder, log, **options).tables == found.tables
+    answer = client.check(items)
+    assert client.rescore(answer, log, items=items, **options).tables == found.tables
+
+
+def test_the_client_for_event_loops_gives_the_same(patient, items, job, client):
+    async def ask():
+        async with AsyncClient(patient.url) as one:
+            again = await one.submit(items, policies=POLICIES, keep_text=True, key="all items")
+            done = await one.wait(again)
+            return await asyncio.gather(one.results(done), one.check(items, policies=POLICIES))
+
+    by_job, at_once = asyncio.run(ask())
+    assert as_set(by_job) == as_set(at_once) == as_set(client.results(job))
+
+
+def test_what_the_service_has_is_listed(client):
+    (index,) = client.indexes()
+    assert (index["id"], index["guarantee_tokens"]) == ("small", 8)
+    assert {"contam", "gpt3-test"} <= {one["id"] for one in client.policies()}
+
+
+def test_a_refusal_has_the_code_and_hint_of_the_service(client):
+    with pytest.raises(ServiceError) as caught:
+        client.check("a text", index="nowhere")
+    assert (caught.value.status, caught.value.exit_code) == (404, 2)
+    assert caught.value.hint
+    with pytest.raises(ServiceError) as caught:
+        client.check("a text", policies=["nothing"])
+    assert caught.value.code == "policy"
+    with pytest.raises(UsageError):
+        client.job("../../etc")
+
+
+def test_asking_loads_neither_numba_nor_arrow(patient):
+    script = (
+        "import sys; from contam.client import Client; import contam\n"
+        f"with Client({patient.url!r}) as client:\n"
+        "    item = contam.BenchItem(benchmark='b', split='', item_id='1', question='Which?')\n"
+        "    assert [v.label for v in client.check([item])] == ['not_checkable']\n"
+        "print(sorted({'numba', 'pyarrow', 'numpy', 'duckdb'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=processes.ROOT
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# -------------------------------------------------------------------------------- contam check
+
+
+def test_the_command_writes_what_a_query_writes(patient, bench_fixtures, tmp_path, queried):
+    out = tmp_path / "out"
+    benchmark = ("--benchmark", bench_fixtures / "items")
+    asked = (*benchmark, "--server", patient.url, "--policy", ",".join(POLICIES))
+    process = processes.contam("check", *asked, "--out", out)
+    assert process.returncode == 0, process.stderr
+    assert "items sent" in process.stderr
+    assert str(out) in process.stdout
+    theirs = tmp_path / "query"
+    contam.write_report(queried, theirs)
+    for name in ("verdicts.parquet", "evidence.parquet", "items.parquet"):
+        assert (out / name).read_bytes() == (theirs / name).read_bytes(), name
+    again = processes.contam("check", *asked, "--out", out)
+    processes.assert_one_line_error(again, 1)
+    gated = processes.contam("check", *asked, "--fail-on-flagged", "--quiet")
+    assert (gated.returncode, gated.stderr) == (3, "")
+    assert "brook_math" in gated.stdout
+
+
+def test_the_command_says_what_is_wrong_in_one_line(patient):
+    processes.assert_one_line_error(processes.contam("check", "--server", patient.url), 2)
+    gone = processes.contam("check", "--server", patient.url, "--text", "x", "--index", "nowhere")
+    processes.assert_one_line_error(gone, 2)
+
+
+def test_a_service_with_keys_is_asked_with_the_key_of_the_environment(small_index, tmp_path):
+    key = "k" * 40
+    with serving(small_index, data=tmp_path / "data", environ={"CONTAM_ADMIN_KEY": key}) as running:
+        with pytest.raises(ServiceError) as caught, Client(running.url) as client:
+            client.check("a text of some words")
+        assert (caught.value.status, caught.value.exit_code) == (401, 2)
+        file = tmp_path / "key"
+        file.write_text(key)
+        text = ("--text", "nothing that anybody wrote about seven lanterns on a quay")
+        for given in ({"CONTAM_KEY": key}, {"CONTAM_KEY_FILE": str(file)}):
+            asked = processes.contam("check", *text, CONTAM_SERVER=running.url, **given)
+            assert asked.returncode == 0, asked.stderr
