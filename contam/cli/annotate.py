@@ -133,7 +133,7 @@ def _ask(
 
 def _print(written: list[Written], *, as_json: bool) -> None:
     from contam.cli import render
-    from contam.cli.terminal import plain, visible
+    from contam.cli.terminal import emit, visible
     from contam.rescore.summary import figure
 
     rows = [row for one in written for row in _rows(one)]
@@ -148,8 +148,9 @@ def _print(written: list[Written], *, as_json: bool) -> None:
             *(visible(row[name]) for name in ("model", "benchmark", "metric")),
             f"{row['n']:,}", figure(row["full"]), f"{row['n_clean']:,}", figure(row["clean"]),
         )  # fmt: skip
-    files = [plain(f"clean scores  {one.out}") for one in written]
-    render.emit_renderable(table, "", *files)
+    render.emit_renderable(table)
+    # Not through the table's console, which would break a long path in two.
+    emit("\n" + "".join(f"clean scores  {visible(str(one.out))}\n" for one in written))
 
 
 def _rows(one: Written) -> list[dict[str, Any]]:

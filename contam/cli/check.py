@@ -192,7 +192,7 @@ def _print_folder(out: Path, *, as_json: bool, quiet: bool, fail_on_flagged: boo
 def _print_answer(answer: Answer, *, as_json: bool, quiet: bool, fail_on_flagged: bool) -> int:
     from contam.cli import render
     from contam.cli.scan import EXIT_FLAGGED
-    from contam.cli.terminal import plain, talk
+    from contam.cli.terminal import emit, plain, talk
 
     code = answer.exit_code()
     if code == 0 and fail_on_flagged and answer.flagged():
@@ -220,5 +220,6 @@ def _print_answer(answer: Answer, *, as_json: bool, quiet: bool, fail_on_flagged
         )
         for one in answer.flagged()
     ]
-    render.emit_renderable(render.verdict_table(answer.counts()), *["", *lines][: len(lines) + 1])
+    render.emit_renderable(render.verdict_table(answer.counts()))
+    emit("".join(f"{line}\n" for line in (["", *lines] if lines else [])))
     return code
