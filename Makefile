@@ -65,7 +65,7 @@ harness: ## our clean scores beside the real lm-eval and Inspect, in an environm
 	@test -x $(VENV)-harness/bin/python || $(PYTHON) -m venv $(VENV)-harness
 	@$(VENV)-harness/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,harness]'
 	@$(VENV)-harness/bin/python -c 'import inspect_ai, lm_eval'
-	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/test_harness.py
+	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/test_harness.py tests/client/test_harness.py
 
 quality: $(STAMP) ## recall and false flags on the labelled data, of the scan and of an index
 	@test -d "$(CONTAM_SHARED)/data" || \

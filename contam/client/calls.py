@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 CONNECT_S: Final = 10.0
 """Seconds for a connection to come up."""
 
-KEY: Final = "CONTAM_KEY"
-KEY_FILE: Final = "CONTAM_KEY_FILE"
-SERVER: Final = "CONTAM_SERVER"
-
 
 class Part(NamedTuple):
     """One part of an upload: its role there, the name of the file, and its bytes or where they are.
@@ -91,7 +87,7 @@ class Connection:
         if not fits or parts.query or parts.fragment:
             raise UsageError("the server is no address", hint="such as http://127.0.0.1:8000")
         if parts.username is not None:
-            raise UsageError("the server's address holds a user", hint=f"give the key as {KEY}")
+            raise UsageError("the server's address holds a user", hint="give the key as CONTAM_KEY")
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise UsageError("the key is not one line of plain characters")
 
@@ -113,9 +109,9 @@ class Connection:
 def key_from(environ: Mapping[str, str] | None = None) -> str | None:
     """The key in CONTAM_KEY, or in the file that CONTAM_KEY_FILE names; UsageError for no file."""
     environ = os.environ if environ is None else environ
-    if key := environ.get(KEY):
+    if key := environ.get("CONTAM_KEY"):
         return key.strip()
-    if path := environ.get(KEY_FILE):
+    if path := environ.get("CONTAM_KEY_FILE"):
         try:
             return Path(path).read_text("utf-8").strip()
         except (OSError, ValueError) as error:

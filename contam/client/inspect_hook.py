@@ -9,7 +9,7 @@ warning of Inspect's, and leaves no clean scores; the run and its log are as the
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 from inspect_ai.hooks import Hooks, hooks
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
     from inspect_ai.hooks import TaskEnd
 
-SERVER: Final = "CONTAM_SERVER"
-INDEX: Final = "CONTAM_CHECK_INDEX"
-POLICY: Final = "CONTAM_CHECK_POLICY"
-
 
 @hooks(name="clean_scores", description="Scores on items that a training corpus does not hold.")
 class CleanScores(Hooks):
@@ -30,7 +26,7 @@ class CleanScores(Hooks):
 
     def enabled(self) -> bool:
         """Whether there is a service to ask."""
-        return bool(os.environ.get(SERVER))
+        return bool(os.environ.get("CONTAM_SERVER"))
 
     async def on_task_end(self, data: TaskEnd) -> None:
         """Write the copy. Raises ContamError, which Inspect logs as a warning."""
@@ -51,9 +47,9 @@ def _annotate(location: str) -> Path:
             "contam: the log is not on this machine's disk, so no clean scores are written",
             hint="copy it here and run `contam annotate`",
         )
-    index = [name for name in os.environ.get(INDEX, "").split(",") if name]
-    policy = os.environ.get(POLICY) or "contam"
-    with Client(os.environ[SERVER]) as client:
+    index = [name for name in os.environ.get("CONTAM_CHECK_INDEX", "").split(",") if name]
+    policy = os.environ.get("CONTAM_CHECK_POLICY") or "contam"
+    with Client(os.environ["CONTAM_SERVER"]) as client:
         written = annotate(
             [path], client, Asked(index=index or None, policies=[policy]), overwrite=True
         )

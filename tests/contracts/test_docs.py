@@ -167,6 +167,8 @@ COMMANDS = [
     "rescore",
     "export",
     *(f"keys {one}" for one in ("add", "list", "revoke")),
+    "check",
+    "annotate",
     *(f"index {one}" for one in ("build", "add", "retire", "compact", "verify", "show")),
 ]
 
