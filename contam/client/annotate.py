@@ -13,7 +13,7 @@ from contam.client.folder import result_folder
 from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError
 from contam.rescore.clean import clean_results
-from contam.rescore.export import judge_logs
+from contam.rescore.export import flags_by, judge_logs
 from contam.rescore.logs.files import write_whole
 from contam.rescore.logs.items import LoggedBenchmark, benchmark_of
 from contam.rescore.logs.read import read_logs
@@ -158,17 +158,16 @@ def write_clean(
     Raises IncompleteError, before anything is written, when the verdicts leave out part of the
     corpus and that was not allowed, and whatever `contam rescore` refuses.
     """
-    run = load_report(verdicts).run
+    report = load_report(verdicts)
+    run = report.run
+    flags = flags_by(report, policy)
     if not run["coverage"]["complete"] and not run["parameters"].get("allow_missing"):
         raise IncompleteError(
             "the corpus was not read whole: no item is known to be clean",
             hint="judge without the missing part by --allow-missing",
         )
-    judged = [
-        judge_logs(verdicts, one.logs, policy=policy, allow_unmatched=allow_unmatched)
-        for one in runs
-    ]
-    about = _about(run, judged[0][0].policy)
+    judged = [judge_logs(report, flags, one.logs, allow_unmatched=allow_unmatched) for one in runs]
+    about = _about(run, flags.policy)
     for one, found in zip(runs, judged, strict=True):
         if found[0].log.tool == "inspect":
             inspect_copy.write_copy(found[0], about, one.out, overwrite=overwrite)

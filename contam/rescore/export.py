@@ -75,25 +75,21 @@ def judge(
     Raises LogError for a log of another tool and whatever `rescore` refuses, UsageError for an
     unknown policy, or none when the verdicts hold several.
     """
+    report = load_report(verdicts)
+    flags = flags_by(report, policy)
     found = read_logs(logs)
     for log in found:
         if log.tool != tool:
             raise LogError(
                 f"{log.path} is a log of {log.tool}, not of {tool}", hint="name other logs"
             )
-    return judge_logs(verdicts, found, policy=policy, allow_unmatched=allow_unmatched)
+    return judge_logs(report, flags, found, allow_unmatched=allow_unmatched)
 
 
 def judge_logs(
-    verdicts: str | Path,
-    logs: Iterable[Log],
-    *,
-    policy: str | None = None,
-    allow_unmatched: bool = False,
+    report: Report, flags: Flags, logs: Iterable[Log], *, allow_unmatched: bool = False
 ) -> list[Judged]:
     """Label the items of logs that are read already; see `judge`."""
-    report = load_report(verdicts)
-    flags = _flags(report, policy)
     joiner = Joiner(report.items)
     judged = []
     for log in logs:
@@ -253,7 +249,8 @@ def _by_ranks(places: Sequence[int], falls: Sequence[int]) -> bool:
     )
 
 
-def _flags(report: Report, policy: str | None) -> Flags:
+def flags_by(report: Report, policy: str | None) -> Flags:
+    """What one policy says, or the only one; UsageError when there is no such, or a choice."""
     known = flags_of(report.verdicts, report.items, report.evidence, {})
     if policy is None and len(known) == 1:
         return next(iter(known.values()))
