@@ -31,7 +31,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         try:
             state.keyring = Keyring(settings)
-            state.jobs = Jobs.open(settings)
+            state.jobs = Jobs.open(settings, lambda: state.not_ready == "stopping")
             state.tracing = Tracing() if settings.traces else None
         except ContamError as error:
             state.failed = error

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -93,7 +94,14 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
         assert client.get("/readyz").status_code == 200
         last = submitted(client, CHECK, items=("x.jsonl", item_file))
         wait_until(client, last, working)
-        assert service.stop() == 0
+        with client.stream("GET", f"/v1/jobs/{last['id']}/events") as stream:
+            told = stream.iter_text()
+            next(told)
+            began = time.monotonic()
+            assert service.stop() == 0
+            # Who listens does not hold up the end until they are cut off.
+            assert time.monotonic() - began < Settings().drain_s - 5
+            assert "event: end" not in "".join(told)
     with sqlite3.connect(data / "jobs.db") as db:
         (row,) = db.execute("SELECT state, attempts FROM jobs WHERE id = ?", (last["id"],))
     db.close()

@@ -15,14 +15,25 @@ if TYPE_CHECKING:
 BEAT_S: Final = 15.0
 """Seconds of silence after which a stream says that it is alive."""
 
+_LOOK_S: Final = 1.0
+
 
 class Watch:
-    """Wakes coroutines when a job has changed; `changed` may be called from any thread."""
+    """Wakes coroutines when a job has changed; `changed` may be called from any thread.
 
-    def __init__(self) -> None:
+    stopping  whether the service was told to end: then nobody is kept waiting
+    """
+
+    def __init__(self, stopping: Callable[[], bool] = bool) -> None:
+        self._stopping = stopping
         self._lock = threading.Lock()
         self._waiting: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
-        self.closed = False
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether waiting has become useless."""
+        return self._closed or self._stopping()
 
     def changed(self, job_id: str) -> None:
         """Wake all who wait for this job."""
@@ -32,7 +43,7 @@ class Watch:
     def close(self) -> None:
         """Wake everybody: nothing more will happen."""
         with self._lock:
-            self.closed = True
+            self._closed = True
             for waiting in self._waiting.values():
                 self._wake(waiting)
 
@@ -71,7 +82,7 @@ async def until_ended(
             if shown is None or shown["ended"] or left <= 0 or watch.closed:
                 return shown
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(event.wait(), left)
+                await asyncio.wait_for(event.wait(), min(left, _LOOK_S))
 
 
 async def event_stream(
@@ -96,7 +107,12 @@ async def event_stream(
                 last = shown
             if shown["ended"] or watch.closed:
                 return
-            try:
-                await asyncio.wait_for(event.wait(), BEAT_S)
-            except TimeoutError:
-                yield b": alive\n\n"
+            silent_s = 0.0
+            while not event.is_set() and not watch.closed:
+                try:
+                    await asyncio.wait_for(event.wait(), _LOOK_S)
+                except TimeoutError:
+                    silent_s += _LOOK_S
+                    if silent_s >= BEAT_S:
+                        silent_s = 0.0
+                        yield b": alive\n\n"

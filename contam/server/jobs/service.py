@@ -46,6 +46,7 @@ class Jobs:
     """Everything a service knows of jobs. Methods may be called from any thread.
 
     locate   index names -> their folders; raises ContamError for one that is not served
+    stopping  whether the service was told to end
     problem  why the store would accept no job, as of the last look, 2 s ago at most
     """
 
@@ -55,6 +56,7 @@ class Jobs:
         locate: Callable[[Sequence[str]], Sequence[Path]],
         *,
         clock: Clock | None = None,
+        stopping: Callable[[], bool] = bool,
     ) -> None:
         self._settings = settings
         self._locate = locate
@@ -69,7 +71,7 @@ class Jobs:
             if isinstance(error, StoreError):
                 raise ConfigError(error.message, hint=error.hint) from error
             raise
-        self.watch = Watch()
+        self.watch = Watch(stopping)
         self.problem = ""
         self._stopping = threading.Event()
         hooks = Hooks(
@@ -85,7 +87,7 @@ class Jobs:
         self._sweeper = threading.Thread(target=self._sweep_on, name="jobs-sweep", daemon=True)
 
     @classmethod
-    def open(cls, settings: Settings) -> Jobs:
+    def open(cls, settings: Settings, stopping: Callable[[], bool]) -> Jobs:
         """The jobs of a service, at work. Raises ConfigError when the data folder is not usable."""
 
         def locate(names: Sequence[str]) -> list[Path]:
@@ -94,7 +96,7 @@ class Jobs:
                 raise UsageError(f"the index {missing[0]} is not served any more")
             return [served[name] for name in names]
 
-        jobs = cls(settings, locate)
+        jobs = cls(settings, locate, stopping=stopping)
         jobs.start()
         return jobs
 
