@@ -99,7 +99,10 @@ def rescore(
         ]
         indices[id(log)] = joined.index
         sources.append(_source(log, joined.index))
-        series += _series_of(log, joined.index, separate_runs=separate_runs)
+        # A plain table reports no number that half of it would contradict.
+        n_missing = joined.n_missing
+        missing = (f"{n_missing} items of the benchmark are not in the log",) if n_missing else ()
+        series += _series_of(log, joined.index, separate_runs=separate_runs, notes=missing)
     second_logs = [log for log in found if log.benchmark in unjoined]
     second = list(_second_series(second_logs, separate_runs=separate_runs))
     sources += [_source(log, None) for log in second_logs]
@@ -184,7 +187,9 @@ def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:
     return [known[name] for name in policies or known]
 
 
-def _series_of(log: Log, index: Ints, *, separate_runs: bool) -> Iterator[Series]:
+def _series_of(
+    log: Log, index: Ints, *, separate_runs: bool, notes: tuple[str, ...] = ()
+) -> Iterator[Series]:
     model = _model(log, separate_runs=separate_runs)
     for column in log.columns:
         scored = np.flatnonzero(column.scored)
@@ -199,7 +204,7 @@ def _series_of(log: Log, index: Ints, *, separate_runs: bool) -> Iterator[Series
             item=index[scored],
             aggregate=_aggregate_of(column, scored),
             additive=column.kind == "mean",
-            notes=(f"{lost} items not scored by the tool",) if lost else (),
+            notes=(*notes, *((f"{lost} items not scored by the tool",) if lost else ())),
             higher_is_better=column.higher_is_better is not False,
         )
 

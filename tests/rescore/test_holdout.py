@@ -10,6 +10,7 @@ from scipy import stats
 import contam as library
 from contam.rescore.holdout import constat, equivalent, inflation, same_place_p
 from contam.rescore.holdouts import holdout_rows
+from contam.rescore.run import rescore as library_rescore
 from tests.rescore.panels import series_of
 from tests.unit.cli.processes import assert_one_line_error, contam
 
@@ -283,3 +284,14 @@ def test_a_reference_benchmark_that_is_not_there_is_an_error(brook, tmp_path, gi
     done = contam("rescore", *brook, "--out", out, "--reference-benchmark", given)
     assert_one_line_error(done, code, words)
     assert not out.exists()
+
+
+def test_half_a_plain_table_says_so_beside_every_number(brook, tmp_path):
+    """It reports no number that would contradict it."""
+    whole = brook[3].read_text(encoding="utf-8").splitlines()
+    (tmp_path / "brook_math.csv").write_text("\n".join(whole[:25]) + "\n", encoding="utf-8")
+    found = library_rescore(brook[1], tmp_path / "brook_math.csv")
+    rows = [row for row in found.rows("scores") if row["subset_by"] == "all"]
+    assert len(rows) == 6
+    # Two of the 49 items are the same question: 24 rows are 25 of them.
+    assert all("24 items of the benchmark are not in the log" in row["note"] for row in rows)
