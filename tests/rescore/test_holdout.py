@@ -293,5 +293,5 @@ def test_half_a_plain_table_says_so_beside_every_number(brook, tmp_path):
     found = library_rescore(brook[1], tmp_path / "brook_math.csv")
     rows = [row for row in found.rows("scores") if row["subset_by"] == "all"]
     assert len(rows) == 6
-    # Two of the 49 items are the same question: 24 rows are 25 of them.
+    # Two of the 49 items are the same question: 48 to have, 24 there.
     assert all("24 items of the benchmark are not in the log" in row["note"] for row in rows)
