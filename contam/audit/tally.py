@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from contam.audit.dates import CLASSES, class_of
 from contam.audit.facts import Counted, PolicyFacts, SourceFacts
-from contam.detect.result import FLAGGED, label_counts
+from contam.detect.result import label_counts
+from contam.detect.verdict import FLAGGED
 from contam.tables.sql import Database
 
 if TYPE_CHECKING:
