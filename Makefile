@@ -14,8 +14,8 @@ STAMP   := $(VENV)/.installed
 export CONTAM_SHARED := $(abspath $(SHARED))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format types layers bounds interpreted harness quality bench fixtures \
-        openapi check clean quality-if-possible
+.PHONY: help install demo test lint format types layers bounds interpreted harness browser quality bench \
+        fixtures openapi check clean quality-if-possible
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -39,7 +39,7 @@ demo: $(STAMP) ## scan the small corpus in bench_fixtures, then score three mode
 	  --out build/demo-scores --overwrite --quiet
 
 test: $(STAMP) ## the test suite
-	$(PYTEST) -n auto --dist loadfile
+	$(PYTEST) -n auto --dist loadfile -m 'not browser'
 
 lint: $(STAMP) ## Ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -67,6 +67,9 @@ harness: ## our clean scores beside the real lm-eval and Inspect, in an environm
 	@$(VENV)-harness/bin/python -c 'import inspect_ai, lm_eval'
 	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/test_harness.py tests/client/test_harness.py
 
+browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-driver), without a window
+	$(PYTEST) tests/browser
+
 quality: $(STAMP) ## recall and false flags on the labelled data, of the scan and of an index
 	@test -d "$(CONTAM_SHARED)/data" || \
 	  { echo "no labelled data in $(SHARED)/data; set CONTAM_SHARED to the folder that holds it" >&2; exit 1; }
@@ -84,7 +87,7 @@ fixtures: $(STAMP) ## write bench_fixtures again from its generator
 openapi: $(STAMP) ## write service/openapi.json again from the app
 	$(PY) -m tests.contracts.openapi_page
 
-check: test lint types layers bounds interpreted quality-if-possible ## all of the above that judge a change
+check: test lint types layers bounds interpreted browser quality-if-possible ## all of the above that judge a change
 
 quality-if-possible:
 	@if test -d "$(CONTAM_SHARED)/data"; then $(MAKE) --no-print-directory quality; \
