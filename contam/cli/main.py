@@ -23,6 +23,7 @@ from contam.cli import (
     check,
     dupes,
     export,
+    hashing,
     index,
     items,
     keys,
@@ -70,6 +71,9 @@ app.command("check", short_help="Ask a service for benchmark items, or for one t
 app.command("annotate", short_help="Write clean scores beside those of lm-eval and Inspect.")(
     annotate.annotate
 )
+app.command("hash", short_help="Hash items, to have them checked without their text.")(
+    hashing.hash_items
+)
 app.command("serve", short_help="Answer checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
@@ -88,6 +92,7 @@ COMMANDS = (
     "export",
     "check",
     "annotate",
+    "hash",
     "serve",
     "keys",
     "audit",
@@ -103,6 +108,7 @@ SPREAD_OPTIONS = {
     "rescore": rescore.SPREAD_OPTIONS,
     "export": export.SPREAD_OPTIONS,
     "check": check.SPREAD_OPTIONS,
+    "hash": hashing.SPREAD_OPTIONS,
     "serve": serve.SPREAD_OPTIONS,
     "audit": audit.SPREAD_OPTIONS,
 }

@@ -147,7 +147,9 @@ def doubts_of(
             f"from {guarantee} on: a copy may have been missed"
         )
     for i in np.flatnonzero(hashed).tolist() if hashed is not None else ():
-        doubts.setdefault(i, "something of it stands in documents whose text is gone")
+        doubts.setdefault(
+            i, "something of it stands in documents that were compared by hashes alone"
+        )
     return doubts
 
 

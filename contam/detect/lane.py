@@ -227,6 +227,31 @@ def _tokens(
     return code, tokenize_parts(data, offsets, code, char_tables())
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LaneTokens:
+    """The tokens of all parts of n items, and what else a lane is told of them.
+
+    unit        as the kernels know it
+    hashes, starts  uint64[total] tokens, and where each part's begin: int64[4 * n + 1]
+    points      int32[total, 2], code points of each token in its part's text
+    weight      float32[total], what each token says by itself
+    single      bool[total], characters of a script without spaces
+    n_words, n_chars, word_start, stretch, item_ids  see LaneItems
+    """
+
+    unit: int
+    hashes: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+    points: NDArray[np.int32]
+    weight: NDArray[np.float32]
+    single: NDArray[np.bool_]
+    n_words: NDArray[np.int32]
+    n_chars: NDArray[np.int32]
+    word_start: NDArray[np.bool_] | None
+    stretch: NDArray[np.int32]
+    item_ids: tuple[str, ...]
+
+
 def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int) -> Lane:
     """Tokenise all parts of all items and enter their grams into the table.
 
@@ -239,10 +264,50 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
     tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
     code, (hashes, spans, starts) = _tokens(data, offsets, unit, tokenizer)
     points = code_point_spans(data, offsets, starts, spans)
-    n_items = len(items)
-    names = sorted({item.benchmark for item in items})
-    number = {name: at for at, name in enumerate(names)}
-    benchmark = np.array([number[item.benchmark] for item in items], np.int32)
+    weight, single = _base_weights(hashes, spans, points, code)
+    tokens = LaneTokens(
+        unit=code,
+        hashes=hashes,
+        starts=starts,
+        points=points,
+        weight=weight,
+        single=single,
+        n_words=count_words(data, offsets).reshape(len(items), N_PARTS),
+        n_chars=n_chars,
+        word_start=word_starts(data, offsets, starts, spans) if code == CHARS else None,
+        stretch=_stretches(data, offsets, starts, spans),
+        item_ids=tuple(item.item_id for item in items),
+    )
+    facts = ItemFacts(
+        letter=_choice_marks(items, _LETTERS, tokenizer),
+        number=_choice_marks(items, _NUMBERS, tokenizer),
+        answer_words=announcing_words()
+        if tokenizer is None
+        else tokenizer.single_tokens(announcing_texts()),
+    )
+    return lane_of(
+        tokens, [item.benchmark for item in items], facts, (seed, min_run), unit, tokenizer
+    )
+
+
+def lane_of(
+    tokens: LaneTokens,
+    benchmarks: Sequence[str],
+    facts: ItemFacts,
+    sizes: tuple[int, int],
+    unit: str,
+    tokenizer: FileTokenizer | None = None,
+) -> Lane:
+    """The lane of items whose tokens are known.
+
+    benchmarks  of each item, by name;  sizes  seed and min_run, see `build_lane`
+    """
+    hashes, starts = tokens.hashes, tokens.starts
+    seed, min_run = sizes
+    n_items = len(benchmarks)
+    names = sorted(set(benchmarks))
+    place = {name: at for at, name in enumerate(names)}
+    benchmark = np.array([place[name] for name in benchmarks], np.int32)
 
     grams = Grams.of(hashes, starts, seed)
     where, part_of = grams.place, grams.part
@@ -257,10 +322,9 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
         common_owners = (most_owners > COMMON_OWNERS) | (np.diff(grams.start) > COMMON_PLACES)
     common_at = np.zeros(len(hashes), np.bool_)
     common_at[grams.at] = common_owners[grams.number]
-    base, single = _base_weights(hashes, spans, points, code)
-    single_before = np.concatenate([[0], np.cumsum(single)])
+    single_before = np.concatenate([[0], np.cumsum(tokens.single)])
     n_single = single_before[starts[1:]] - single_before[starts[:-1]]
-    weight = template_weights(base, where, owners, seed, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
+    weight = template_weights(tokens.weight, where, owners, seed, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     gram_idf = np.zeros(len(hashes), np.float32)
     idf = np.log(max(n_items, 2) / holders).astype(np.float32)
     gram_idf[grams.at] = idf[grams.number]
@@ -294,33 +358,27 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
     n_tokens = np.diff(starts).reshape(n_items, N_PARTS)
     return Lane(
         unit=unit,
-        spec=LaneSpec(unit=code, seed=seed, min_run=min_run),
+        spec=LaneSpec(unit=tokens.unit, seed=seed, min_run=min_run),
         items=LaneItems(
             n_items=n_items,
             benchmark=benchmark,
             benchmark_names=tuple(names),
             n_tokens=n_tokens.astype(np.int32),
-            n_words=count_words(data, offsets).reshape(n_items, N_PARTS),
-            n_chars=n_chars,
+            n_words=tokens.n_words,
+            n_chars=tokens.n_chars,
             token_start=starts[:-1].reshape(n_items, N_PARTS),
             token_hash=hashes,
             token_weight=weight,
             n_single=n_single.reshape(n_items, N_PARTS).astype(np.int32),
-            word_start=word_starts(data, offsets, starts, spans) if code == CHARS else None,
-            stretch=_stretches(data, offsets, starts, spans),
+            word_start=tokens.word_start,
+            stretch=tokens.stretch,
             seed=seed,
             min_run=min_run,
-            item_ids=tuple(item.item_id for item in items),
+            item_ids=tokens.item_ids,
         ),
         plan=plan,
-        facts=ItemFacts(
-            letter=_choice_marks(items, _LETTERS, tokenizer),
-            number=_choice_marks(items, _NUMBERS, tokenizer),
-            answer_words=announcing_words()
-            if tokenizer is None
-            else tokenizer.single_tokens(announcing_texts()),
-        ),
-        item_span=points,
+        facts=facts,
+        item_span=tokens.points,
         longest=int(n_tokens.max(initial=0)),
         tokenizer=tokenizer,
     )

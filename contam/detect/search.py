@@ -308,3 +308,21 @@ def _match_hashed(
         for batch, tokens in batches:
             deadline.check()
             matcher.match_tokens(batch, tokens, into)
+
+
+def search_hashes(
+    opened: IndexSet, plan: Plan, lookup: Lookup, deadline: Deadline = _NO_DEADLINE
+) -> Answer:
+    """The same by what the index alone knows of its documents: no text is read."""
+    deadline.check()
+    with opened.lock:
+        found = find_candidates(
+            lookup,
+            [part.segment for part in opened.parts],
+            [part.state for part in opened.parts],
+            [part.seeds for part in opened.parts],
+        )
+    wanted = _wanted(opened, found)
+    collection = start_collection(plan)
+    _match_hashed(opened, plan, lookup, wanted, collection, deadline)
+    return Answer(collection, lookup, wanted, found.capped, frozenset(wanted.shard.tolist()))

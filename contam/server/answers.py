@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from contam.detect.deadline import REASON as DEADLINE
 from contam.detect.quote import quote
+from contam.detect.result import item_ranks
 from contam.detect.verdict import Verdict
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from contam.benchmark.items import BenchItem
     from contam.detect.result import ScanResult
     from contam.server.holder import Lease
     from contam.server.schemas.check import Options
@@ -19,13 +22,12 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _ITEM: Final = ("benchmark", "split", "item_id")
-_LATE: Final = "deadline: the check did not end in time"
 _MOST_FAILURES: Final = 20
 
 
 def answer_of(result: ScanResult, lease: Lease, options: Options) -> Row:
     """The answer to a check: see `contam.server.schemas.check.CheckAnswer`."""
-    verdicts = schemas.plain_rows(result.verdict_columns, schemas.VERDICTS)
+    verdicts = schemas.records(result.verdict_columns, schemas.VERDICTS)
     if options.evidence:
         by_item = _evidence(result, lease, options)
         for row in verdicts:
@@ -39,13 +41,15 @@ def answer_of(result: ScanResult, lease: Lease, options: Options) -> Row:
     }
 
 
-def late_answer(items: Iterable[BenchItem], policies: Sequence[str], lease: Lease) -> Row:
-    """The answer when the time is over: nothing is known of any item."""
+def late_answer(
+    names: Sequence[tuple[str, str, str]], policies: Sequence[str], lease: Lease
+) -> Row:
+    """The answer when the time is over: nothing is known of any item (benchmark, split, id)."""
     verdicts = [
         Verdict(
-            benchmark=item.benchmark,
-            split=item.split,
-            item_id=item.item_id,
+            benchmark=benchmark,
+            split=split,
+            item_id=item_id,
             policy=policy,
             label="not_checkable",
             score=None,
@@ -58,9 +62,9 @@ def late_answer(items: Iterable[BenchItem], policies: Sequence[str], lease: Leas
             best_row=None,
             best_url=None,
             best_date=None,
-            reason=_LATE,
+            reason=DEADLINE,
         ).to_dict()
-        for item in items
+        for benchmark, split, item_id in (names[i] for i in np.argsort(item_ranks(names)).tolist())
         for policy in policies
     ]
     return {
@@ -90,14 +94,15 @@ def _about(lease: Lease) -> Row:
 def _evidence(
     result: ScanResult, lease: Lease, options: Options
 ) -> dict[tuple[str, ...], list[Row]]:
-    rows = schemas.plain_rows(result.evidence_columns, schemas.EVIDENCE)
+    rows = result.evidence_rows()
     items = {(one.benchmark, one.split, one.item_id): one for one in result.items_in_order}
     texts = quote(lease.opened, {(row["shard"], row["row"]) for row in rows if row["verified"]})
     found: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         benchmark, split, item_id = (row.pop(name) for name in _ITEM)
         item = items[benchmark, split, item_id]
-        row["item_text"] = item.part_text(row["part"])[row["item_start"] : row["item_end"]]
+        own = item.part_text(row["part"])[row["item_start"] : row["item_end"]]
+        row["item_text"] = own or None
         text = texts.get((row["shard"], row["row"])) if row["verified"] else None
         row["document_text"] = row["before"] = row["after"] = None
         if text is not None:

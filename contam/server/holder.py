@@ -16,6 +16,7 @@ from contam.errors import ConfigError
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.server.failures import RequestError
+from contam.server.probing import probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _MOST_GROUPS: Final = 4
-_PROBE: Final = "seven small kites flew over the old harbour wall before the rain came in"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,11 +144,7 @@ class IndexHolder:
         folders = tuple(self._folders[name] for name in names)
         opened = IndexSet.open(folders, corpus=self._corpus)
         reader = IndexReader(opened)
-        for part in opened.parts:
-            part.segment.probe()
-        policy = "igmini-50" if reader.unit == "char" else "contam"
-        # Whatever the first question would have to load or compile, this one does.
-        reader.check(_PROBE, policies=[policy])
+        probe(opened, reader)
         return Lease(names, folders, reader.ids, opened, reader)
 
 

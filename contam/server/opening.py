@@ -9,7 +9,7 @@ import signal
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from contam.errors import ContamError
+from contam.errors import ContamError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,10 +35,14 @@ async def _open_and_watch(state: State) -> None:
     state.not_ready = "opening the indexes"
     try:
         state.holder = await asyncio.to_thread(_open, state)
-    except ContamError as error:
-        state.failed = error
-        state.not_ready = error.message
-        # As if told to stop: a service without indexes would only look alive.
+    except Exception as error:  # noqa: BLE001 - whatever it is, the service must not only look alive
+        state.failed = (
+            error
+            if isinstance(error, ContamError)
+            else InternalError(f"the indexes cannot be opened: {type(error).__name__}: {error}")
+        )
+        state.not_ready = "the indexes cannot be opened"
+        # As if told to stop.
         os.kill(os.getpid(), signal.SIGTERM)
         return
     state.not_ready = ""

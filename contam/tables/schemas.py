@@ -203,27 +203,6 @@ def _plain_array(column: Sequence[Any] | NDArray[Any], field: pa.Field) -> pa.Ar
     return array
 
 
-def plain_rows(columns: Columns, schema: pa.Schema) -> list[dict[str, Any]]:
-    """The rows that `rows` gives of the table of these columns, without making the table.
-
-    For a few rows: a table costs more than they do.
-    """
-    named = [_plain_values(columns[name], name) for name in schema.names]
-    return [dict(zip(schema.names, row, strict=True)) for row in zip(*named, strict=True)]
-
-
-def _plain_values(column: Column, name: str) -> list[Any]:
-    if isinstance(column, Repeated):
-        values = column.values
-        found = [None if at < 0 else values[at] for at in column.index.tolist()]
-    else:
-        found = column.tolist() if isinstance(column, np.ndarray) else list(column)
-    if name in _NEGATIVE_MEANS_NONE:
-        return [None if one is None or one < 0 else one for one in found]
-    # A score of NaN means that there is none: it differs from itself.
-    return [None if one != one else one for one in found]  # noqa: PLR0124 - the test for NaN
-
-
 def write_parquet(table: Table, path: Path) -> None:
     """Write one file; equal tables give equal bytes under one pyarrow version. Raises OSError."""
     pq.write_table(

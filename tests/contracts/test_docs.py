@@ -166,6 +166,7 @@ COMMANDS = [
     "items",
     "rescore",
     "export",
+    "hash",
     *(f"keys {one}" for one in ("add", "list", "revoke")),
     "check",
     "annotate",

@@ -20,6 +20,8 @@ HEAVY = {
     "polars",
     "tokenizers",
     "scipy",
+    "fastapi",
+    "uvicorn",
 }
 
 _REPORT = "; print(sorted({n.partition('.')[0] for n in sys.modules}))"
@@ -41,7 +43,9 @@ def test_importing_the_front_door_loads_nothing_heavy(repository, module):
     assert not loaded_by(f"import {module}", repository) & HEAVY
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["scan", "--help"], ["show", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["scan", "--help"], ["show", "--help"], ["serve", "--help"]]
+)
 def test_help_loads_nothing_heavy(repository, arguments):
     statement = (
         f"from contam.cli.main import main; code = main({arguments!r}); assert code == 0, code"

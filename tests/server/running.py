@@ -85,19 +85,21 @@ def serving(
     flags: tuple[str, ...] = (),
     environ: Mapping[str, str] | None = None,
     ready: bool = True,
+    folder: Path = REPOSITORY,
 ) -> Iterator[Service]:
     """A service over these indexes on a free port, ended with the block.
 
     flags    further options, as on a command line;  environ  added to the environment
     ready    wait until it answers checks, else only until it listens
+    folder   in which it is started
     """
     command = [sys.executable, "-m", "contam", "serve", "--port", "0", "--data", str(data)]
     for one in indexes:
         command += ["--index", str(one)]
     process = subprocess.Popen(
         [*command, *flags],
-        cwd=REPOSITORY,
-        env={**os.environ, **(environ or {})},
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **(environ or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from urllib.parse import quote
-
 import pytest
-
-from contam.index.build import build
-from tests.server.running import serving
-from tests.unit.detect.indexes import WORDS, retire
 
 
 @pytest.fixture(scope="module")
@@ -57,38 +49,3 @@ def test_what_cannot_be_shown_is_a_problem(client, address, status, code):
     reply = client.get(f"/v1/documents/{address}")
     assert (reply.status_code, reply.json()["code"]) == (status, code)
     assert reply.headers["content-type"] == "application/problem+json"
-
-
-def test_odd_ids_are_found_and_retired_and_altered_documents_are_not_shown(tmp_path):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    words = "one two three four five six seven eight nine ten"
-    ids = ["a/b/c", "twice", "twice", "gone", "?x=1#y", None, "é ü"]
-    rows = [{"text": f"{words} {at}", **({"id": one} if one else {})} for at, one in enumerate(ids)]
-    shard = corpus / "odd.jsonl"
-    shard.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    build(corpus, tmp_path / "odd", WORDS, workers=1)
-    retire(tmp_path / "odd", [("odd.jsonl", 3)])
-    with (
-        serving(tmp_path / "odd", data=tmp_path / "data") as service,
-        service.client() as client,
-    ):
-
-        def show(document_id, **params):
-            place = f"/v1/documents/odd/{quote(document_id, safe='')}"
-            return client.get(place, params=params)
-
-        for at in (0, 4, 6):
-            assert show(ids[at]).json()["text"] == rows[at]["text"]
-        assert client.get("/v1/documents/odd/a/b/c").json()["row"] == 0
-        assert show("odd.jsonl:5").json()["text"] == rows[5]["text"]
-        assert (show("twice").status_code, show("twice").json()["code"]) == (409, "ambiguous")
-        assert show("twice", shard="odd.jsonl", row=2).json()["text"] == rows[2]["text"]
-        assert show("gone").status_code == 404
-        assert show("-", shard="odd.jsonl", row=3).status_code == 404
-        other = tmp_path / "other.jsonl"
-        shutil.copy(shard, other)
-        other.write_bytes(other.read_bytes().replace(b"nine", b"NINE"))
-        other.replace(shard)
-        altered = show("a/b/c")
-        assert (altered.status_code, altered.json()["code"]) == (503, "shard")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from fastapi import APIRouter, Depends, Response
 
+from contam.detect.blind import spelling
 from contam.index.describe import describe
 from contam.server.answers import summary
 from contam.server.auth import require
@@ -68,8 +69,7 @@ def told(lease: Lease) -> dict[str, Any]:
         "id": lease.names[0],
         "state": lease.states[0],
         "recipe": recipe.name,
-        "unit": recipe.unit,
-        "gram": recipe.gram,
+        **spelling(recipe),
         "stride": recipe.stride,
         "guarantee_tokens": recipe.guarantee,
         "near_copies": recipe.minhash is not None,

@@ -21,7 +21,7 @@ CHECK_EXAMPLE: dict[str, Any] = {"index": "corpus", "policies": ["contam"], "ite
 class Item(Strict):
     """One test item, by its parts; `benchmark`, `split` and `id` together name it.
 
-    answer_index  0-based place of the right one among the choices, None when it is not known
+    answer_index  0-based place of the right choice: `answer: B` beside a question tells it, too
     """
 
     id: Name
@@ -32,6 +32,36 @@ class Item(Strict):
     choices: tuple[str, ...] = ()
     answer: str | None = None
     answer_index: Annotated[int, Field(ge=0)] | None = None
+
+
+class HashedPart(Strict):
+    """One part of an item as `contam hash` writes it.
+
+    keys  the 40-bit keys of its grams in order, five bytes each, highest first, as Base64
+    bits  the four highest bits of each token's hash, as a hexadecimal digit each
+    """
+
+    keys: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
+    bits: Annotated[str, Field(pattern=r"^[0-9a-f]*$")]
+
+
+class HashedItem(Strict):
+    """One test item without its text."""
+
+    id: Name
+    benchmark: Name = "items"
+    split: Annotated[str, Field(max_length=512)] = ""
+    parts: dict[Literal["passage", "question", "choices", "answer"], HashedPart]
+
+
+class Grams(Strict):
+    """Hashed items, and how they were hashed: it must be as the index hashes."""
+
+    unit: Name
+    normaliser: Name
+    gram: Annotated[int, Field(ge=1)]
+    tokenizer_sha256: str | None = None
+    items: Annotated[tuple[HashedItem, ...], Field(min_length=1)]
 
 
 class Options(Strict):
@@ -50,7 +80,7 @@ class Options(Strict):
 
 
 class CheckRequest(Strict):
-    """Items, or one text, to look for in an index, in several as one, or in all."""
+    """Items, one text, or hashed items to look for in an index, in several as one, or in all."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [CHECK_EXAMPLE]})
 
@@ -58,13 +88,19 @@ class CheckRequest(Strict):
     policies: Annotated[tuple[Name, ...], Field(min_length=1)] = ("contam",)
     items: Annotated[tuple[Item, ...], Field(min_length=1)] | None = None
     text: Annotated[str, Field(min_length=1)] | None = None
+    grams: Grams | None = None
     options: Options = Options()
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
-        if (self.items is None) == (self.text is None):
-            raise ValueError("give either items or a text")
+        if sum(one is not None for one in (self.items, self.text, self.grams)) != 1:
+            raise ValueError("give one of items, text and grams")
         return self
+
+    @property
+    def n_items(self) -> int:
+        """How many items are asked for."""
+        return len(self.items or (self.grams.items if self.grams else (self.text,)))
 
     @property
     def names(self) -> tuple[str, ...] | None:

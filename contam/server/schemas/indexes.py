@@ -24,7 +24,9 @@ class IndexAnswer(Open):
     state: str = Field(examples=["0c7c1f6f6ad1c2c9"])
     recipe: str
     unit: str
+    normaliser: str
     gram: int
+    tokenizer_sha256: str | None
     stride: int
     guarantee_tokens: int
     near_copies: bool

@@ -1,0 +1,91 @@
+"""`contam hash`: items as hashes of their grams, to be checked without showing their text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contam.cli import options
+from contam.errors import UsageError
+
+SPREAD_OPTIONS = ("--benchmark", "--map")
+
+
+def hash_items(
+    *,
+    benchmark: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH...",
+            help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="JSONL: each line is a body for POST /v1/check."),
+    ],
+    index: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Hash as this index does.")
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Hash as indexes of this recipe do. [default: standard]"),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The tokenizer.json of a recipe like bpe."),
+    ] = None,
+    served: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Ask the index that is served under this name alone."),
+    ] = None,
+    policy: options.Policies = None,
+    at_once: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Items in one line; a service takes so many.")
+    ] = 256,
+    mapping: options.Mapping = None,
+    name: options.Name = None,
+    split: options.Split = None,
+    home: options.Home = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.")] = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Hash items, so that a service can be asked for them without seeing their text.
+
+    What this hides, and what it cannot hide, is in docs/guides/service.md.
+    """
+    if index is not None and (recipe is not None or tokenizer is not None):
+        raise UsageError("--index decides how it is hashed: leave out --recipe and --tokenizer")
+    target = Path(out)
+    if target.exists() and not overwrite:
+        raise UsageError(f"{out} exists", hint="give --overwrite to replace it")
+    from contam.benchmark.mapping import parse_mapping
+    from contam.benchmark.readers import read_benchmarks
+    from contam.cli.arguments import split_names
+    from contam.cli.terminal import talk
+    from contam.detect.blind import write_bodies
+    from contam.index.home import resolve_index
+    from contam.index.manifest import read_manifest
+    from contam.index.recipe import load_recipe
+
+    chosen = (
+        load_recipe(recipe or "standard", tokenizer=tokenizer)
+        if index is None
+        else read_manifest(resolve_index(index, home)).recipe
+    )
+    found = read_benchmarks(
+        benchmark,
+        mapping=parse_mapping(mapping) if mapping else None,
+        name=name,
+        split=split,
+        secret=True,
+    )
+    items = [item for one in found for item in one.items]
+    asked = {
+        **({} if served is None else {"index": served}),
+        "policies": split_names(policy if policy is not None else ["contam"]),
+    }
+    n_lines = write_bodies(target, items, chosen, asked, at_once)
+    talk(f"{out}: {len(items)} items in {n_lines} requests")

@@ -1,0 +1,61 @@
+"""A service that says it is ready does not compile anything for those who ask."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from contam.kernels._jit import INTERPRETED
+
+ASK = """
+import json, sys
+from pathlib import Path
+from importlib import import_module
+from pkgutil import iter_modules
+import contam.kernels
+from numba.core.registry import CPUDispatcher
+from contam.benchmark.items import BenchItem
+from contam.config import Settings
+from contam.detect.blind import check_blind, hash_items
+from contam.detect.warm import warm_kernels
+from contam.server.holder import IndexHolder
+
+def counts():
+    found = {}
+    for module in iter_modules(contam.kernels.__path__):
+        for name, value in vars(import_module(f"contam.kernels.{module.name}")).items():
+            if isinstance(value, CPUDispatcher):
+                found[f"{module.name}.{name}"] = len(value.signatures)
+    return found
+
+holder = IndexHolder.open(Settings(index=(sys.argv[1],)))
+warm_kernels()
+before = counts()
+rows = [json.loads(line) for line in Path(sys.argv[2]).read_text().splitlines()]
+items = [
+    BenchItem(benchmark="b", split="", item_id=one["id"], question=one["question"],
+              answer=one["answer"]) for one in rows
+]
+with holder.lease() as lease:
+    labels = {verdict.label for verdict in lease.reader.check(items)}
+    check_blind(lease.opened, hash_items(items, lease.opened.recipe))
+assert "contaminated" in labels
+print(sorted(name for name, n in counts().items() if n != before[name]))
+"""
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+def test_opening_an_index_loads_every_kernel_that_a_check_needs(
+    small_index, bench_fixtures, repository
+):
+    items = bench_fixtures / "items" / "brook_math.jsonl"
+    run = subprocess.run(
+        [sys.executable, "-c", ASK, str(small_index), str(items)],
+        capture_output=True,
+        text=True,
+        cwd=repository,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "[]\n"
