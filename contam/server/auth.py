@@ -31,6 +31,8 @@ CALLER: Final = "contam.caller"
 
 _ADMIN_KEY_CHARACTERS: Final = 32
 _NOTED_EVERY_S: Final = 60.0
+# A command that changes keys is done in milliseconds; nobody else may be kept waiting for longer.
+_BUSY_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class Keyring:
             if self._connection is None or self._file != (stat.st_dev, stat.st_ino):
                 self._drop_connection()
                 self._version = -1
-                self._connection = self._store.connect(wait_s=0)
+                self._connection = self._store.connect(wait_s=_BUSY_S)
                 self._file = (stat.st_dev, stat.st_ino)
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:

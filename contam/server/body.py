@@ -27,6 +27,7 @@ STREAMED: Final = ("/v1/jobs", "/v1/rescore")
 _LEAST_BYTES_PER_S: Final = 1024
 _ON_THE_LOOP: Final = 1 << 16
 _HELD_BODIES: Final = 16
+"""Largest bodies that are kept in memory at once, all callers together."""
 
 
 class ClientGoneError(Exception):
@@ -67,16 +68,19 @@ class BodyGuard:
         receive: Receive,
         send: Send,
     ) -> None:
-        limit = self._settings.max_body_bytes
-        reserved = limit if body.length is None or body.encoding else body.length
-        if self._held + reserved > _HELD_BODIES * limit:
-            raise RequestError(
-                503, "too many requests are being read", code="busy",
-                hint="ask again after Retry-After seconds", headers={"Retry-After": "1"},
-            )  # fmt: skip
-        self._held += reserved
+        held = 0
         try:
-            content = b"".join([piece async for piece in arriving])
+            pieces = []
+            async for piece in arriving:
+                if self._held + len(piece) > _HELD_BODIES * self._settings.max_body_bytes:
+                    raise RequestError(
+                        503, "too much is being read already", code="busy",
+                        hint="ask again after Retry-After seconds", headers={"Retry-After": "1"},
+                    )  # fmt: skip
+                self._held += len(piece)
+                held += len(piece)
+                pieces.append(piece)
+            content = b"".join(pieces)
             if body.encoding or len(content) > _ON_THE_LOOP:
                 content = await asyncio.to_thread(self._checked, content, body)
             else:
@@ -93,7 +97,7 @@ class BodyGuard:
 
             await self._app(scope, replay, send)
         finally:
-            self._held -= reserved
+            self._held -= held
 
     def _checked(self, content: bytes, body: _Announced) -> bytes:
         if body.encoding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import threading
@@ -155,6 +156,18 @@ def test_the_depth_is_told_in_linear_time(content):
     began = time.process_time()
     nests_deeper(content, 8)
     assert time.process_time() - began < 1
+
+
+def test_no_more_bodies_are_kept_in_memory_than_there_is_room_for(tmp_path):
+    head = b"POST /v1/echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
+    with guarded(tmp_path, max_body_bytes=LIMIT) as running, running.client() as client:
+        read = running.state.metrics.body_bytes._value.get
+        with contextlib.ExitStack() as stack:
+            for _ in range(16):
+                stack.enter_context(running.raw()).sendall(head + b"x" * 99_000)
+            wait_for(lambda: read() == 16 * 99_000)
+            assert code_of(client.post("/v1/echo", content=b"x" * LIMIT)) == (503, "busy")
+        wait_for(lambda: client.post("/v1/echo", content=b"x" * LIMIT).status_code == 200)
 
 
 def test_a_head_that_does_not_end_is_not_waited_for(running):
