@@ -4,9 +4,9 @@ Usage: python benchmarks/bench.py --corpus PATH... --items PATH... [--out build/
 
 Prints one table: CPU-seconds and MB of raw text per CPU-second of a bare pyarrow read of the text
 column, of contam's tokeniser alone and of whole scans: with 1 and 2 workers, with 1,000, 10,000 and
-all items, with 1, 4 and 12 shards. Every line is measured in a process of its own, with kernels
-compiled and the files in the page cache. Of several repeats the one with the least CPU counts:
-whatever else a machine does only adds.
+all items, with 1, 4 and 12 shards; below it, of each stage of a scan. Every line is measured in a
+process of its own, with kernels compiled and the files in the page cache. Of several repeats the
+one with the least CPU counts: whatever else a machine does only adds.
 """
 
 from __future__ import annotations
@@ -132,6 +132,22 @@ class Bench:
         corpus.write_text(json.dumps({"text": text}) + "\n", encoding="utf-8")
         return [str(corpus), str(items)]
 
+    def stages(self) -> Record:
+        """CPU seconds of every stage of the whole scan, and how many bytes of text it read."""
+        return cheapest(
+            self._repeats,
+            "stages",
+            corpus=self._files(len(self._shards)),
+            items=self._items,
+            policies=list(POLICIES),
+        )
+
+
+def stage_table(measured: Record) -> str:
+    """CPU seconds of each stage and its share of all, as aligned text."""
+    rows = ((name, cpu, cpu / measured["cpu"]) for name, cpu in measured["stages"].items())
+    return "\n".join(f"{name:<12}{cpu:>8.2f} s{share:>8.0%}" for name, cpu, share in rows)
+
 
 def table(rows: list[Record]) -> str:
     """The lines as aligned text."""
@@ -197,9 +213,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="contam-bench-") as folder:
-        rows = Bench(given.corpus, given.items, given.repeat, Path(folder)).measure()
+        bench = Bench(given.corpus, given.items, given.repeat, Path(folder))
+        rows, stages = bench.measure(), bench.stages()
     measured_on = machine()
-    answer = {"machine": measured_on, "policies": POLICIES, "rows": rows}
+    answer = {"machine": measured_on, "policies": POLICIES, "rows": rows, "stages": stages}
     given.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(answer, indent=1)
     (given.out / "bench.json").write_text(text + "\n", encoding="utf-8")
@@ -209,6 +226,7 @@ def main(arguments: list[str] | None = None) -> int:
     whole = [row for row in rows if row["what"] == "whole scan"]
     print(f"{measured_on['cpu']}, {measured_on['cores']} cores; {', '.join(POLICIES)}\n")
     print(table(rows))
+    print(f"\nCPU of each stage, 1 worker\n{stage_table(stages)}")
     print("\npeak MB: up to the end of the scan, then with the verdict and evidence tables")
     print(
         f"whole scan / bare read: {whole[0]['times_read']:.2f} with 1 worker,"

@@ -1,10 +1,12 @@
-"""The tokeniser over a whole batch, as the scan calls it, and nothing behind it."""
+"""The first stages of a scan over a whole batch, as a scan calls them, and nothing behind."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import kernel
+from contam.kernels.plan import find_hits, hash_grams
+from contam.kernels.runs import find_runs, note_longest, order_runs
 from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.kernels.chars import CharTables
-    from contam.kernels.document import DocBuffers
+    from contam.kernels.document import DocBuffers, Room
+    from contam.kernels.judge import LaneSpec
+    from contam.kernels.plan import PlanArrays
 
 
 @kernel
@@ -26,4 +30,40 @@ def tokenise_batch(
         total += tokenize(
             data, limits, WORDS, buffers.folded, buffers.hashes, buffers.spans, tables
         )
+    return total
+
+
+@kernel
+def find_in_batch(  # noqa: PLR0913, PLR0917 - a kernel is handed every array it touches
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    spec: LaneSpec,
+    plan: PlanArrays,
+    tables: CharTables,
+    buffers: DocBuffers,
+    memory: tuple[NDArray[np.int32], NDArray[np.int32]],
+    room: Room,
+    last: int,
+) -> int:
+    """Tokenise all documents, look their grams up and, if asked to, grow runs.
+
+    room    for the runs of any one document
+    last    0 to look up grams, 1 to grow and order runs, too
+    return  hits, or runs
+    """
+    total = 0
+    for i in range(offsets.shape[0] - 1):
+        limits = (offsets[i], offsets[i + 1])
+        n = tokenize(data, limits, WORDS, buffers.folded, buffers.hashes, buffers.spans, tables)
+        count = hash_grams(buffers.hashes, 0, n, spec.seed, buffers.grams)
+        found = find_hits(buffers.grams, count, plan, buffers.hit_at, buffers.hit_gram)
+        if last == 0:
+            total += found
+            continue
+        hits = (buffers.hit_at, buffers.hit_gram, found)
+        doc = (buffers.hashes, n)
+        n_runs = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], room.runs)
+        note_longest(room.runs, n_runs, plan.part_start, memory[1])
+        order_runs(room.runs, n_runs, room.order, room.spare)
+        total += n_runs
     return total

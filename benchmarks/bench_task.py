@@ -4,6 +4,7 @@
     {"task": "tokenise", "corpus": [...]}
     {"task": "scan",     "corpus": [...], "items": [...], "policies": [...], "workers": 2,
                          "warm": [corpus, items]}
+    {"task": "stages",   "corpus": [...], "items": [...], "policies": [...]}
     {"task": "shards",   "corpus": [...]}
     {"task": "sample",   "items": [...], "n": 1000, "out": "folder"}
 
@@ -145,6 +146,13 @@ def scan(
     }
 
 
+def stages(corpus: list[str], items: list[str], policies: list[str]) -> Record:
+    """CPU seconds of every stage of a scan with one worker; see bench_stages.py."""
+    import bench_stages
+
+    return bench_stages.stages(corpus, items, policies)
+
+
 def shards(corpus: list[str]) -> Record:
     """The Parquet shards that hold rows, biggest first."""
     import pyarrow.parquet as pq
@@ -188,7 +196,14 @@ def sample(items: list[str], n: int, out: str) -> Record:
     return {"items": len(chosen), "of": len(every)}
 
 
-TASKS = {"read": read, "tokenise": tokenise, "scan": scan, "shards": shards, "sample": sample}
+TASKS = {
+    "read": read,
+    "tokenise": tokenise,
+    "scan": scan,
+    "stages": stages,
+    "shards": shards,
+    "sample": sample,
+}
 
 
 def main() -> int:

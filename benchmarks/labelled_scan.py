@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from contam.detect.lane import Lane
     from contam.detect.model import Int8s
     from contam.detect.policy import Policy
+    from contam.detect.result import ScanResult
 
 _EVERY_PAIR: Final = 1 << 40
 
@@ -68,29 +69,13 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     planned = time.time()
     partial = _scan_units(unbounded, corpus, workers, None)
     scanned = time.time()
-    pairs = _pair_table(
-        plan,
-        [shard.name for shard in corpus.shards],
-        partial.collections,
-        _document_ids(data / "corpus"),
-    )
+    names = [shard.name for shard in corpus.shards]
+    pairs = _pair_table(plan, names, partial.collections, _document_ids(data / "corpus"))
     for collection in partial.collections:
         collection.most_documents = usual
     sources = corpus.sources(partial.coverage)
     result = finish(plan, sources, partial.collections, started=started, workers=workers)
-    verdicts, evidence = result.verdicts, result.evidence
-    return LabelledScan(
-        verdicts=verdicts,
-        evidence=evidence,
-        pairs=pairs,
-        items=_item_table(plan),
-        run=result.run,
-        seconds={
-            "plan": round(planned - started, 2),
-            "scan": round(scanned - planned, 2),
-            "tables": round(time.time() - scanned, 2),
-        },
-    )
+    return _labelled(plan, result, pairs, (started, planned, scanned))
 
 
 def query_pack(
@@ -117,10 +102,17 @@ def query_pack(
     sources = sources_of(opened, answer)
     result = finish(guarded, sources, [answer.collection], started=started, workers=workers)
     result.run["index"] = describe(opened, guarded, answer)
-    verdicts, evidence = result.verdicts, result.evidence
+    return _labelled(plan, result, pairs, (started, planned, scanned))
+
+
+def _labelled(
+    plan: Plan, result: ScanResult, pairs: pa.Table, times: tuple[float, float, float]
+) -> LabelledScan:
+    """The tables of a result; times: when the run began, was planned and had searched it all."""
+    started, planned, scanned = times
     return LabelledScan(
-        verdicts=verdicts,
-        evidence=evidence,
+        verdicts=result.verdicts,
+        evidence=result.evidence,
         pairs=pairs,
         items=_item_table(plan),
         run=result.run,

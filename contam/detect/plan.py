@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.lane import Lane, build_lane
 from contam.detect.policy import get_policy
@@ -80,6 +81,21 @@ class Plan:
     lanes: tuple[Lane, ...]
     lane_of: tuple[int, ...]
     keys: tuple[ContentKeys, ...] = ()
+
+
+def named_policies(policies: str | Sequence[str]) -> tuple[str, ...]:
+    """The policies a caller named, one by one or with commas between."""
+    return tuple(policies.split(",") if isinstance(policies, str) else policies)
+
+
+def named_fields(mapping: str | Mapping[str, str] | None) -> dict[str, str] | None:
+    """Part of an item -> field of a benchmark's rows, as given or as `part=field,...`.
+
+    Raises UsageError.
+    """
+    if isinstance(mapping, str):
+        mapping = parse_mapping([mapping])
+    return dict(mapping) if mapping else None
 
 
 def make_plan(

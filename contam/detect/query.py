@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.mapping import parse_mapping
 from contam.detect.candidates import LEAST_SHARE
 from contam.detect.deadline import Deadline, DeadlinePassed, Unanswered
 from contam.detect.finish import finish
 from contam.detect.guarantee import Guarded, doubts_of, items_at_risk, refuse_unanswerable
 from contam.detect.indexed import IndexSet, IndexSources
-from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policy import get_policy
 from contam.detect.scan import as_list, worker_count
 from contam.detect.search import nothing_found, search
@@ -75,24 +74,20 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     """
     started = time.time()
     opened = IndexSet.open(index, corpus=corpus, home=home)
-    if isinstance(policies, str):
-        policies = policies.split(",")
-    if isinstance(mapping, str):
-        mapping = parse_mapping([mapping])
     if unit is not None and unit != opened.unit:
         raise IndexMismatchError(
             f"the index has the unit {opened.unit}, not {unit}",
             hint="leave out --unit, or build an index in that unit",
         )
     parameters = ScanParameters(
-        policies=tuple(policies),
+        policies=named_policies(policies),
         unit=opened.unit,
         seed=seed,
         min_run=min_run,
         max_evidence=max_evidence,
         allow_missing=allow_missing,
         keep_text=keep_text,
-        mapping=dict(mapping) if mapping else None,
+        mapping=named_fields(mapping),
         name=name,
         split=split,
     )

@@ -9,7 +9,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from contam.benchmark.mapping import parse_mapping
 from contam.corpus.batches import BATCH_BYTES, read_unit
 from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
@@ -19,7 +18,7 @@ from contam.detect.collect import Collection
 from contam.detect.finish import finish
 from contam.detect.guards import benchmark_shards, refuse_without_text
 from contam.detect.matching import Matcher
-from contam.detect.plan import Plan, ScanParameters, make_plan
+from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policy import get_policy
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
@@ -151,12 +150,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     `result.coverage`, and no item is then called clean.
     """
     started = time.time()
-    if isinstance(policies, str):
-        policies = policies.split(",")
-    if isinstance(mapping, str):
-        mapping = parse_mapping([mapping])
     parameters = ScanParameters(
-        policies=tuple(policies),
+        policies=named_policies(policies),
         unit=unit,
         seed=seed,
         min_run=min_run,
@@ -164,7 +159,7 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         allow_missing=allow_missing,
         keep_text=keep_text,
         text=text,
-        mapping=dict(mapping) if mapping else None,
+        mapping=named_fields(mapping),
         name=name,
         split=split,
     )

@@ -95,19 +95,22 @@ def hope_of_rows(
 ) -> bool:
     """rest[x] = more than a way through the table can still gain once x item tokens are read.
 
+    Each of the next tokens is matched, where it may be, or skipped; the way may end behind any.
     return  whether any item token may be among those seen
     """
     tokens, weights, i0, m = item
     shared = False
-    hope = _SLACK if mode != 0 else _ALL
-    rest[m] = hope
+    hope = np.float32(0.0)
+    slack = _SLACK if mode != 0 else _ALL
+    rest[m] = slack
     for x in range(m - 1, -1, -1):
         at = i0 + m - 1 - x if mode < 0 else i0 + x
         if may_hold(seen, tokens[at]):
             shared = True
-            if mode != 0:
-                hope += weights[at]
-        rest[x] = hope
+            hope += weights[at]
+        else:
+            hope = max(hope - SKIP_ITEM, np.float32(0.0))
+        rest[x] = hope + slack
     return shared
 
 

@@ -116,9 +116,10 @@ def test_nothing_that_follows_can_add_more_than_is_hoped_for(a, b):
         order = range(len(a)) if mode > 0 else range(len(a) - 1, -1, -1)
         shared = fill.hope_of_rows(arrays, mode, scratch.seen, scratch.rest)
         assert shared or not set(item) & set(b)
-        gains = [weights[i] if item[i] in b else 0.0 for i in order]
+        gains = [weights[i] if item[i] in b else -COSTS[0] for i in order]
         for x in range(len(a) + 1):
-            assert scratch.rest[x] > sum(gains[x:])
+            sums = [sum(gains[x:end]) for end in range(x, len(a) + 1)]
+            assert scratch.rest[x] > max(sums)
 
 
 @pytest.mark.parametrize("mode", [1, -1])

@@ -1,0 +1,119 @@
+"""Where a scan with one worker spends its time: CPU seconds of every stage, in order.
+
+Every batch is read once and then handed to the tokeniser, to the kernels up to the look-up of
+grams, up to the runs, and to the whole of matching; a stage took what it took longer than the one
+before it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from bench_kernel import find_in_batch, tokenise_batch
+from bench_task import Clock
+
+from contam.corpus.batches import read_unit
+from contam.detect import matching
+from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.scan import Corpus, start_partial
+from contam.kernels.document import new_buffers, new_room, scan_batch
+from contam.kernels.tokens import WORDS
+from contam.text.tokenizer import char_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from contam.corpus.batches import DocBatch
+    from contam.detect.collect import Collection
+
+    Bytes = NDArray[np.uint8]
+    Int64s = NDArray[np.int64]
+    Step = Callable[[Bytes, Int64s], object]
+
+STAGES: Final = ("read", "tokens", "grams", "runs", "alignment", "policies")
+_MOST_RUNS: Final = 1 << 20
+
+
+class Stages:
+    """CPU seconds by stage, over all batches that were added."""
+
+    def __init__(self, collection: Collection, longest: int) -> None:
+        """Match for the lane of `collection`; no document is longer than `longest` bytes."""
+        lane = collection.lane
+        self.spent = dict.fromkeys(STAGES, 0.0)
+        self._collection = collection
+        memory = (np.zeros(4 * lane.items.n_items, np.int32), collection.longest_at)
+        tables, buffers = char_tables(), new_buffers(longest, WORDS)
+        matcher = matching.Matcher(lane)
+        scratch, room = matcher._scratch, new_room(_MOST_RUNS, 1)  # noqa: SLF001 - what a scan uses
+        spec, plan, facts = lane.spec, lane.plan, lane.facts
+
+        def tokenise(data: Bytes, offsets: Int64s) -> object:
+            return tokenise_batch(data, offsets, buffers, tables)
+
+        def find(data: Bytes, offsets: Int64s, last: int) -> object:
+            return find_in_batch(data, offsets, spec, plan, tables, buffers, memory, room, last)
+
+        def scan(data: Bytes, offsets: Int64s) -> object:
+            return scan_batch(data, offsets, spec, plan, facts, tables, buffers, scratch, memory)
+
+        self._steps: tuple[Step, ...] = (
+            tokenise,
+            partial(find, last=0),
+            partial(find, last=1),
+            scan,
+        )
+
+    def compile(self, batch: DocBatch) -> None:
+        """Run every kernel once, so that no stage waits for it."""
+        for step in self._steps:
+            step(batch.data, batch.offsets)
+
+    def add(self, batch: DocBatch) -> None:
+        """Measure one batch, and collect what is found in it."""
+        before = 0.0
+        found: Any = None
+        for name, step in zip(STAGES[1:5], self._steps, strict=True):
+            clock = Clock()
+            found = step(batch.data, batch.offsets)
+            cpu = clock.lap()[0]
+            self.spent[name] += cpu - before
+            before = cpu
+        clock = Clock()
+        matching._add(batch, found, self._collection)  # noqa: SLF001 - what the matcher does next
+        self.spent["policies"] += clock.lap()[0]
+
+
+def stages(corpus: list[str], items: list[str], policies: list[str]) -> dict[str, Any]:
+    """CPU seconds of each of STAGES; the policies must share one unit."""
+    opened = Corpus.open(corpus, None)
+    plan = make_plan(items, ScanParameters(policies=tuple(policies)))
+    (collection,) = start_partial(plan, opened).collections
+    measured = Stages(collection, max(1, *(unit.n_bytes for unit in opened.units)))
+    n_bytes = 0
+    for unit in opened.units:
+        batches = read_unit(unit, opened.shards, opened.selections)
+        while True:
+            clock = Clock()
+            batch = next(batches, None)
+            measured.spent["read"] += clock.lap()[0]
+            if batch is None:
+                break
+            if n_bytes == 0:
+                measured.compile(batch)
+            measured.add(batch)
+            n_bytes += batch.n_bytes
+    clock = Clock()
+    n_flagged = int((collection.counts[0].n_documents > 0).sum())
+    measured.spent["policies"] += clock.lap()[0]
+    return {
+        "stages": measured.spent,
+        "cpu": sum(measured.spent.values()),
+        "bytes": n_bytes,
+        "items": len(plan.items),
+        "flagged": n_flagged,
+    }
