@@ -12,7 +12,10 @@ import contam
 from contam.audit.checks import check, digest_of, make_key, read_items
 from contam.audit.combine import combine
 from contam.audit.facts import Facts, schema, write_facts
+from contam.audit.html import write_html
 from contam.audit.manifest import MANIFEST, TIMES, file_digest, write_manifest, write_times
+from contam.audit.markdown import markdown
+from contam.audit.pages import make_pages
 from contam.audit.spec import TOGETHER
 from contam.audit.stages import Workshop, copy_tree
 from contam.audit.tell import make_facts
@@ -35,6 +38,8 @@ ENTRIES: Final = (
     CHECKS,
     SCORES,
     "audit.json",
+    "report.html",
+    "report.md",
     REPORT,
     "schema",
     TIMES,
@@ -101,6 +106,7 @@ def run_audit(
         with output_errors(out):
             for name in shop.keys:
                 copy_tree(shop.folder / name, draft / name)
+            _tell(draft, facts, items)
             digest = _seal(draft, spec, facts, shop, _inputs(spec, reports))
             write_times(draft, {**shop.times, "audit": _times(started)})
     shop.remove()
@@ -131,11 +137,18 @@ def _score(spec: AuditSpec, shop: Workshop, verdicts: str, talk: Talk) -> Path:
     return shop.stage(SCORES, digest_of([*key, _logs(spec)]), making)
 
 
+def _tell(draft: Path, facts: Facts, items: Items) -> None:
+    """Write the three forms of the report."""
+    write_facts(facts, draft / REPORT)
+    (draft / "report.md").write_text(markdown(facts), "utf-8", errors="replace")
+    rows, pages = make_pages(load_report(draft / facts.verdicts), items.released, {})
+    write_html(draft / "report.html", facts, rows, pages, draft / SCORES)
+
+
 def _seal(
     draft: Path, spec: AuditSpec, facts: Facts, shop: Workshop, inputs: Mapping[str, Any]
 ) -> str:
     """Write what is told of the audit, and the manifest over all of it."""
-    write_facts(facts, draft / REPORT)
     (draft / "schema").mkdir()
     _write_json(draft / "schema" / "report.schema.json", schema())
     parameters = json.loads(json.dumps({**asdict(spec), "out": ""}, default=str))

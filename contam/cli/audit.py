@@ -239,7 +239,7 @@ def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:
             talk(f"not run again: {plain(name)}")
     emit(f"{visible(pack.facts.headline.text)}\n")
     render.emit_renderable("", _table(pack.facts), "")
-    emit(f"report   {visible(str(pack.folder / 'report.json'))}\ndigest   {pack.digest}\n")
+    emit(f"report   {visible(str(pack.folder / 'report.html'))}\ndigest   {pack.digest}\n")
 
 
 def _table(facts: Facts) -> Any:  # noqa: ANN401 - a table of rich, which only the CLI may name

@@ -61,7 +61,7 @@ def markdown(tables: Mapping[str, Table]) -> str:
 
 def _section(database: Database, benchmark: str, metric: str, policy: str) -> list[str]:
     chosen = {"benchmark": benchmark, "metric": metric, "policy": policy}
-    lines = [f"## {_cell(benchmark)}, {_cell(metric)}, by `{_cell(policy)}`", ""]
+    lines = [f"## {cell(benchmark)}, {cell(metric)}, by `{cell(policy)}`", ""]
     names, rows = database.ask(_SCORES, chosen)
     records = [dict(zip(names, row, strict=True)) for row in rows]
     lines += _table(
@@ -98,12 +98,12 @@ def _section(database: Database, benchmark: str, metric: str, policy: str) -> li
         ],
     )
     notes = sorted({f"{one['model']}: {one['note']}" for one in records if one["note"]})
-    lines += [*(f"- {_cell(note)}" for note in notes), *([""] if notes else [])]
+    lines += [*(f"- {cell(note)}" for note in notes), *([""] if notes else [])]
     if any(one["n_not_checkable"] for one in records):
         lines += [
             "Counting what could not be checked as clean, the clean scores are "
             + ", ".join(
-                f"{_cell(one['model'])} {figure(one['clean_with_unchecked'])}" for one in records
+                f"{cell(one['model'])} {figure(one['clean_with_unchecked'])}" for one in records
             )
             + ".",
             "",
@@ -119,7 +119,7 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
         return []
     first = records[0]
     if first["rank_clean"] is None:
-        return [f"Ranking: {_cell(first['note'])}", ""]
+        return [f"Ranking: {cell(first['note'])}", ""]
     lines = _table(
         ("model", "rank, all items", "rank, clean items"),
         [(one["model"], _place(one, "full"), _place(one, "clean")) for one in records],
@@ -176,7 +176,7 @@ def _across(database: Database) -> list[str]:
         [(*row[:4], *(figure(value, 3) for value in row[4:10])) for row in spread],
     )
     notes += [f"{row[1]} items: {row[10]}" for row in spread if row[10]]
-    lines += [f"- {_cell(note)}" for note in dict.fromkeys(notes)]
+    lines += [f"- {cell(note)}" for note in dict.fromkeys(notes)]
     return [*lines, ""]
 
 
@@ -201,11 +201,11 @@ def _place(one: Mapping[str, Any], name: str) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    lines += ["| " + " | ".join(_cell(str(value)) for value in row) + " |" for row in rows]
+    lines += ["| " + " | ".join(cell(str(value)) for value in row) + " |" for row in rows]
     return [*lines, ""]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Text that cannot break out of its cell."""
     kept = "".join(c if c.isprintable() else " " for c in text)
     for mark in "\\|<>`*_[]":

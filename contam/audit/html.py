@@ -1,0 +1,93 @@
+"""report.html: one file that opens offline, holds all evidence and runs only its own code."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.facts import to_tree
+from contam.audit.pages import PAGE_ITEMS
+from contam.audit.spec import TOGETHER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from contam.audit.facts import Facts
+
+    Tree = dict[str, Any]
+
+_TEMPLATE: Final = "report.html"
+_SHADES: Final = 5
+_NONE: Final = "\N{EN DASH}"
+
+
+def write_html(
+    path: Path, facts: Facts, rows: Sequence[Tree], pages: Sequence[Sequence[Tree]], plots: Path
+) -> None:
+    """Write the report.
+
+    rows, pages  what `contam.audit.pages.make_pages` gives
+    plots        folder of the re-scoring's SVG files; it need not exist
+    """
+    from jinja2 import Environment, StrictUndefined, select_autoescape
+
+    home = files("contam.audit") / "templates"
+    script = (home / "report.js").read_text("utf-8")
+    environment = Environment(
+        autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"percent": _percent, "figure": _figure, "shade": _shade}
+    template = environment.from_string((home / _TEMPLATE).read_text("utf-8"))
+    tree = to_tree(facts)
+    page = template.render(
+        facts=tree,
+        together=TOGETHER,
+        policies=list(tree["policies"]),
+        style=(home / "report.css").read_text("utf-8"),
+        script=script,
+        # The browser runs a script of this digest and no other.
+        allowed=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        rows=inert(rows),
+        pages=[inert(page) for page in pages],
+        n_flagged=len(rows),
+        page_items=PAGE_ITEMS,
+        plots=_plots(plots),
+    )
+    path.write_text(page, "utf-8", errors="replace")
+
+
+def inert(value: object) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _plots(folder: Path) -> list[Tree]:
+    """Plots as images: what is drawn in an image runs nothing."""
+    if not folder.is_dir():
+        return []
+    return [
+        {
+            "name": path.stem,
+            "data": base64.b64encode(path.read_bytes()).decode(),
+        }
+        for path in sorted(folder.glob("*.svg"))
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return _NONE if share is None else f"{100 * share:.1f} %"
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return _NONE if value is None else f"{value:.{digits}f}"
+
+
+def _shade(share: float) -> int:
+    """Which of the map's shades a share of flagged items gets; none only for none."""
+    return 0 if share <= 0 else min(_SHADES, 1 + int(share * _SHADES))
