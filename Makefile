@@ -32,11 +32,12 @@ $(STAMP): pyproject.toml
 	@$(PY) -m contam.detect.warm
 	@touch $(STAMP)
 
-demo: $(STAMP) ## scan the small corpus in bench_fixtures, then score three models without what was found
+demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models without what was found, audit all of it
 	$(BIN)/contam scan --corpus bench_fixtures/corpus --benchmark bench_fixtures/items \
 	  --out build/demo --overwrite
 	$(BIN)/contam rescore --verdicts build/demo --logs bench_fixtures/logs --least 15 \
 	  --out build/demo-scores --overwrite --quiet
+	$(BIN)/contam audit bench_fixtures/AUDIT.toml --overwrite --quiet
 
 test: $(STAMP) ## the test suite
 	$(PYTEST) -n auto --dist loadfile -m 'not browser'

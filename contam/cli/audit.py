@@ -239,7 +239,10 @@ def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:
             talk(f"not run again: {plain(name)}")
     emit(f"{visible(pack.facts.headline.text)}\n")
     render.emit_renderable("", _table(pack.facts), "")
-    emit(f"report   {visible(str(pack.folder / 'report.html'))}\ndigest   {pack.digest}\n")
+    page = pack.folder / "report.html"
+    if page.is_relative_to(Path.cwd()):
+        page = page.relative_to(Path.cwd())
+    emit(f"report   {visible(str(page))}\ndigest   {pack.digest}\n")
 
 
 def _table(facts: Facts) -> Any:  # noqa: ANN401 - a table of rich, which only the CLI may name

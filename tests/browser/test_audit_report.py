@@ -1,0 +1,242 @@
+"""The report of an audit in a real browser: read, filtered, sorted, paged, and harmless."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from contam.audit.html import write_html
+from contam.audit.pack import run_audit
+from contam.audit.pages import PAGE_ITEMS
+from contam.audit.spec import load_spec
+from contam.detect.report import load_report
+from contam.detect.show import flagged_items, view_items
+from tests.audit.conftest import FIXTURES, write_spec
+
+HOSTILE = (
+    "<script>document.title='owned'</script>"
+    "<img src=x onerror=\"document.title='owned'\"></td></table></script>"
+    "\u202eright to left\u2066 isolate {{ 7*7 }} </mark> <b>bold &amp; </textarea>"
+)
+QUESTION = (
+    "Which lamp does the keeper of the northern pier light first when the evening fog comes in"
+)
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory):
+    return run_audit(load_spec(write_spec(tmp_path_factory.mktemp("report")))).folder
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """An audit whose corpus, items, names and addresses try to get out of the page."""
+    home = tmp_path_factory.mktemp("hostile")
+    texts = [
+        f"{HOSTILE} {QUESTION} {HOSTILE}",
+        "a" * 5_000_000 + f" {QUESTION} " + "b" * 10,
+        f"\u202e\u202e{QUESTION}\u0000\ud7ff {HOSTILE}",
+    ]
+    table = pa.table(
+        {
+            "id": [f"doc {n} {HOSTILE}" for n in range(3)],
+            "text": texts,
+            "url": [f"javascript:document.title='owned'//{HOSTILE}"] * 3,
+            "source": [HOSTILE, None, "plain"],
+            "date": [HOSTILE, "2020-01-01", None],
+        }
+    )
+    pq.write_table(table, home / "shard.parquet")
+    rows = [{"id": f"item {HOSTILE}", "question": f"{QUESTION}? {HOSTILE}"}]
+    (home / "evil.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (home / "AUDIT.toml").write_text(
+        f'[audit]\ntitle = {json.dumps(HOSTILE.replace(chr(0x202E), ""))}\nout = "pack"\n'
+        '[[corpus]]\nname = "web"\npaths = ["shard.parquet"]\n'
+        '[[benchmark]]\npaths = ["evil.jsonl"]\nname = "evil<script>"\n'
+    )
+    return run_audit(load_spec(home / "AUDIT.toml")).folder
+
+
+def shown(page):
+    return page.texts("#items tbody tr:not(.detail) .open")
+
+
+def test_the_first_screen_holds_the_verdict(browser, pack, shots):
+    for width, height, dark in (
+        (1280, 900, False),
+        (1280, 900, True),
+        (375, 800, False),
+        (375, 800, True),
+    ):
+        page = browser(width, height, dark)
+        page.open(pack / "report.html")
+        verdict = page.find(".verdict")
+        assert verdict.rect["y"] + verdict.rect["height"] < height
+        assert "items" in verdict.text
+        assert page.overflow() == []
+        assert page.nameless() == []
+        assert (page.ground() < 0.2) is dark
+        page.find("#items .open").click()
+        for css in (".verdict strong", ".soft", "mark", "#items .open", ".map td", ".gap"):
+            assert page.contrast(page.find(css)) >= 4.5, css
+        assert page.overflow() == []
+        assert page.problems() == []
+        shots(page, f"report-{width}-{'dark' if dark else 'light'}")
+
+
+def test_marks_are_the_evidence(browser, pack):
+    report = load_report(pack / "checks" / "together")
+    keys = flagged_items(report)
+    page = browser()
+    page.open(pack / "report.html")
+    names = [key.item_id for key in keys]
+    assert shown(page) == names[:50]
+    for view in list(view_items(report, keys[:5])):
+        button = page.all("#items .open")[names.index(view.key.item_id)]
+        page.run("arguments[0].click()", button)
+        found = page.run(
+            "return [...arguments[0].closest('tr').nextElementSibling.querySelectorAll('.sides')]"
+            ".map(s => [...s.querySelectorAll('.side')].map(x => [...x.querySelectorAll('mark')]"
+            ".map(m => m.textContent)))",
+            button,
+        )
+        expected = [
+            [
+                [m.text for m in part.item if m.kind == "match"],
+                [m.text for m in part.document if m.kind == "match"],
+            ]
+            for document in view.documents
+            for part in document.parts
+        ]
+        assert found == expected
+        assert any(text for sides in expected for text in sides)
+
+
+def test_filters_sorting_and_paging_agree_with_the_verdicts(browser, pack):
+    report = load_report(pack / "checks" / "together")
+    keys = flagged_items(report)
+    page = browser()
+    page.open(pack / "report.html")
+    assert len(keys) > 50
+    page.find("#after").click()
+    assert shown(page) == [key.item_id for key in keys[50:100]]
+    assert page.find("#count").text == f"51–{min(100, len(keys))} of {len(keys)} flagged items"
+    page.find("#before").click()
+    page.run(
+        "const s = document.querySelector('select[name=benchmark]'); s.value = 'lantern_quiz';"
+        "s.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    mine = [key.item_id for key in keys if key.benchmark == "lantern_quiz"]
+    assert shown(page) == mine[:50]
+    page.find("input[name=text]").send_keys(mine[3][-3:])
+    assert set(shown(page)) == {name for name in mine if mine[3][-3:] in name}
+    page.find("button[type=reset]").click()
+    page.wait(lambda: len(shown(page)) == 50)
+    page.find("th[data-sort=documents] button").click()
+    page.find("th[data-sort=documents] button").click()
+    counts = [int(text) for text in page.texts("#items td[data-label=documents]")]
+    assert counts == sorted(counts, reverse=True)
+    assert page.find("th[data-sort=documents]").get_attribute("aria-sort") == "descending"
+
+
+def test_links_lead_to_parts_of_the_page(browser, pack):
+    page = browser()
+    page.open(pack / "report.html")
+    targets = page.run(
+        "return [...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))"
+    )
+    assert len(targets) > 8
+    for target in targets:
+        assert target.startswith("#"), target
+        assert page.run("return !!document.getElementById(arguments[0])", target[1:]), target
+
+
+def test_an_item_is_opened_by_keyboard_alone(browser, pack):
+    page = browser()
+    page.open(pack / "report.html")
+    page.press(Keys.TAB)
+    assert page.focused().text == "To the flagged items"
+    page.press(Keys.ENTER)
+    page.tab_to("#items .open", most=30)
+    page.press(Keys.ENTER)
+    assert page.all(".detail mark")
+    assert page.focused().get_attribute("aria-expanded") == "true"
+    page.press(Keys.ENTER)
+    assert not page.all(".detail")
+
+
+def test_hostile_text_is_text(browser, hostile):
+    for width in (1280, 375):
+        page = browser(width, 800)
+        page.open(hostile / "report.html")
+        page.find("#items .open").click()
+        assert len(page.all(".document")) == 3
+        assert page.driver.title != "owned"
+        assert "<script>" in page.find(".detail").get_attribute("textContent")
+        own = page.run("return document.scripts.length")
+        assert own == 3  # rows, one page of evidence, the report's own
+        assert page.all("img, b, textarea") == []
+        assert page.problems() == []
+        assert page.overflow() == []
+        # Nothing that reorders text reaches beyond its own box.
+        assert (
+            page.run("return getComputedStyle(document.querySelector('.quote')).unicodeBidi")
+            == "isolate"
+        )
+    assert Path(hostile / "report.html").stat().st_size < 1_000_000
+
+
+def test_without_scripts_the_tables_are_there(browser, pack):
+    page = browser()
+    page.scripts(allowed=False)
+    page.open(pack / "report.html")
+    assert "report.md" in page.find("noscript").get_attribute("textContent")
+    assert len(page.all(".map tbody tr")) == 2
+
+
+def test_ten_thousand_items_are_listed_and_their_evidence_is_read_by_page(browser, pack, tmp_path):
+    from contam.audit.facts import read_facts
+
+    facts = read_facts(pack / "report.json")
+    report = load_report(pack / "checks" / "together")
+    from contam.audit.pages import make_pages
+
+    rows, pages = make_pages(report, {}, {})
+    many = [{**rows[n % len(rows)], "item": f"item-{n}"} for n in range(10_000)]
+    whole = [one for page in pages for one in page]
+    evidence = [whole[n % len(whole)] for n in range(10_000)]
+    cut = [evidence[n : n + PAGE_ITEMS] for n in range(0, 10_000, PAGE_ITEMS)]
+    write_html(tmp_path / "big.html", facts, many, cut, tmp_path)
+    page = browser()
+    page.open(tmp_path / "big.html")
+    assert page.find("#count").text.endswith("of 10,000 flagged items")
+    page.find("input[name=text]").send_keys("item-9876")
+    assert shown(page) == ["item-9876"]
+    page.find("#items .open").click()
+    assert page.all(".detail mark")
+
+
+def test_it_prints_without_its_controls(browser, pack):
+    page = browser()
+    page.open(pack / "report.html")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not page.find("#filters").is_displayed()
+    assert not page.find("nav").is_displayed()
+    assert page.find(".verdict").is_displayed()
+    pdf = page.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert len(pdf) > 10_000
+
+
+def test_the_report_names_nothing_outside_itself(pack):
+    import re
+
+    text = (pack / "report.html").read_text("utf-8")
+    head = text[: text.index('<script type="application/json"')]
+    outside = re.findall(r"""(?:src|href)\s*=\s*["'](?!#|data:)[^"']+""", head)
+    assert outside == []
+    assert "@import" not in head
+    assert FIXTURES.name not in head.split("<main>")[0]
