@@ -44,7 +44,8 @@ class PolicyFacts:
     dates                  flagged items by what the dates of their documents allow: "leak",
                            "shared_source", "unknown"
     not_checkable_reasons  the most frequent first
-    waived                 flagged items that a waiver explains
+    waived                 flagged items that a waiver explains, whose labels stay;
+    accepted               those of them that are real and were accepted
     fdr                    estimated share of chance among the flags; None without calibration
     """
 
@@ -62,6 +63,7 @@ class PolicyFacts:
     sources: tuple[SourceFacts, ...]
     not_checkable_reasons: tuple[Counted, ...]
     waived: int = 0
+    accepted: int = 0
     fdr: float | None = None
 
 

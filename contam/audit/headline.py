@@ -30,7 +30,7 @@ def headline(
 ) -> Headline:
     """The status and the sentence, by the first policy of the audit."""
     together = [one for bench in benchmarks for one in bench.policies if _counts(one, policy)]
-    flagged = sum(one.contaminated + one.suspect - one.waived for one in together)
+    flagged = sum(one.contaminated + one.suspect for one in together)
     items = sum(one.n_items for one in together)
     waived = sum(one.waived for one in together)
     unchecked = sum(one.not_checkable for one in together)
@@ -47,7 +47,11 @@ def headline(
         share = _percent(worst.contaminated + worst.suspect, worst.n_items)
         sentences.append(f"Most in {name}: {share}.")
     if waived:
-        sentences.append(f"{waived:,} more are waived by a reviewer.")
+        accepted = sum(one.accepted for one in together)
+        sentences.append(
+            f"{waived:,} of them are waived by a reviewer: {waived - accepted:,} as false alarms, "
+            f"{accepted:,} as accepted leaks."
+        )
     if unchecked:
         sentences.append(f"{unchecked:,} could not be checked.")
     sentences += _largest_gain(scores, policy)
@@ -55,7 +59,9 @@ def headline(
         read, expected = coverage["shards_read"], coverage["shards_expected"]
         sentences.insert(0, f"Not all of the corpora was read: {read:,} of {expected:,} shards.")
         return Headline(status="incomplete", text=" ".join(sentences))
-    return Headline(status="flagged" if flagged else "clear", text=" ".join(sentences))
+    # An accepted leak is a leak.
+    stands = flagged - waived + sum(one.accepted for one in together)
+    return Headline(status="flagged" if stands else "clear", text=" ".join(sentences))
 
 
 def _counts(one: PolicyFacts, policy: str) -> bool:

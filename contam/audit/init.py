@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from contam.audit.toml import toml_text
 from contam.corpus.shards import survey
 from contam.errors import UsageError
 from contam.index.open import Index
@@ -64,7 +64,7 @@ def _corpus(number: int, path: str, base: Path) -> str:
     beside = f", {len(skipped)} other files left out" if skipped else ""
     return f"""\
 [[corpus]]                     # {len(shards)} shards, {size / 1e6:.1f} MB{beside}
-name = {_text(_name(path, number))}
+name = {toml_text(_name(path, number))}
 stage = "pretraining"          # or "midtraining", "sft"
 paths = {_texts([_relative(path, base)])}
 # text = "text"                # the column, where the usual names do not find it
@@ -76,7 +76,7 @@ def _index(number: int, path: str, base: Path) -> str:
     shown = _relative(path, base) if Path(path).exists() else path
     return f"""\
 [[corpus]]                     # an index of {len(index.names)} shards
-name = {_text(_name(path, number))}
+name = {toml_text(_name(path, number))}
 stage = "pretraining"          # or "midtraining", "sft"
 index = {_texts([shown])}
 """
@@ -112,7 +112,7 @@ paths = {_texts([_relative(path, base) for path in paths])}
 ours = []                      # of {", ".join(map(_comment, models))}
 # references = []              # models that cannot have seen the corpora
 
-# [model.{_text(models[0])}]
+# [model.{toml_text(models[0])}]
 # cutoff = 2024-06-30
 # corpora = []                 # which of the corpora above it was trained on; all if not said
 """
@@ -128,13 +128,8 @@ def _relative(path: str, base: Path) -> str:
     return path if "://" in path else os.path.relpath(path, base)
 
 
-def _text(value: str) -> str:
-    # A JSON string is a TOML basic string.
-    return json.dumps(value)
-
-
 def _texts(values: Sequence[str]) -> str:
-    return "[" + ", ".join(map(_text, values)) + "]"
+    return "[" + ", ".join(map(toml_text, values)) + "]"
 
 
 def _comment(value: str) -> str:

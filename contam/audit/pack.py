@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,10 +20,12 @@ from contam.audit.pages import make_pages
 from contam.audit.spec import TOGETHER
 from contam.audit.stages import Workshop, copy_tree
 from contam.audit.tell import make_facts
+from contam.audit.waivers import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import RUN_FILE, load_report, write_report
 from contam.tables.publish import output_errors, publishing
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Mapping
 
     from contam.audit.checks import Items
@@ -34,9 +37,11 @@ if TYPE_CHECKING:
 REPORT: Final = "report.json"
 SCORES: Final = "scores"
 CHECKS: Final = "checks"
+WAIVERS: Final = "waivers.toml"
 ENTRIES: Final = (
     CHECKS,
     SCORES,
+    WAIVERS,
     "audit.json",
     "report.html",
     "report.md",
@@ -78,35 +83,47 @@ def run_audit(
     workers: int | None = None,
     overwrite: bool = False,
     talk: Talk | None = None,
+    today: dt.date | None = None,
 ) -> Pack:
     """Make the pack of an audit in `spec.out`, whole or not at all.
 
     Stages that were finished before, here or in the pack that is replaced, are not run again when
     their inputs are the same.
 
+    today  the day that decides whether a waiver has expired; it is not in the pack
+
     Raises ContamError subclasses; unread shards do not raise, they are in `facts.coverage`.
     """
     talk = talk or Silence()
     out = Path(spec.out)
     started = time.time()
-    names = [name for name in ENTRIES if name != SCORES or spec.logs.paths]
+    absent = {
+        name for name, there in ((SCORES, spec.logs.paths), (WAIVERS, spec.waivers)) if not there
+    }
+    names = [name for name in ENTRIES if name not in absent]
+    waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
     with publishing(out, names=names, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES) as draft:
         shop = Workshop(out)
         items = read_items(spec, shop.folder)
         reports, verdicts = _check_all(spec, items, shop, workers, talk)
+        together = load_report(shop.folder / verdicts)
+        waived = apply_waivers(waivers, together, [one.name for one in spec.corpora])
         scores = _score(spec, shop, verdicts, talk) if spec.logs.paths else None
         facts = make_facts(
             spec,
             items,
             reports,
-            load_report(shop.folder / verdicts),
+            together,
             verdicts=verdicts,
             scores=scores,
+            waived=waived,
         )
         with output_errors(out):
             for name in shop.keys:
                 copy_tree(shop.folder / name, draft / name)
             _tell(draft, facts, items)
+            if spec.waivers:
+                shutil.copyfile(spec.waivers, draft / WAIVERS)
             digest = _seal(draft, spec, facts, shop, _inputs(spec, reports))
             write_times(draft, {**shop.times, "audit": _times(started)})
     shop.remove()
@@ -141,7 +158,9 @@ def _tell(draft: Path, facts: Facts, items: Items) -> None:
     """Write the three forms of the report."""
     write_facts(facts, draft / REPORT)
     (draft / "report.md").write_text(markdown(facts), "utf-8", errors="replace")
-    rows, pages = make_pages(load_report(draft / facts.verdicts), items.released, {})
+    rows, pages = make_pages(
+        load_report(draft / facts.verdicts), items.released, waived_items(facts.waivers)
+    )
     write_html(draft / "report.html", facts, rows, pages, draft / SCORES)
 
 

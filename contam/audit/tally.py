@@ -15,6 +15,7 @@ from contam.tables.sql import Database
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from contam.audit.waivers import Waived
     from contam.detect.report import Report
 
 MOST_SOURCES: Final = 20
@@ -30,14 +31,19 @@ SELECT v.benchmark, v.policy, v.split, v.item_id, e.shard, e.row, any_value(e.da
 FROM verdicts v JOIN evidence e USING (benchmark, split, item_id)
 WHERE v.label IN ('contaminated', 'suspect') GROUP BY ALL ORDER BY ALL
 """
+_FLAGS = """
+SELECT benchmark, split, item_id, policy FROM verdicts WHERE label IN ('contaminated', 'suspect')
+"""
 
 Key = tuple[str, str]
 
 
-def tally(report: Report, corpus: str, released: Mapping[str, str]) -> dict[Key, PolicyFacts]:
+def tally(
+    report: Report, corpus: str, released: Mapping[str, str], waived: Waived
+) -> dict[Key, PolicyFacts]:
     """Facts of every (benchmark, policy) of one result.
 
-    released  day on which a benchmark came out, by name
+    released  day on which a benchmark came out, by name;  waived  flags that are explained
     """
     database = Database()
     try:
@@ -45,6 +51,7 @@ def tally(report: Report, corpus: str, released: Mapping[str, str]) -> dict[Key,
         database.add_table("evidence", report.evidence)
         standing = database.ask(_STANDING)[1]
         documents = database.ask(_DOCUMENTS)[1]
+        flags = database.ask(_FLAGS)[1] if waived.kinds else []
     finally:
         database.close()
     exposures: defaultdict[Key, Counter[str]] = defaultdict(Counter)
@@ -58,6 +65,9 @@ def tally(report: Report, corpus: str, released: Mapping[str, str]) -> dict[Key,
         else:
             reasons[key][reason] += n
     dates, sources = _provenance(documents, released)
+    flagged_keys: defaultdict[Key, list[tuple[str, str, str, str]]] = defaultdict(list)
+    for one in flags:
+        flagged_keys[one[0], one[3]].append(one)
     found = {}
     for benchmark, policies in label_counts(report.verdicts).items():
         for policy, labels in policies.items():
@@ -66,6 +76,7 @@ def tally(report: Report, corpus: str, released: Mapping[str, str]) -> dict[Key,
             flagged = sum(labels[label] for label in FLAGGED)
             undated = flagged - sum(dates[key].values())
             dates[key]["unknown"] += undated
+            n_waived, n_accepted = waived.count(flagged_keys[key])
             found[key] = PolicyFacts(
                 policy=policy,
                 corpus=corpus,
@@ -77,6 +88,8 @@ def tally(report: Report, corpus: str, released: Mapping[str, str]) -> dict[Key,
                 dates=tuple(Counted(name=name, n=dates[key][name]) for name in CLASSES),
                 sources=sources.get(key, ()),
                 not_checkable_reasons=_most(reasons[key])[:MOST_REASONS],
+                waived=n_waived,
+                accepted=n_accepted,
             )
     return found
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from contam.audit.checks import Items
     from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.waivers import Waived
     from contam.detect.report import Report
 
     Row = dict[str, Any]
@@ -30,15 +31,17 @@ def make_facts(
     *,
     verdicts: str,
     scores: Path | None,
+    waived: Waived,
 ) -> Facts:
     """Everything that the reports of an audit say.
 
     reports   the result of each corpus;  together  the one whose verdicts count
     verdicts  where that one lies in the pack;  scores  folder of the re-scoring
+    waived    flags that a reviewer explained
     """
-    tallies = {TOGETHER: tally(together, TOGETHER, items.released)}
+    tallies = {TOGETHER: tally(together, TOGETHER, items.released, waived)}
     if len(reports) > 1:
-        tallies |= {name: tally(one, name, items.released) for name, one in reports.items()}
+        tallies |= {name: tally(one, name, items.released, waived) for name, one in reports.items()}
     definitions = together.run["parameters"]["policy_definitions"]
     policies = together.run["parameters"]["policies"]
     benchmarks = tuple(
@@ -72,7 +75,7 @@ def make_facts(
         ours=spec.logs.ours,
         calibration=None,
         review=None,
-        waivers=(),
+        waivers=waived.rows,
         coverage=coverage,
         policies=definitions,
         limits=LIMITS,

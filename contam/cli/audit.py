@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import audit_waive, options
 from contam.cli.arguments import split_names
 from contam.errors import OutputError, UsageError
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from contam.detect.scan import Progress
 
 app = typer.Typer(no_args_is_help=True, help="Audit a release: check, score, report, verify.")
+app.command("waive", short_help="Waive a flag that was looked at.")(audit_waive.waive)
 
-COMMANDS = ("run", "init", "verify")
+COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
 SPREAD_OPTIONS = ("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours")
 
 
@@ -68,6 +69,11 @@ def run(
         typer.Option(min=1, metavar="N", help="Items a subset needs to say anything."),
     ] = None,
     no_text: options.NoText = False,
+    waivers: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Reviewed flags, from `contam audit waive`."),
+    ] = None,
+    today: audit_waive.Today = None,
     workers: options.Workers = None,
     overwrite: options.Overwrite = False,
     as_json: options.Summary = False,
@@ -87,6 +93,7 @@ def run(
         "policies": tuple(split_names(policy)) if policy else None,
         "least": least,
         "no_text": no_text or None,
+        "waivers": str(Path(waivers).absolute()) if waivers else None,
     }
     given = {name: value for name, value in changes.items() if value is not None}
     if spec is not None:
@@ -98,7 +105,13 @@ def run(
         wanted = load_spec(spec, given)
     else:
         wanted = make_spec({**given, **_from_flags(corpus, index, benchmark, logs, ours)})
-    pack = run_audit(wanted, workers=workers, overwrite=overwrite, talk=_Talk(quiet=quiet))
+    pack = run_audit(
+        wanted,
+        workers=workers,
+        overwrite=overwrite,
+        talk=_Talk(quiet=quiet),
+        today=audit_waive.day(today),
+    )
     _print_pack(pack, as_json=as_json, quiet=quiet)
     return 0 if pack.facts.coverage["complete"] else 4
 

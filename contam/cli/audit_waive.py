@@ -1,0 +1,98 @@
+"""`contam audit waive`: put a flag that was looked at into the file of waivers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contam.cli import options
+from contam.errors import UsageError
+
+Today = Annotated[
+    str | None,
+    typer.Option(
+        "--today",
+        metavar="DATE",
+        help="The day that decides whether a waiver has expired. [default: today, UTC]",
+    ),
+]
+
+
+class Kind(StrEnum):
+    """Why a flag need not stop a release."""
+
+    FALSE_POSITIVE = "false_positive"
+    ACCEPTED = "accepted"
+
+
+def day(text: str | None) -> dt.date:
+    """A date of the command line; none is today. Raises UsageError."""
+    from contam.audit.waivers import utc_today
+
+    if text is None:
+        return utc_today()
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no date", hint="write it as 2026-12-31") from error
+
+
+def waive(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The pack that was reviewed.")],
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of a flagged item.")],
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the flag may stand.")],
+    reviewer: Annotated[str, typer.Option(metavar="NAME", help="Who looked at it.")],
+    expires: Annotated[str, typer.Option(metavar="DATE", help="The last day it holds.")],
+    kind: Annotated[
+        Kind, typer.Option(help="It does not stand there, or it does and may.")
+    ] = Kind.FALSE_POSITIVE,
+    benchmark: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where several hold an item of that id.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(metavar="SPLIT", help="The same, of splits.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose flag. [default: all that flag it]")
+    ] = None,
+    document: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The one document looked at. [default: all evidence]"),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The waivers to add to; without it the entry is shown."),
+    ] = None,
+    today: Today = None,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Write a waiver for one flagged item, with the digest of the evidence as it is now.
+
+    The flag stays in every report; the waiver is refused once it has expired, or when the item,
+    its verdicts or its evidence are others.
+    """
+    from contam.audit.waive import append, entry, make_waiver
+    from contam.audit.waivers import Waiver
+    from contam.cli.terminal import emit, visible
+
+    wanted = Waiver(
+        benchmark=benchmark or "",
+        item=item,
+        kind=kind.value,
+        reason=reason,
+        reviewer=reviewer,
+        expires=day(expires),
+        evidence="",
+        split=split,
+        policy=policy,
+        document=document,
+    )
+    made = make_waiver(folder, wanted, day(today))
+    if to is None:
+        emit(visible(entry(made)))
+        return
+    append(Path(to), made)
+    emit(f"waived {visible(made.named)} in {visible(to)}, evidence {made.evidence[:12]}\n")
