@@ -59,10 +59,12 @@ def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
 
 
 #: Room that a batch begins with.
-FIRST_PAIRS = 256
-FIRST_PIECES = 1024
-FIRST_RUNS = 2048
+FIRST_PAIRS = 448
+FIRST_PIECES = 4096
+FIRST_RUNS = 4096
 FIRST_BLOCKS = 4096
+#: How much larger what was too small is made: a document is matched again each time.
+_MORE = 8
 
 
 class Room(NamedTuple):
@@ -116,24 +118,24 @@ def start_batch() -> Found:
 
 @kernel
 def with_more_room(found: Found, lacking: int) -> Found:
-    """The same, with twice the room for what is `lacking` (FEW_...)."""
+    """The same, with several times the room for what is `lacking` (FEW_...)."""
     rows, where, room = found.rows, found.where, found.room
     pairs, reals, pieces = rows.pairs, rows.reals, rows.pieces
     n_pairs, n_pieces = rows.used[0], rows.used[1]
     if lacking & FEW_PAIRS:
-        pairs = np.empty((2 * pairs.shape[0], PAIR_COLUMNS), np.int32)
+        pairs = np.empty((_MORE * pairs.shape[0], PAIR_COLUMNS), np.int32)
         pairs[:n_pairs] = rows.pairs[:n_pairs]
-        reals = np.empty((2 * reals.shape[0], REAL_COLUMNS), np.float32)
+        reals = np.empty((_MORE * reals.shape[0], REAL_COLUMNS), np.float32)
         reals[:n_pairs] = rows.reals[:n_pairs]
     if lacking & FEW_PIECES:
-        pieces = np.empty((2 * pieces.shape[0], PIECE_COLUMNS), np.int32)
+        pieces = np.empty((_MORE * pieces.shape[0], PIECE_COLUMNS), np.int32)
         pieces[:n_pieces] = rows.pieces[:n_pieces]
         where = np.empty((pieces.shape[0], 2), np.int32)
         where[:n_pieces] = found.where[:n_pieces]
     if lacking & (FEW_RUNS | FEW_BLOCKS):
         n_runs, n_blocks = room.runs.shape[0], room.blocks.shape[0]
-        n_runs *= 2 if lacking & FEW_RUNS else 1
-        n_blocks *= 2 if lacking & FEW_BLOCKS else 1
+        n_runs *= _MORE if lacking & FEW_RUNS else 1
+        n_blocks *= _MORE if lacking & FEW_BLOCKS else 1
         room = new_room(n_runs, n_blocks)
     return Found(Rows(pairs, reals, pieces, rows.used), where, room)
 
