@@ -81,6 +81,9 @@ class Settings:
     retention_s: Annotated[Seconds, Help("Seconds that a finished job is kept.")] = 7 * 86_400.0
     rate_per_minute: Annotated[Count, Help("Requests a key may make in a minute.")] = 60_000
     max_concurrent: Annotated[Count, Help("Requests of one key worked on at once.")] = 64
+    session_s: Annotated[
+        Seconds, Help("Seconds until who signed in to the page has to sign in again.")
+    ] = 8 * 3600.0
     log_level: Annotated[str, Help("Least log lines: debug, info, warning or error.")] = "info"
     metrics: Annotated[bool, Help("Whether /metrics answers (without a key).")] = True
     traces: Annotated[bool, Help("Whether OpenTelemetry spans are made.")] = False

@@ -13,7 +13,17 @@ from contam.server import failures, guard, openapi, opening
 from contam.server.auth import Keyring
 from contam.server.gate import Gate
 from contam.server.jobs.service import Jobs
-from contam.server.routes import check, documents, health, indexes, jobs, metrics, policies, rescore
+from contam.server.routes import (
+    check,
+    documents,
+    health,
+    indexes,
+    jobs,
+    metrics,
+    page,
+    policies,
+    rescore,
+)
 from contam.server.state import State
 from contam.server.tracing import NO_TELEMETRY, Tracing
 
@@ -57,6 +67,6 @@ def create_app(settings: Settings) -> FastAPI:
     failures.install(app)
     openapi.install(app)
     guard.install(app, state)
-    for one in (health, metrics, indexes, policies, check, documents, jobs, rescore):
+    for one in (health, metrics, indexes, policies, check, documents, jobs, rescore, page):
         app.include_router(one.router)
     return app

@@ -22,12 +22,16 @@ from contam.detect.blind import (
 from contam.detect.reader import TEXT_BENCHMARK
 from contam.server.answers import answer_of, late_answer
 from contam.server.failures import RequestError
+from contam.server.gate import LateError
+from contam.server.logs import note
 from contam.server.policies import checked_policies
 from contam.server.schemas.check import CheckRequest
 from contam.server.state import State, holder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from fastapi import Request, Response
 
     from contam.config import Settings
     from contam.server.holder import Lease
@@ -48,6 +52,11 @@ def parse(body: bytes, settings: Settings) -> CheckRequest:
         if found[0]["type"] == "json_invalid":
             raise RequestError(400, "the body is no JSON") from None
         raise RequestValidationError(found) from None
+    return within(asked, settings)
+
+
+def within(asked: CheckRequest, settings: Settings) -> CheckRequest:
+    """The same request. Raises RequestError, 413, if it asks for more than the settings allow."""
     if asked.n_items > settings.max_items:
         raise RequestError(
             413, f"{asked.n_items} items, and one check takes {settings.max_items}", hint=_JOB
@@ -72,6 +81,42 @@ def parse(body: bytes, settings: Settings) -> CheckRequest:
     return asked
 
 
+async def judge(
+    request: Request,
+    state: State,
+    read: Callable[[], CheckRequest],
+    tell: Callable[[CheckRequest, dict[str, Any]], Response],
+) -> Response:
+    """Answer a check on one of the threads for checks, or say in time that it is late.
+
+    read  what is asked;  tell  makes a response of the answer; both run on that thread
+
+    Raises RequestError, 503, when too many checks wait, and what `read` and `answer` raise.
+    """
+    holder_of(state)
+    seconds = state.settings.deadline_s
+    deadline = time.monotonic() + seconds
+    parsed: list[CheckRequest] = []
+
+    def work() -> tuple[dict[str, Any], Response]:
+        parsed.append(read())
+        found = answer(parsed[0], state, deadline)
+        return found, tell(parsed[0], found)
+
+    try:
+        found, response = await state.gate.run(work, seconds)
+        asked = parsed[0]
+    except LateError:
+        asked = parsed[0] if parsed else read()
+        found = late(asked, state)
+        response = tell(asked, found)
+    # Counted once, here: work that was late may still end.
+    pairs = [(verdict["policy"], verdict["label"]) for verdict in found["verdicts"]]
+    state.metrics.count_verdicts(asked.n_items, pairs)
+    note(request, n_items=asked.n_items, n_verdicts=len(pairs))
+    return response
+
+
 def answer(asked: CheckRequest, state: State, deadline: float) -> dict[str, Any]:
     """Judge what was asked, unless it is too late. Raises ContamError subclasses.
 
@@ -84,7 +129,7 @@ def answer(asked: CheckRequest, state: State, deadline: float) -> dict[str, Any]
         if asked.grams is not None:
             return _blind(asked, asked.grams, policies, lease, deadline)
         result = lease.reader.check(
-            _items(asked),
+            items_of(asked),
             policies=policies,
             max_evidence=asked.options.max_evidence,
             allow_missing=asked.options.allow_missing,
@@ -121,7 +166,8 @@ def _blind(
     return answer_of(result, lease, asked.options)
 
 
-def _items(asked: CheckRequest) -> list[BenchItem]:
+def items_of(asked: CheckRequest) -> list[BenchItem]:
+    """The items of a request as the library has them; none of hashed ones."""
     if asked.text is not None:
         return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=asked.text)]
     return [

@@ -91,15 +91,7 @@ class Keyring:
 
     def caller(self, scope: MutableMapping[str, Any]) -> Caller:
         """Who sent a request; raises RequestError 401, 403 (not local) or 503 (keys unreadable)."""
-        with self._lock:
-            try:
-                self._refresh()
-            except ConfigError as error:
-                raise RequestError(
-                    503, "the keys cannot be read", code="keys-unreadable",
-                    hint="the operator has to restore the store of keys",
-                    headers={"Retry-After": "5"},
-                ) from error  # fmt: skip
+        self._look()
         presented = _presented(scope["headers"])
         if not self._closed:
             local.refuse_others(scope)
@@ -110,6 +102,11 @@ class Keyring:
         if caller is None:
             raise _unauthorised("the key is not known, or was revoked")
         return caller
+
+    def known(self, key: bytes) -> Caller | None:
+        """Whose key that is; None if nobody's. Raises RequestError 503 (keys unreadable)."""
+        self._look()
+        return self._known(key)
 
     def still_good(self, caller: Caller) -> bool:
         """Whether a caller's key is as good as when the request came; false if nobody can say."""
@@ -129,6 +126,17 @@ class Keyring:
             self._note()
         with self._lock:
             self._drop_connection()
+
+    def _look(self) -> None:
+        with self._lock:
+            try:
+                self._refresh()
+            except ConfigError as error:
+                raise RequestError(
+                    503, "the keys cannot be read", code="keys-unreadable",
+                    hint="the operator has to restore the store of keys",
+                    headers={"Retry-After": "5"},
+                ) from error  # fmt: skip
 
     def _known(self, presented: bytes) -> Caller | None:
         digest = digest_of(presented)

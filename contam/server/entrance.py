@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from contam.server.auth import CALLER
-from contam.server.failures import RequestError
+from contam.server.failures import AS_PAGE, RequestError
 from contam.server.limits import Limits
+from contam.server.page.render import problem_page
+from contam.server.page.visit import is_page, visitor
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from contam.server.state import State
 
-PUBLIC: Final = frozenset(("/", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs"))
+PUBLIC: Final = frozenset(("/livez", "/readyz", "/metrics", "/openapi.json", "/docs"))
 """Paths that answer without a key. They tell nothing of items, documents or jobs."""
-
-PUBLIC_FOLDER: Final = "/static/"
-"""Where the parts of the page lie, which are the same for everybody."""
 
 HEADERS: Final = "contam.headers"
 """Where a request's scope holds headers that its answer will have."""
@@ -49,7 +49,7 @@ class Entrance:
                 400, "the request says its length in two ways", headers={"Connection": "close"}
             )
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if path in PUBLIC or path.startswith(PUBLIC_FOLDER):
+        if path in PUBLIC:
             await self._app(scope, receive, send)
             return
         keyring = self._state.keyring
@@ -58,7 +58,15 @@ class Entrance:
                 503, self._state.not_ready or "starting", code="not-ready",
                 headers={"Retry-After": "1"},
             )  # fmt: skip
-        caller = scope[CALLER] = keyring.caller(scope)
+        if is_page(path):
+            scope[AS_PAGE] = partial(problem_page, self._state)
+            caller = visitor(scope, path, keyring, self._state.sessions)
+            if caller is None:
+                await self._app(scope, receive, send)
+                return
+        else:
+            caller = keyring.caller(scope)
+        scope[CALLER] = caller
         scope[HEADERS] = self._limits.enter(caller.key_id)
         asked_s = time.monotonic()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fastapi import FastAPI, Request
+    from starlette.responses import Response
 
 _log = logging.getLogger("contam.server")
 _OURS: Final = 500
@@ -25,6 +26,9 @@ MEDIA_TYPE: Final = "application/problem+json"
 
 PROBLEM: Final = "contam.problem"
 """Where a request's scope holds the code of the problem it was answered with."""
+
+AS_PAGE: Final = "contam.as_page"
+"""Where a request's scope holds what makes a page of a problem, if a person is to read it."""
 
 STATUS: Final = {
     "contam": 500,
@@ -100,9 +104,14 @@ def problem(
     hint: str = "",
     errors: Sequence[dict[str, Any]] = (),
     headers: dict[str, str] | None = None,
-) -> JSONResponse:
-    """A problem document: type, title, status, detail, code, hint, request id."""
+) -> Response:
+    """A problem document: type, title, status, detail, code, hint, request id; or a page of it."""
     request.scope[PROBLEM] = code
+    if AS_PAGE in request.scope:
+        page: Response = request.scope[AS_PAGE](
+            request, status, detail=detail, hint=hint, headers=headers
+        )
+        return page
     body: dict[str, Any] = {
         "type": f"urn:contam:problem:{code}",
         "title": _OF_STATUS.get(status, ("", "The service failed"))[1],
@@ -125,7 +134,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def _contam(request: Request, error: Exception) -> JSONResponse:
+def _contam(request: Request, error: Exception) -> Response:
     assert isinstance(error, ContamError)  # noqa: S101 - for the type checker: registered for it
     if isinstance(error, RequestError):
         return problem(
@@ -142,7 +151,7 @@ def _contam(request: Request, error: Exception) -> JSONResponse:
     return problem(request, status, error.code, detail, hint=hint)
 
 
-def _invalid(request: Request, error: Exception) -> JSONResponse:
+def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
     # What was sent may be an unpublished test: only its place and what is wrong go back.
     errors = [
@@ -170,14 +179,14 @@ def _place(error: dict[str, Any]) -> str:
     return ".".join(steps)
 
 
-def _http(request: Request, error: Exception) -> JSONResponse:
+def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     code, title = _OF_STATUS.get(error.status_code, ("http", "The request failed"))
     headers = dict(error.headers) if error.headers else None
     return problem(request, error.status_code, code, title, headers=headers)
 
 
-def _unexpected(request: Request, _error: Exception) -> JSONResponse:
+def _unexpected(request: Request, _error: Exception) -> Response:
     return problem(
         request, 500, "internal", "the service failed",
         hint="a defect of contam: report it with the request id",

@@ -34,13 +34,13 @@ _SANE_ID: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ALWAYS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
 _UNLESS_SAID: Final = (
     (b"content-security-policy", CONTENT_SECURITY.encode()),
     (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
 )
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _PROBES: Final = frozenset(("/livez", "/readyz", "/metrics"))

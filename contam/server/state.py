@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from contam.server.failures import RequestError
 from contam.server.metrics import Metrics
+from contam.server.page.sessions import Sessions
 
 if TYPE_CHECKING:
     from contam.config import Settings
@@ -31,6 +32,7 @@ class State:
     jobs       long work; there once the service has started
     failed     why it could not start
     metrics    what is counted and measured
+    sessions   who is signed in to the page
     tracing    where spans go, if they are made
     """
 
@@ -42,6 +44,7 @@ class State:
     jobs: Jobs | None = None
     failed: ContamError | None = None
     metrics: Metrics = field(default_factory=Metrics)
+    sessions: Sessions = field(default_factory=Sessions)
     tracing: Tracing | None = None
 
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from contam.server.keys import KeyStore
     from tests.browser.driver import Browser
+    from tests.server.running import Service
 
 HERE = os.path.dirname(__file__)  # noqa: PTH120 - compared with the paths of pytest's items
 
@@ -69,3 +71,84 @@ def shots() -> Callable[[Browser, str], Path | None]:
         return Path(home, f"{name}.png")
 
     return shoot
+
+
+@pytest.fixture(scope="session")
+def hostile_text() -> str:
+    """A document that would do harm if a page took it for anything but text."""
+    question = (
+        "Which of the nine brass lanterns did the old ferry keeper polish before the autumn fair"
+    )
+    hurt = (
+        "</mark></bdi></textarea></title><script>window.hurt = 'script'</script>"
+        "<img src=x onerror=\"window.hurt = 'image'\"><svg onload=\"window.hurt = 'svg'\">"
+        "<a href=\"javascript:window.hurt='link'\" autofocus onfocus=\"window.hurt='focus'\">x</a>"
+        "<meta http-equiv=refresh content='0;url=about:blank'><base href=https://x.invalid/>"
+        "<style>body { display: none }</style><iframe srcdoc='<script>parent.hurt=1</script>'>"
+        "<form action=https://x.invalid><!-- &lt; {{ 7 * 7 }} \u202egnp.exe\u2066 \x07 ]]>"
+    )
+    line = "x" * 5_000_000
+    return f"{line} {hurt} {question}? {hurt} {line}"
+
+
+@pytest.fixture(scope="session")
+def hostile_index(hostile_text: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index over that document, whose id, address, date and source are as bad."""
+    import json
+
+    from contam.index.build import build
+    from contam.index.recipe import load_recipe
+
+    home = tmp_path_factory.mktemp("hostile")
+    bad = "\"><script>window.hurt = 'meta'</script>\u202e"
+    rows = [
+        {"id": f"doc{bad}", "text": hostile_text, "url": f"javascript:window.hurt='url'//{bad}",
+         "date": f"2020-01-01{bad}", "source": f"web{bad}"},
+        {"id": "plain", "text": "a quiet document", "url": "", "date": "", "source": ""},
+    ]  # fmt: skip
+    (home / "corpus").mkdir()
+    with (home / "corpus" / "part.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    build(home / "corpus", home / "hostile", load_recipe("standard"), workers=1)
+    return home / "hostile"
+
+
+@pytest.fixture(scope="session")
+def small(bench_fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index over the committed corpus."""
+    from contam.index.build import build
+    from contam.index.recipe import load_recipe
+
+    folder = tmp_path_factory.mktemp("pages") / "small"
+    build(bench_fixtures / "corpus", folder, load_recipe("standard"), workers=1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def open_service(
+    _chromium: Browser, small: Path, hostile_index: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """A service without keys over both indexes."""
+    from tests.server.running import serving
+
+    with serving(small, hostile_index, data=tmp_path_factory.mktemp("open")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyStore:
+    """The keys of the guarded service."""
+    from contam.server.keys import KeyStore
+
+    store = KeyStore(tmp_path_factory.mktemp("keyed"))
+    store.add("first", ["check"])
+    return store
+
+
+@pytest.fixture(scope="session")
+def keyed_service(_chromium: Browser, small: Path, keys: KeyStore) -> Iterator[Service]:
+    """A service that wants keys, and ends a session after an hour."""
+    from tests.server.running import serving
+
+    with serving(small, data=keys.path.parent, flags=("--session-s", "3600")) as running:
+        yield running

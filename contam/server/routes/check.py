@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
-from contam.server.asking import answer, late, parse
+from contam.server.asking import judge, parse
 from contam.server.auth import require
 from contam.server.failures import RequestError
-from contam.server.gate import LateError
-from contam.server.logs import note
-from contam.server.schemas.check import CheckAnswer, CheckRequest
+from contam.server.schemas.check import CheckAnswer
 from contam.server.schemas.common import problems
 from contam.server.state import CurrentState, holder_of
 
@@ -52,28 +49,13 @@ async def check(request: Request, state: CurrentState) -> Response:
     _refuse_other_types(request)
     holder_of(state)
     body = await request.body()
-    seconds = state.settings.deadline_s
-    deadline = time.monotonic() + seconds
     as_lines = NDJSON in request.headers.get("accept", "")
-    parsed: list[CheckRequest] = []
-
-    def work() -> tuple[dict[str, Any], Response]:
-        parsed.append(parse(body, state.settings))
-        found = answer(parsed[0], state, deadline)
-        return found, _response(found, as_lines=as_lines)
-
-    try:
-        found, response = await state.gate.run(work, seconds)
-        asked = parsed[0]
-    except LateError:
-        asked = parsed[0] if parsed else parse(body, state.settings)
-        found = late(asked, state)
-        response = _response(found, as_lines=as_lines)
-    # Counted once, here: work that was late may still end.
-    pairs = [(verdict["policy"], verdict["label"]) for verdict in found["verdicts"]]
-    state.metrics.count_verdicts(asked.n_items, pairs)
-    note(request, n_items=asked.n_items, n_verdicts=len(pairs))
-    return response
+    return await judge(
+        request,
+        state,
+        lambda: parse(body, state.settings),
+        lambda _, found: _response(found, as_lines=as_lines),
+    )
 
 
 def _response(answer: dict[str, Any], *, as_lines: bool) -> Response:

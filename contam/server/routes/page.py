@@ -1,0 +1,248 @@
+"""The page for people: paste an item, see the verdict and what it rests on; look after jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from starlette.responses import RedirectResponse
+
+from contam.server.asking import items_of, judge, within
+from contam.server.auth import CALLER, Caller
+from contam.server.failures import RequestError
+from contam.server.jobs.intake import owner_of
+from contam.server.page import visit
+from contam.server.page.forms import MEDIA_TYPE, Form, check_of
+from contam.server.page.render import show
+from contam.server.page.view import CONTEXT, beside
+from contam.server.policies import known_policies
+from contam.server.routes.indexes import told
+from contam.server.state import CurrentState, State, holder_of, jobs_of
+
+if TYPE_CHECKING:
+    from contam.server.page.sessions import Session
+    from contam.server.schemas.check import CheckRequest
+
+_LABELS: Final = ("contaminated", "suspect", "clean", "not_checkable")
+_PARTS: Final = ("passage", "question", "choices", "right", "answer", "text")
+_SEE_OTHER: Final = 303
+_LISTED: Final = 50
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Who looks at the page (None: has to sign in), and their session where there are keys."""
+
+    caller: Caller | None
+    session: Session | None
+
+    def may(self, scope: str) -> Caller:
+        """The caller. Raises RequestError 401 or 403."""
+        if self.caller is None:
+            raise RequestError(401, "you are not signed in", code="signed-out")
+        if not self.caller.may(scope):
+            raise RequestError(
+                403, f"your key does not have the scope {scope!r}", code="scope-missing",
+                hint="ask the operator for a key that has it",
+            )  # fmt: skip
+        return self.caller
+
+
+async def visit_of(request: Request) -> Visit:
+    """Who sent a request to the page."""
+    return Visit(request.scope.get(CALLER), request.scope.get(visit.SESSION))
+
+
+CurrentVisit = Annotated[Visit, Depends(visit_of)]
+
+
+async def form_of(request: Request, state: CurrentState, visitor: CurrentVisit) -> Form:
+    """The form that was sent, if it is one of ours. Raises RequestError 400, 403 or 415."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != MEDIA_TYPE:
+        raise RequestError(415, "a form is expected")
+    form = Form.read(await request.body())
+    signing_in = visitor.caller is None
+    if not signing_in and not state.sessions.is_token(visitor.session, form.one("token")):
+        raise RequestError(
+            403, "this form is out of date", code="form-token",
+            hint="open the page again, and send it from there",
+        )  # fmt: skip
+    return form
+
+
+SentForm = Annotated[Form, Depends(form_of)]
+
+
+@router.get(visit.CHECK)
+def start(
+    request: Request,
+    state: CurrentState,
+    visitor: CurrentVisit,
+    kind: Annotated[str, Query(alias="as")] = "item",
+) -> Response:
+    """The empty form, or the way to sign in."""
+    if visitor.caller is None:
+        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
+    visitor.may("check")
+    return _check_page(request, state, Form({"as": [kind]}))
+
+
+@router.post(visit.CHECK)
+async def check(
+    request: Request, state: CurrentState, visitor: CurrentVisit, form: SentForm
+) -> Response:
+    """Judge what the form holds, as `/v1/check` would."""
+    caller = visitor.may("check")
+    context = CONTEXT if caller.may("read-documents") else 0
+    most = state.settings
+
+    def read() -> CheckRequest:
+        return within(
+            check_of(
+                form,
+                max_evidence=min(20, most.max_evidence),
+                context=min(context, most.max_context),
+            ),
+            most,
+        )
+
+    def tell(asked: CheckRequest, found: dict[str, Any]) -> Response:
+        return _check_page(request, state, form, _result(asked, found, state))
+
+    try:
+        return await judge(request, state, read, tell)
+    except RequestError as error:
+        if error.status in {401, 503}:
+            raise
+        # What was typed must not be lost over what is wrong with it.
+        return _check_page(request, state, form, wrong=error, status=error.status)
+
+
+@router.get(visit.SIGN_IN)
+def sign_in_form(request: Request, state: CurrentState, visitor: CurrentVisit) -> Response:
+    """Where a key is asked for."""
+    if visitor.caller is not None:
+        return RedirectResponse(visit.CHECK, _SEE_OTHER)
+    return show(request, state, "sign_in.html", wrong="")
+
+
+@router.post(visit.SIGN_IN)
+def sign_in(
+    request: Request, state: CurrentState, visitor: CurrentVisit, form: SentForm
+) -> Response:
+    """Take a key, and give the browser a session for it."""
+    if state.keyring is None or visitor.caller is not None:
+        return RedirectResponse(visit.CHECK, _SEE_OTHER)
+    caller = state.keyring.known(form.one("key").strip().encode("utf-8", "replace"))
+    if caller is None:
+        return show(
+            request, state, "sign_in.html", status=403,
+            wrong="The key is not known, or was revoked.",
+        )  # fmt: skip
+    seconds = state.settings.session_s
+    secret = state.sessions.begin(caller, seconds)
+    where = visit.CHECK if caller.may("check") else visit.JOBS
+    cookie = visit.cookie_of(secret, request.scope, seconds)
+    return RedirectResponse(where, _SEE_OTHER, {"Set-Cookie": cookie})
+
+
+@router.post(visit.SIGN_OUT, dependencies=[Depends(form_of)])
+def sign_out(request: Request, state: CurrentState) -> Response:
+    """End the session."""
+    state.sessions.end(visit.presented(request.scope))
+    cookie = visit.cookie_of("", request.scope, 0)
+    return RedirectResponse(visit.SIGN_IN, _SEE_OTHER, {"Set-Cookie": cookie})
+
+
+@router.get(visit.JOBS)
+def list_jobs(
+    request: Request,
+    state: CurrentState,
+    visitor: CurrentVisit,
+    before: Annotated[int | None, Query(ge=1, lt=1 << 63)] = None,
+) -> Response:
+    """Jobs of this key, the newest first."""
+    if visitor.caller is None:
+        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
+    jobs = jobs_of(state)
+    found = jobs.listed(owner_of(visitor.may("jobs")), before=before, limit=_LISTED)
+    shown = [jobs.show(one) for one in found]
+    return show(
+        request, state, "jobs.html", jobs=shown,
+        refresh=5 if any(not one["ended"] for one in shown) else 0,
+        older=found[-1].number if len(found) == _LISTED else None,
+    )  # fmt: skip
+
+
+@router.get(visit.JOBS + "/{job_id}")
+def show_job(
+    request: Request,
+    state: CurrentState,
+    visitor: CurrentVisit,
+    job_id: str,
+    still: bool = False,  # noqa: FBT001, FBT002 - a parameter of the address
+) -> Response:
+    """One job: how far it is, and what came of it."""
+    if visitor.caller is None:
+        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
+    jobs = jobs_of(state)
+    job = jobs.show(jobs.get(job_id, owner_of(visitor.may("jobs"))))
+    return show(
+        request, state, "job.html", job=job, refresh=0 if job["ended"] or still else 2,
+        labels=_LABELS, base=str(request.base_url).rstrip("/"), keys=visitor.session is not None,
+    )  # fmt: skip
+
+
+@router.post(visit.JOBS + "/{job_id}", dependencies=[Depends(form_of)])
+def cancel_job(state: CurrentState, visitor: CurrentVisit, job_id: str) -> Response:
+    """Stop a job; one that has ended is deleted."""
+    jobs = jobs_of(state)
+    left = jobs.cancel(jobs.get(job_id, owner_of(visitor.may("jobs"))))
+    return RedirectResponse(visit.JOBS if left is None else f"{visit.JOBS}/{job_id}", _SEE_OTHER)
+
+
+def _check_page(
+    request: Request,
+    state: State,
+    form: Form,
+    result: dict[str, Any] | None = None,
+    *,
+    wrong: RequestError | None = None,
+    status: int = 200,
+) -> Response:
+    holder = holder_of(state)
+    indexes = []
+    for name in holder.names:
+        with holder.lease([name]) as lease:
+            indexes.append(told(lease))
+    fresh = not form.all("token")
+    return show(
+        request, state, "check.html", status=status,
+        kind="text" if form.one("as") == "text" else "item",
+        typed={name: form.one(name) for name in _PARTS},
+        indexes=indexes,
+        chosen_indexes=holder.names if fresh else form.all("index"),
+        policies=known_policies().values(),
+        chosen_policies=("contam",) if fresh else form.all("policy"),
+        result=result, wrong=wrong,
+    )  # fmt: skip
+
+
+def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[str, Any]:
+    (item,) = items_of(asked)
+    verdicts = found["verdicts"]
+    with holder_of(state).lease(found["index"]) as lease:
+        unit = lease.opened.recipe.unit
+    return {
+        **found,
+        "asked": list(zip(found["index"], found["states"], strict=True)),
+        "labels": _LABELS,
+        "unit": {"word": "word", "char": "letter or digit"}.get(unit, "token"),
+        "policies": known_policies(),
+        "beside": beside(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"])),
+        "not_checkable": [one for one in verdicts if one["label"] == "not_checkable"],
+    }
