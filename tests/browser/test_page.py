@@ -81,7 +81,7 @@ def test_an_item_is_checked_by_keyboard_alone(browser, open_service, items):
     page.wait(lambda: page.find("#result"))
     assert page.texts(".label")[0] == "contaminated"
     assert "stands in one document, word for word" in page.find("#result").text
-    assert "4 of 4 shards" in page.find("#result").text
+    assert "5 of 5 shards" in page.find("#result").text
     assert "Every run of 8 words or more" in page.find("#result").text
     assert [one.text for one in page.all("article h3")] == ["doc-0043", "doc-0217", "doc-0293"]
     first = page.find("article header").text
@@ -109,14 +109,13 @@ def test_every_stop_of_the_keyboard_can_be_seen(browser, open_service):
 @pytest.mark.parametrize("item_id", ["brook-002", "brook-004", "lantern-001"])
 def test_the_marks_are_the_spans_of_the_evidence(browser, open_service, items, item_id):
     item = {**items[item_id], "id": "pasted"}
-    item = {
-        name: item[name]
-        for name in ("id", "question", "passage", "choices", "answer")
-        if item.get(name)
-    }
-    page = browser()
-    typed = {name: item[name] for name in ("question", "passage", "answer") if name in item}
-    asked(page, open_service, **typed, choices="\n".join(item.get("choices", ())))
+    typed = {name: item[name] for name in ("question", "passage") if name in item}
+    if "choices" in item:
+        item["answer_index"] = item.pop("answer")
+        typed |= {"choices": "\n".join(item["choices"]), "right": str(item["answer_index"] + 1)}
+    else:
+        typed["answer"] = item["answer"]
+    page = asked(browser(), open_service, **typed)
     verdict = answer(open_service, item)
     assert page.texts(".label")[0] == verdict["label"].replace("_", " ")
     assert page.find(".reason").text == verdict["reason"]
@@ -145,11 +144,11 @@ def test_a_text_is_checked_under_several_policies(browser, open_service, items):
     page = browser()
     page.open(open_service.url + "/?as=text")
     fill(page, text="Before. " + items["brook-001"]["question"] + " Behind.")
-    page.run("document.getElementById('policy-gpt3-13gram').checked = true")
+    page.run("document.getElementById('policy-gpt3-test').checked = true")
     send(page)
     assert len(page.all(".verdict")) == 2
     assert page.all("article")
-    assert page.run("return document.getElementById('policy-gpt3-13gram').checked")
+    assert page.run("return document.getElementById('policy-gpt3-test').checked")
     assert page.run("return document.getElementById('text').value").startswith("Before. ")
 
 
@@ -170,7 +169,7 @@ def test_the_page_needs_no_script(browser, open_service, items):
     page.open(open_service.url + "/")
     page.scripts(allowed=False)
     page.find("#question").send_keys(items["brook-001"]["question"])
-    page.find("#form button").click()
+    page.find("#form button").send_keys(Keys.ENTER)
     page.scripts(allowed=True)
     assert page.wait(lambda: page.texts(".label"))[0] == "contaminated"
     assert page.run("return document.scripts.length") == 0
