@@ -152,3 +152,18 @@ def keyed_service(_chromium: Browser, small: Path, keys: KeyStore) -> Iterator[S
 
     with serving(small, data=keys.path.parent, flags=("--session-s", "3600")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def waiting(
+    _chromium: Browser, small: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Service, KeyStore]]:
+    """A service that begins no job, and its keys."""
+    from contam.server.keys import KeyStore
+    from tests.server.running import serving
+
+    store = KeyStore(tmp_path_factory.mktemp("waiting"))
+    store.add("first", ["check"])
+    flags = ("--job-workers", "0")
+    with serving(small, data=store.path.parent, flags=flags) as running:
+        yield running, store

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -10,7 +11,10 @@ pytest.importorskip("selenium", reason="selenium is not installed: pip install '
 
 from selenium.webdriver.common.keys import Keys
 
+from contam.index.build import build
+from contam.index.recipe import load_recipe
 from tests.server.jobbing import ended, submitted
+from tests.server.running import serving
 
 SIZES = {"desktop": (1280, 900), "phone": (375, 800)}
 
@@ -271,3 +275,55 @@ def test_a_job_is_followed_to_its_end_without_a_hand(browser, open_service, benc
     page.wait(lambda: page.driver.current_url.endswith("/jobs") and page.find(".lead"))
     assert page.all(f"a[href='/jobs/{job['id']}']") == []
     assert page.problems() == []
+
+
+def test_a_job_that_waits_can_be_cancelled_by_its_owner_alone(browser, waiting, shots):
+    page, (service, keys) = browser(), waiting
+    (_, mine), (_, other) = (keys.add(name, ["jobs"]) for name in ("mine", "other"))
+    with service.client(headers={"Authorization": f"Bearer {mine}"}) as client:
+        items = ("items.jsonl", b'{"id": "1", "question": "which one is it"}')
+        job = submitted(client, {"kind": "check"}, items=items)
+    for key in (other, mine):
+        page.driver.delete_all_cookies()
+        page.open(service.url + "/sign-in")
+        page.wait(lambda: page.focused().get_attribute("id") == "key")
+        page.press(key, Keys.ENTER)
+        page.wait(lambda: page.find("h1").text == "Jobs")
+        assert len(page.all("main li")) == (key == mine)
+        page.open(f"{service.url}/jobs/{job['id']}")
+        assert bool(page.all(".state.queued")) == (key == mine)
+    page.problems()  # the console says that it was a 404
+    assert page.all("meta[http-equiv=refresh]")
+    page.tab_to("main a[href$='?still=true']")
+    page.press(Keys.ENTER)
+    page.wait(lambda: page.driver.current_url.endswith("still=true") and page.find("#state"))
+    assert page.all("meta[http-equiv=refresh]") == []
+    readable(page, False, shots, "page-job-queued")
+    page.tab_to("main form button")
+    page.press(Keys.ENTER)
+    page.wait(lambda: page.find(".state.cancelled"))
+    assert page.problems() == []
+
+
+def test_a_corpus_that_is_partly_gone_is_said(browser, bench_fixtures, tmp_path, items, shots):
+    corpus = tmp_path / "corpus"
+    shutil.copytree(bench_fixtures / "corpus", corpus)
+    build(corpus, tmp_path / "partly", load_recipe("standard"), workers=1)
+    page = browser()
+    with serving(tmp_path / "partly", data=tmp_path / "data") as service:
+        (corpus / "part-000.parquet").unlink()
+        # Whoever finds the shard gone learns less than who asks again.
+        asked(page, service, question=items["brook-014"]["question"])
+        assert page.texts(".label")[0] in {"contaminated", "not checkable"}
+        assert "Part of the corpus could not be read" in page.find("#result").text
+        send(page)
+        assert page.texts(".label")[0] == "contaminated"
+        assert "Part of the corpus could not be read" in page.find("#result").text
+        assert "part-000.parquet" in page.find("#result .note.part").text
+        assert "3 of 4 shards" in page.find("#result").text
+        assert "could not be read again" in page.find("article").text
+        assert marked(page, "question", "item") == [items["brook-014"]["question"].rstrip("?.")]
+        assert page.all(".texts.found") == []
+        readable(page, False, shots, "page-partly-gone")
+        asked(page, service, question=items["brook-003"]["question"])
+        assert page.texts(".label")[0] == "not checkable"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import RedirectResponse
 
+from contam.server.answers import summary
 from contam.server.asking import items_of, judge, within
 from contam.server.auth import CALLER, Caller
 from contam.server.failures import RequestError
@@ -21,13 +23,17 @@ from contam.server.routes.indexes import told
 from contam.server.state import CurrentState, State, holder_of, jobs_of
 
 if TYPE_CHECKING:
+    from contam.server.holder import Lease
     from contam.server.page.sessions import Session
     from contam.server.schemas.check import CheckRequest
 
 _LABELS: Final = ("contaminated", "suspect", "clean", "not_checkable")
 _PARTS: Final = ("passage", "question", "choices", "right", "answer", "text")
+_UNITS: Final = {"word": ("word", "words"), "char": ("letter or digit", "letters and digits")}
 _SEE_OTHER: Final = 303
 _LISTED: Final = 50
+_MOST_DATES: Final = 64
+_DATES: dict[tuple[str, ...], list[str] | None] = {}
 
 router = APIRouter(include_in_schema=False)
 
@@ -59,22 +65,25 @@ async def visit_of(request: Request) -> Visit:
 CurrentVisit = Annotated[Visit, Depends(visit_of)]
 
 
-async def form_of(request: Request, state: CurrentState, visitor: CurrentVisit) -> Form:
-    """The form that was sent, if it is one of ours. Raises RequestError 400, 403 or 415."""
+async def fields_of(request: Request) -> Form:
+    """What was sent. Raises RequestError 400 or 415."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != MEDIA_TYPE:
         raise RequestError(415, "a form is expected")
-    form = Form.read(await request.body())
-    signing_in = visitor.caller is None
-    if not signing_in and not state.sessions.is_token(visitor.session, form.one("token")):
+    return await asyncio.to_thread(Form.read, await request.body())
+
+
+SentFields = Annotated[Form, Depends(fields_of)]
+
+
+async def form_of(state: CurrentState, visitor: CurrentVisit, form: SentFields) -> Form:
+    """The form that was sent, if it is one of ours. Raises RequestError 403."""
+    if not state.sessions.is_token(visitor.session, form.one("token")):
         raise RequestError(
             403, "this form is out of date", code="form-token",
             hint="open the page again, and send it from there",
         )  # fmt: skip
     return form
-
-
-SentForm = Annotated[Form, Depends(form_of)]
 
 
 @router.get(visit.CHECK)
@@ -93,7 +102,7 @@ def start(
 
 @router.post(visit.CHECK)
 async def check(
-    request: Request, state: CurrentState, visitor: CurrentVisit, form: SentForm
+    request: Request, state: CurrentState, visitor: CurrentVisit, form: SentFields
 ) -> Response:
     """Judge what the form holds, as `/v1/check` would."""
     caller = visitor.may("check")
@@ -114,12 +123,15 @@ async def check(
         return _check_page(request, state, form, _result(asked, found, state))
 
     try:
+        await form_of(state, visitor, form)
         return await judge(request, state, read, tell)
     except RequestError as error:
-        if error.status in {401, 503}:
-            raise
-        # What was typed must not be lost over what is wrong with it.
-        return _check_page(request, state, form, wrong=error, status=error.status)
+        # What was typed must not be lost over what is wrong with it, or over a session's end.
+        if error.code == "form-token":
+            error.hint = "look at what is in it, and send it again"
+        return await asyncio.to_thread(
+            _check_page, request, state, form, wrong=error, status=error.status
+        )
 
 
 @router.get(visit.SIGN_IN)
@@ -132,7 +144,7 @@ def sign_in_form(request: Request, state: CurrentState, visitor: CurrentVisit) -
 
 @router.post(visit.SIGN_IN)
 def sign_in(
-    request: Request, state: CurrentState, visitor: CurrentVisit, form: SentForm
+    request: Request, state: CurrentState, visitor: CurrentVisit, form: SentFields
 ) -> Response:
     """Take a key, and give the browser a session for it."""
     if state.keyring is None or visitor.caller is not None:
@@ -218,10 +230,11 @@ def _check_page(
     indexes = []
     for name in holder.names:
         with holder.lease([name]) as lease:
-            indexes.append(told(lease))
+            read = summary(lease.reader.coverage)
+            indexes.append({"id": name, "coverage": read, "dates": _dates_of(lease)})
     fresh = not form.all("token")
     return show(
-        request, state, "check.html", status=status,
+        request, state, "check.html", status=status, headers=wrong.headers if wrong else None,
         kind="text" if form.one("as") == "text" else "item",
         typed={name: form.one(name) for name in _PARTS},
         indexes=indexes,
@@ -230,6 +243,15 @@ def _check_page(
         chosen_policies=("contam",) if fresh else form.all("policy"),
         result=result, wrong=wrong,
     )  # fmt: skip
+
+
+def _dates_of(lease: Lease) -> list[str] | None:
+    """First and last date of an index's documents: found once for each state."""
+    if lease.states not in _DATES:
+        if len(_DATES) >= _MOST_DATES:
+            _DATES.clear()
+        _DATES[lease.states] = told(lease)["dates"]
+    return _DATES[lease.states]
 
 
 def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[str, Any]:
@@ -241,7 +263,7 @@ def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[st
         **found,
         "asked": list(zip(found["index"], found["states"], strict=True)),
         "labels": _LABELS,
-        "unit": {"word": "word", "char": "letter or digit"}.get(unit, "token"),
+        "unit": _UNITS.get(unit, ("token", "tokens")),
         "policies": known_policies(),
         "beside": beside(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"])),
         "not_checkable": [one for one in verdicts if one["label"] == "not_checkable"],
