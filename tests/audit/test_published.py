@@ -79,3 +79,18 @@ def test_a_judge_no_better_than_the_model_saves_half_at_the_most(expected):
                 if 0.5 <= found.agreement <= b:
                     assert found.rho2 <= case["bound_rho2"] + 1e-12
                     assert found.saving <= case["bound_tau"] + 1e-9
+
+
+def test_a_fair_proxy_narrows_the_interval(shared):
+    # Nothing published names the models: of all pairs and simple rules of labelling, only the
+    # first hundred items of model 30, with model 34 as the proxy, give the printed figures.
+    with (shared / "published" / "helm_gsm8k_items.csv").open(newline="") as file:
+        rows = {int(row["model_index"]): row["correct_bits"] for row in csv.DictReader(file)}
+    model, proxy = (np.array(list(rows[i]), dtype=float) for i in (30, 34))
+    gold, said, rest = model[:100], proxy[:100], proxy[100:]
+    alone = labels.powered(gold, said, rest, weight=0.0).interval
+    assert [alone.estimate, alone.low, alone.high] == pytest.approx([0.58, 0.483, 0.677], abs=5e-4)
+    tuned = labels.powered(gold, said, rest)
+    assert tuned.weight == pytest.approx(0.245, abs=5e-4)
+    found = [tuned.interval.estimate, tuned.interval.low, tuned.interval.high]
+    assert found == pytest.approx([0.5705, 0.476, 0.665], abs=5e-4)
