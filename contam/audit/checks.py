@@ -17,6 +17,7 @@ from contam.detect.indexed import IndexSet
 from contam.detect.plan import ScanParameters, plan_for
 from contam.detect.policy import get_policy
 from contam.detect.query import query_opened
+from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
 from contam.errors import BenchmarkError, ShardError
 from contam.index.open import Index
@@ -37,10 +38,14 @@ FROM_LOGS = "items-from-logs.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The benchmarks of an audit, by name, and the day each came out where the audit says it."""
+    """The benchmarks of an audit, by name, and the day each came out where the audit says it.
+
+    natural  benchmarks whose items are younger than the corpora: they serve as decoys
+    """
 
     benchmarks: tuple[Benchmark, ...]
     released: dict[str, str]
+    natural: tuple[Benchmark, ...] = ()
 
 
 def read_items(spec: AuditSpec, scratch: Path) -> Items:
@@ -51,6 +56,7 @@ def read_items(spec: AuditSpec, scratch: Path) -> Items:
     Raises BenchmarkError also for two items under one name in different entries.
     """
     found: list[Benchmark] = []
+    natural: list[Benchmark] = []
     released: dict[str, str] = {}
     for entry in spec.benchmarks:
         paths = [str(_from_logs(spec, scratch))] if entry.from_logs else list(entry.paths)
@@ -62,7 +68,9 @@ def read_items(spec: AuditSpec, scratch: Path) -> Items:
             secret=spec.no_text,
         )
         # Where the audit keeps its working files says nothing of the benchmark.
-        found += [_renamed(one) for one in read] if entry.from_logs else read
+        named = [_renamed(one) for one in read] if entry.from_logs else list(read)
+        found += named
+        natural += named if entry.decoys else []
         if entry.released:
             released |= {one.name: entry.released.isoformat() for one in read}
     count = Counter((i.benchmark, i.split, i.item_id) for one in found for i in one.items)
@@ -72,7 +80,12 @@ def read_items(spec: AuditSpec, scratch: Path) -> Items:
             f"{name[0]}: item {name[2]} comes from two entries of the audit",
             hint="name each benchmark once, or tell them apart by name or split",
         )
-    return Items(tuple(sorted(found, key=lambda one: one.name)), released)
+    reported = [one for one in found if not any(one is other for other in natural)]
+    return Items(
+        tuple(sorted(reported, key=lambda one: one.name)),
+        released,
+        tuple(sorted(natural, key=lambda one: one.name)),
+    )
 
 
 def make_key(spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]) -> str:
@@ -130,6 +143,22 @@ def make_plan(
             text=corpus.text,
         ),
     )
+
+
+def write_result(result: ScanResult, draft: Path) -> dict[str, Any]:
+    """A result folder without its timings, which are returned."""
+    result.run.setdefault("timings", {})
+    write_report(result, draft)
+    return without_times(draft)
+
+
+def without_times(folder: Path) -> dict[str, Any]:
+    """Take the timings out of the run file of a result; they are the pack's, in one place."""
+    path = folder / RUN_FILE
+    run = json.loads(path.read_bytes())
+    times: dict[str, Any] = run.pop("timings", {})
+    path.write_text(json.dumps(run, indent=2) + "\n", "ascii")
+    return times
 
 
 def digest_of(value: object) -> str:

@@ -34,23 +34,30 @@ class Calibration:
 
 
 def calibrate(
-    targets: Floats, decoys: Floats, *, cautious: bool = True, null_share: float = 1.0
+    targets: Floats,
+    decoys: Floats,
+    *,
+    cautious: bool = True,
+    null_share: float = 1.0,
+    n_decoys: int | None = None,
 ) -> Calibration:
     """FDR(t) = min(1, pi0 (D(t) + 1) (n_T / n_D) / T(t)); q is its running minimum from below.
 
     targets, decoys  scores, higher for more overlap
     cautious         counts one decoy more than was seen: without it no claim holds in small sets
     null_share       pi0, the share of targets that are not in the corpus; 1 assumes nothing
+    n_decoys         how many decoys the scores speak for (see `compete`); None: one each
 
     Raises ValueError without targets or decoys, and for a share outside 0..1.
     """
-    if not len(targets) or not len(decoys):
+    n_decoys = len(decoys) if n_decoys is None else n_decoys
+    if not len(targets) or not n_decoys:
         raise ValueError("calibration needs targets and decoys")
     if not 0 < null_share <= 1:
         raise ValueError(f"{null_share} is no share of targets")
     above = _at_least(targets, decoys)
     accepted = _at_least(targets, targets)
-    scale = null_share * len(targets) / len(decoys)
+    scale = null_share * len(targets) / n_decoys
     fdr = np.minimum(1.0, (above + int(cautious)) * scale / accepted)
     order = np.argsort(targets, kind="stable")
     # Equal scores are accepted together, so they must share one value before the minimum runs.
@@ -59,7 +66,26 @@ def calibrate(
     _, first = np.unique(targets[order], return_index=True)
     last = np.append(first[1:], len(order)) - 1
     q[order] = np.repeat(q[order][last], last - first + 1)
-    return Calibration(fdr, q, (1 + above) / (1 + len(decoys)))
+    return Calibration(fdr, q, np.minimum(1.0, (1 + above) / (1 + n_decoys)))
+
+
+def compete(items: Floats, clones: Floats, closer: Floats, second: Floats) -> Floats:
+    """The scores that chance gives, of items beside their own clones: float64[any].
+
+    A clone of an item that stands in the corpus is found there, too, and is no chance. So only a
+    clone that beats its item counts, and it stands for both: its own score and its item's. Where an
+    item is not in the corpus either wins as often as the other, so that this gives one score for
+    each clone on average; an item that is there wins. A clone of two items must beat both, and
+    stands for three. A draw gives one.
+
+    items   score of the item, or of the better one of two;  second  of the other; NaN without one
+    clones  score of the clone
+    closer  which stands closer to the corpus where scores are equal: above 0 the item, below 0 the
+            clone
+    """
+    sign = np.where(items == clones, np.sign(closer), np.sign(items - clones))
+    lesser = second[sign < 0]
+    return np.concatenate([clones[sign <= 0], items[sign < 0], lesser[~np.isnan(lesser)]])
 
 
 def smallest_claim(n_accepted: int, n_targets: int, n_decoys: int) -> float:
@@ -102,7 +128,13 @@ class Entrapment:
 
 
 def entrap(
-    targets: Floats, decoys: Floats, held_out: Floats, *, claimed: float, level: float = 0.05
+    targets: Floats,
+    decoys: Floats,
+    held_out: Floats,
+    *,
+    claimed: float,
+    level: float = 0.05,
+    n_decoys: int | None = None,
 ) -> Entrapment:
     """Put held-out decoys among the targets, calibrate on the others, and count who gets in.
 
@@ -111,7 +143,7 @@ def entrap(
     from scipy import stats
 
     mixed = np.concatenate([targets, held_out])
-    accepted = calibrate(mixed, decoys).q <= claimed
+    accepted = calibrate(mixed, decoys, n_decoys=n_decoys).q <= claimed
     inside = int(accepted[len(targets) :].sum())
     n = int(accepted.sum())
     expected = claimed * n

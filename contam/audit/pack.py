@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import contam
-from contam.audit.checks import check, digest_of, make_key, read_items
+from contam.audit.calibration import CALIBRATION, DECOYS, calibrated, wanted
+from contam.audit.checks import (
+    check,
+    digest_of,
+    make_key,
+    read_items,
+    without_times,
+    write_result,
+)
 from contam.audit.combine import combine
 from contam.audit.facts import Facts, schema, write_facts
 from contam.audit.html import write_html
@@ -21,7 +29,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.stages import Workshop, copy_tree
 from contam.audit.tell import make_facts
 from contam.audit.waivers import apply_waivers, load_waivers, utc_today, waived_items
-from contam.detect.report import RUN_FILE, load_report, write_report
+from contam.detect.report import load_report
 from contam.tables.publish import output_errors, publishing
 
 if TYPE_CHECKING:
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
     from contam.audit.checks import Items
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.detect.report import Report
-    from contam.detect.result import ScanResult
     from contam.detect.scan import Progress
 
 REPORT: Final = "report.json"
@@ -41,6 +48,8 @@ WAIVERS: Final = "waivers.toml"
 ENTRIES: Final = (
     CHECKS,
     SCORES,
+    DECOYS,
+    CALIBRATION,
     WAIVERS,
     "audit.json",
     "report.html",
@@ -97,10 +106,7 @@ def run_audit(
     talk = talk or Silence()
     out = Path(spec.out)
     started = time.time()
-    absent = {
-        name for name, there in ((SCORES, spec.logs.paths), (WAIVERS, spec.waivers)) if not there
-    }
-    names = [name for name in ENTRIES if name not in absent]
+    names = _entries(spec)
     waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
     with publishing(out, names=names, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES) as draft:
         shop = Workshop(out)
@@ -109,6 +115,7 @@ def run_audit(
         together = load_report(shop.folder / verdicts)
         waived = apply_waivers(waivers, together, [one.name for one in spec.corpora])
         scores = _score(spec, shop, verdicts, talk) if spec.logs.paths else None
+        calibration = calibrated(spec, items, shop, verdicts, workers, talk)
         facts = make_facts(
             spec,
             items,
@@ -116,6 +123,7 @@ def run_audit(
             together,
             verdicts=verdicts,
             scores=scores,
+            calibration=calibration,
             waived=waived,
         )
         with output_errors(out):
@@ -128,6 +136,17 @@ def run_audit(
             write_times(draft, {**shop.times, "audit": _times(started)})
     shop.remove()
     return Pack(out, facts, digest, tuple(shop.reused))
+
+
+def _entries(spec: AuditSpec) -> list[str]:
+    """What the pack of this audit will hold."""
+    there = {
+        SCORES: spec.logs.paths,
+        WAIVERS: spec.waivers,
+        DECOYS: wanted(spec),
+        CALIBRATION: wanted(spec),
+    }
+    return [name for name in ENTRIES if there.get(name, True)]
 
 
 def _check_all(
@@ -144,7 +163,7 @@ def _check_all(
     if len(reports) == 1:
         return reports, name
     name = f"{CHECKS}/{TOGETHER}"
-    shop.stage(name, digest_of(keys), lambda draft: _write(combine(reports), draft))
+    shop.stage(name, digest_of(keys), lambda draft: write_result(combine(reports), draft))
     return reports, name
 
 
@@ -189,18 +208,11 @@ def _checking(
 ) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
         progress = talk.stage(f"{CHECKS}/{corpus.name}")
-        return _write(
+        return write_result(
             check(spec, corpus, items.benchmarks, workers=workers, progress=progress), draft
         )
 
     return make
-
-
-def _write(result: ScanResult, draft: Path) -> dict[str, Any]:
-    """A result folder without its timings, which are returned."""
-    result.run.setdefault("timings", {})
-    write_report(result, draft)
-    return _without_times(draft)
 
 
 def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], dict[str, Any]]:
@@ -226,18 +238,9 @@ def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], di
             verdicts.parents[1]
         ).as_posix()
         write_rescore(result, draft)
-        return _without_times(draft)
+        return without_times(draft)
 
     return make
-
-
-def _without_times(folder: Path) -> dict[str, Any]:
-    """Take the timings out of the run file of a result; they are the pack's, in one place."""
-    path = folder / RUN_FILE
-    run = json.loads(path.read_bytes())
-    times: dict[str, Any] = run.pop("timings", {})
-    path.write_text(json.dumps(run, indent=2) + "\n", "ascii")
-    return times
 
 
 def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:

@@ -50,6 +50,8 @@ class BenchmarkSpec:
 
     map       part of an item -> field of the rows
     released  the day the benchmark came out: a document that is older did not copy it
+    decoys    these items were written after the corpora were: they are not reported, and what is
+              found of them is chance
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -60,6 +62,7 @@ class BenchmarkSpec:
     split: str | None = None
     map: dict[str, str] = field(default_factory=dict)
     released: dt.date | None = None
+    decoys: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +151,7 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
         raise ConfigError(f"{origin}: no folder for the pack", hint="give out, or --out")
     if not spec.corpora:
         raise ConfigError(f"{origin}: no corpus", hint="add a [[corpus]] with paths or an index")
-    if not spec.benchmarks:
+    if all(each.decoys for each in spec.benchmarks):
         raise ConfigError(
             f"{origin}: no benchmark", hint="add a [[benchmark]] with paths, or from_logs = true"
         )

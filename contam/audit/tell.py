@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from contam.audit.chance import with_chance
 from contam.audit.combine import merged_coverage
 from contam.audit.facts import BenchmarkFacts, CorpusFacts, Facts
 from contam.audit.headline import LIMITS, headline
@@ -31,15 +32,17 @@ def make_facts(
     *,
     verdicts: str,
     scores: Path | None,
+    calibration: dict[str, Any] | None,
     waived: Waived,
 ) -> Facts:
     """Everything that the reports of an audit say.
 
     reports   the result of each corpus;  together  the one whose verdicts count
     verdicts  where that one lies in the pack;  scores  folder of the re-scoring
-    waived    flags that a reviewer explained
+    calibration  what decoys say;  waived  flags that a reviewer explained
     """
-    tallies = {TOGETHER: tally(together, TOGETHER, items.released, waived)}
+    own = tally(together, TOGETHER, items.released, waived)
+    tallies = {TOGETHER: with_chance(own, calibration)}
     if len(reports) > 1:
         tallies |= {name: tally(one, name, items.released, waived) for name, one in reports.items()}
     definitions = together.run["parameters"]["policy_definitions"]
@@ -73,7 +76,7 @@ def make_facts(
         rankings=tuple(tables["rankings"]),
         leads=tuple(row for row in tables["pairs"] if row["lead_full"]),
         ours=spec.logs.ours,
-        calibration=None,
+        calibration=calibration,
         review=None,
         waivers=waived.rows,
         coverage=coverage,

@@ -124,22 +124,22 @@ _NEGATIVE_MEANS_NONE: Final = frozenset({"best_row"})
 
 def verdict_table(columns: Columns) -> Table:
     """The verdicts as a table; see `VERDICTS` for the columns."""
-    return _table(columns, VERDICTS)
+    return table_of(columns, VERDICTS)
 
 
 def evidence_table(columns: Columns) -> Table:
     """The evidence as a table; see `EVIDENCE` for the columns."""
-    return _table(columns, EVIDENCE)
+    return table_of(columns, EVIDENCE)
 
 
 def item_table(columns: Columns) -> Table:
     """The items as a table; see `ITEMS`. Text columns may be left out: they become null."""
     n_rows = len(columns["item_id"])
     missing = {name: [None] * n_rows for name in ITEM_TEXTS if name not in columns}
-    return _table({**columns, **missing}, ITEMS)
+    return table_of({**columns, **missing}, ITEMS)
 
 
-def _table(columns: Columns, schema: pa.Schema) -> Table:
+def table_of(columns: Columns, schema: pa.Schema) -> Table:
     """Columns by name -> a table in the schema's order; InternalError when they do not fit it."""
     unknown = sorted(set(columns) - set(schema.names))
     absent = [name for name in schema.names if name not in columns]

@@ -1,0 +1,105 @@
+"""The stages that tell chance from leaks: search for decoys as for items, and compare."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.chance import VERSION, estimate
+from contam.audit.checks import check, digest_of, make_key, write_result
+from contam.audit.combine import combine
+from contam.audit.decoys import MAKER, make_decoys
+from contam.detect.report import load_report
+from contam.tables import audit_schemas, schemas
+from contam.tables.publish import output_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from contam.audit.checks import Items
+    from contam.audit.pack import Talk
+    from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.stages import Workshop
+    from contam.benchmark.items import Benchmark
+
+DECOYS: Final = "decoys"
+CALIBRATION: Final = "calibration"
+TABLE: Final = "calibration.parquet"
+SUMMARY: Final = "calibration.json"
+
+
+def wanted(spec: AuditSpec) -> bool:
+    """Whether the audit has decoys, made or given."""
+    return bool(spec.decoys) or any(one.decoys for one in spec.benchmarks)
+
+
+def calibrated(
+    spec: AuditSpec, items: Items, shop: Workshop, verdicts: str, workers: int | None, talk: Talk
+) -> dict[str, Any] | None:
+    """What decoys say of the audit's flags; None when it has none.
+
+    Decoys are searched for by themselves, so that no verdict depends on them.
+
+    verdicts  the stage whose verdicts count
+    """
+    if not wanted(spec):
+        return None
+    decoys = [
+        make_decoys(one, draw=draw, seed=spec.seed)
+        for one in items.benchmarks
+        for draw in range(1, spec.decoys + 1)
+    ]
+    searched = [one.benchmark for one in decoys if one.benchmark.items] + list(items.natural)
+    found = {}
+    for corpus in spec.corpora:
+        # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
+        key = make_key(replace(spec, no_text=True), corpus, searched)
+        folder = shop.stage(
+            f"{DECOYS}/{corpus.name}",
+            digest_of([key, MAKER, [one.digest() for one in decoys]]),
+            _searching(spec, corpus, searched, workers, talk),
+        )
+        found[corpus.name] = load_report(folder)
+
+    def make(draft: Path) -> dict[str, Any]:
+        talk.stage(CALIBRATION)
+        counted = load_report(shop.folder / verdicts)
+        natural = [one.name for one in items.natural]
+        chance = estimate(counted, combine(found), decoys, natural)
+        summary = {
+            "seed": spec.seed,
+            "decoys_per_item": spec.decoys,
+            "maker": MAKER,
+            "without_decoy": {one.benchmark.name: one.n_items - len(one.kinds) for one in decoys},
+            "policies": chance.rows,
+        }
+        with output_errors(draft):
+            draft.mkdir(parents=True)
+            table = schemas.table_of(chance.columns, audit_schemas.CALIBRATION)
+            schemas.write_parquet(table, draft / TABLE)
+            (draft / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", "ascii")
+        return {}
+
+    keys = [shop.keys[verdicts], *(shop.keys[f"{DECOYS}/{name}"] for name in found)]
+    folder = shop.stage(CALIBRATION, digest_of([keys, VERSION]), make)
+    summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+    return summary
+
+
+def _searching(
+    spec: AuditSpec,
+    corpus: CorpusSpec,
+    searched: Sequence[Benchmark],
+    workers: int | None,
+    talk: Talk,
+) -> Callable[[Path], dict[str, Any]]:
+    def make(draft: Path) -> dict[str, Any]:
+        progress = talk.stage(f"{DECOYS}/{corpus.name}")
+        hidden = replace(spec, no_text=True)
+        return write_result(
+            check(hidden, corpus, searched, workers=workers, progress=progress), draft
+        )
+
+    return make
