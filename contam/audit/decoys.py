@@ -177,7 +177,7 @@ def _shape(item: BenchItem) -> tuple[int, bool]:
 
 def _by_shape(items: Iterable[BenchItem]) -> defaultdict[tuple[int, bool], list[BenchItem]]:
     found: defaultdict[tuple[int, bool], list[BenchItem]] = defaultdict(list)
-    for item in items:
+    for item in sorted(items, key=_texts):
         found[_shape(item)].append(item)
     return found
 

@@ -27,7 +27,7 @@ from contam.audit.markdown import markdown
 from contam.audit.pages import make_pages
 from contam.audit.spec import TOGETHER
 from contam.audit.stages import Workshop, copy_tree
-from contam.audit.tell import make_facts
+from contam.audit.tell import Beside, make_facts
 from contam.audit.waivers import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
 from contam.tables.publish import output_errors, publishing
@@ -123,8 +123,7 @@ def run_audit(
             together,
             verdicts=verdicts,
             scores=scores,
-            calibration=calibration,
-            waived=waived,
+            beside=Beside(calibration=calibration, review=None, waived=waived),
         )
         with output_errors(out):
             for name in shop.keys:

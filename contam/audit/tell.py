@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from contam.audit.chance import with_chance
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is said of the verdicts by others than the policies.
+
+    calibration  what decoys say of chance;  review  what readers said of single items
+    waived       flags that a reviewer explained
+    """
+
+    calibration: dict[str, Any] | None
+    review: dict[str, Any] | None
+    waived: Waived
+
+
 def make_facts(
     spec: AuditSpec,
     items: Items,
@@ -32,19 +46,20 @@ def make_facts(
     *,
     verdicts: str,
     scores: Path | None,
-    calibration: dict[str, Any] | None,
-    waived: Waived,
+    beside: Beside,
 ) -> Facts:
     """Everything that the reports of an audit say.
 
     reports   the result of each corpus;  together  the one whose verdicts count
     verdicts  where that one lies in the pack;  scores  folder of the re-scoring
-    calibration  what decoys say;  waived  flags that a reviewer explained
+    beside    what others than the policies say
     """
-    own = tally(together, TOGETHER, items.released, waived)
-    tallies = {TOGETHER: with_chance(own, calibration)}
+    own = tally(together, TOGETHER, items.released, beside.waived)
+    tallies = {TOGETHER: with_chance(own, beside.calibration)}
     if len(reports) > 1:
-        tallies |= {name: tally(one, name, items.released, waived) for name, one in reports.items()}
+        tallies |= {
+            name: tally(one, name, items.released, beside.waived) for name, one in reports.items()
+        }
     definitions = together.run["parameters"]["policy_definitions"]
     policies = together.run["parameters"]["policies"]
     benchmarks = tuple(
@@ -76,9 +91,9 @@ def make_facts(
         rankings=tuple(tables["rankings"]),
         leads=tuple(row for row in tables["pairs"] if row["lead_full"]),
         ours=spec.logs.ours,
-        calibration=calibration,
-        review=None,
-        waivers=waived.rows,
+        calibration=beside.calibration,
+        review=beside.review,
+        waivers=beside.waived.rows,
         coverage=coverage,
         policies=definitions,
         limits=LIMITS,

@@ -263,7 +263,15 @@ def _table(facts: Facts) -> Any:  # noqa: ANN401 - a table of rich, which only t
     from contam.cli.terminal import visible
 
     table = render.new_table("benchmark", "policy", "corpus")
-    for heading in ("items", "contaminated", "suspect", "clean", "not checkable", "flagged"):
+    for heading in (
+        "items",
+        "contaminated",
+        "suspect",
+        "clean",
+        "not checkable",
+        "flagged",
+        "chance",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     for bench in facts.benchmarks:
         for one in bench.policies:
@@ -277,5 +285,6 @@ def _table(facts: Facts) -> Any:  # noqa: ANN401 - a table of rich, which only t
                 f"{one.clean:,}",
                 f"{one.not_checkable:,}",
                 f"{100 * one.flagged_share:.1f} %",
+                "" if one.fdr is None else f"{100 * one.fdr:.1f} %",
             )
     return table

@@ -17,6 +17,9 @@ from contam.errors import BenchmarkError, ConfigError, OutputError
 from contam.tables import schemas
 from tests.audit.conftest import FIXTURES, write_spec
 
+CHECKS = ("checks/early", "checks/late", "checks/together")
+CHANCE = ("decoys/early", "decoys/late", "calibration")
+
 
 def rows(folder):
     return schemas.rows(load_report(folder).verdicts)
@@ -38,10 +41,10 @@ def test_stages_with_the_same_inputs_are_not_run_again(audited, tmp_path):
         load_spec(write_spec(tmp_path)), out=str(shutil.copytree(audited.folder, tmp_path / "pack"))
     )
     same = run_audit(spec, overwrite=True)
-    assert set(same.reused) == {"checks/early", "checks/late", "checks/together", "scores"}
+    assert set(same.reused) == {*CHECKS, *CHANCE, "scores"}
     assert same.digest == audited.digest
     other = run_audit(dataclasses.replace(spec, least=16), overwrite=True)
-    assert set(other.reused) == {"checks/early", "checks/late", "checks/together"}
+    assert set(other.reused) == {*CHECKS, *CHANCE}
 
 
 def test_a_stage_that_is_done_survives_a_failure_after_it(tmp_path):
