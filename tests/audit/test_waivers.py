@@ -67,7 +67,9 @@ def test_a_waived_flag_is_counted_and_stays_in_sight(pack, tmp_path, audited):
     assert waive(pack, first["item_id"], "--policy", "contam", to=to) == 0
     assert waive(pack, second["item_id"], "--kind", "accepted", to=to) == 0
     done = again(tmp_path)
-    assert set(done.reused) == {"checks/early", "checks/late", "checks/together", "scores"}
+    assert done.facts.calibration == audited.facts.calibration
+    stages = {"checks/early", "checks/late", "checks/together", "scores"}
+    assert set(done.reused) == stages | {"decoys/early", "decoys/late", "calibration"}
     before = facts_of(audited, "brook_math", "contam")
     found = facts_of(done, "brook_math", "contam")
     assert (found.waived, found.accepted) == (2, 1)
