@@ -23,6 +23,7 @@ title = "Contamination audit"
 out = "{out}"                  # the folder of the pack
 policies = ["contam"]          # the first one makes the headline; `contam policies` lists them
 # least = 50                   # items a subset needs before anything is estimated from it
+# decoys = 1                   # decoys for each item, to tell chance; 0 leaves it out
 # waivers = "waivers.toml"     # reviewed false alarms and accepted leaks
 # labels = ["labels.jsonl"]    # what readers said, from `contam review`
 # no_text = true               # keep the items' texts out of the pack

@@ -69,6 +69,10 @@ def run(
         typer.Option(min=1, metavar="N", help="Items a subset needs to say anything."),
     ] = None,
     no_text: options.NoText = False,
+    decoys: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Decoys for each item, to tell chance; 0: none."),
+    ] = None,
     waivers: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Reviewed flags, from `contam audit waive`."),
@@ -93,6 +97,7 @@ def run(
         "policies": tuple(split_names(policy)) if policy else None,
         "least": least,
         "no_text": no_text or None,
+        "decoys": decoys,
         "waivers": str(Path(waivers).absolute()) if waivers else None,
     }
     given = {name: value for name, value in changes.items() if value is not None}
