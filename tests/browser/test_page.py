@@ -10,9 +10,15 @@ import pytest
 pytest.importorskip("selenium", reason="selenium is not installed: pip install 'contam[browser]'")
 
 from selenium.webdriver.common.keys import Keys
+from starlette.requests import Request
 
+from contam.config import Settings
 from contam.index.build import build
 from contam.index.recipe import load_recipe
+from contam.server.auth import CALLER, OPEN
+from contam.server.gate import Gate
+from contam.server.page.render import show
+from contam.server.state import State
 from tests.server.jobbing import ended, submitted
 from tests.server.running import serving
 
@@ -319,11 +325,36 @@ def test_a_corpus_that_is_partly_gone_is_said(browser, bench_fixtures, tmp_path,
         send(page)
         assert page.texts(".label")[0] == "contaminated"
         assert "Part of the corpus could not be read" in page.find("#result").text
-        assert "part-000.parquet" in page.find("#result .note.part").text
-        assert "3 of 4 shards" in page.find("#result").text
+        assert page.find("#result .note.part").text.count("part-000.parquet") == 1
+        assert "3 of 4 shards can be read" in page.find("#result").text
         assert "could not be read again" in page.find("article").text
         assert marked(page, "question", "item") == [items["brook-014"]["question"].rstrip("?.")]
         assert page.all(".texts.found") == []
         readable(page, False, shots, "page-partly-gone")
         asked(page, service, question=items["brook-003"]["question"])
         assert page.texts(".label")[0] == "not checkable"
+
+
+def test_a_running_job_shows_how_far_it_is(browser, tmp_path, shots):
+    progress = {"phase": "searching", "done_bytes": 3, "total_bytes": 8, "share": 0.375}
+    job = {
+        "id": "7d0f5ad2c1a94be83c60ab12", "kind": "check", "state": "running", "ended": False,
+        "created": "2026-05-04T09:30:00Z", "started": "2026-05-04T09:30:01Z", "finished": None,
+        "expires": None, "attempts": 2, "index": ["corpus"], "policies": ["contam"], "n_items": 2,
+        "n_bytes": 9, "progress": progress, "coverage": None, "counts": None, "error": None,
+        "guarantee_tokens": None, "capped": None, "notes": [], "links": {},
+    }  # fmt: skip
+    scope = {"type": "http", "headers": [], CALLER: OPEN}
+    state = State(Settings(), Gate(1, 1))
+    shown = show(
+        Request(scope), state, "job.html", job=job, refresh=600, labels=(), base="", keys=False
+    )
+    state.gate.close()
+    (tmp_path / "job.html").write_bytes(shown.body)
+    page = browser(*SIZES["phone"])
+    page.open(tmp_path / "job.html")
+    assert page.find("label[for=progress]").text == "Searching: 37 %"
+    assert page.find("progress").get_attribute("value") == "0.375"
+    assert page.driver.title.startswith("Running 37 %")
+    assert "2 times" in page.find("main").text
+    readable(page, False, shots, "page-job-running")
