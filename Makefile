@@ -14,7 +14,7 @@ STAMP   := $(VENV)/.installed
 export CONTAM_SHARED := $(abspath $(SHARED))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format types layers bounds interpreted harness browser quality bench \
+.PHONY: help install demo test lint format types layers bounds interpreted harness browser service load quality bench \
         fixtures openapi check clean quality-if-possible
 
 help: ## this list
@@ -40,7 +40,7 @@ demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models wi
 	$(BIN)/contam audit bench_fixtures/AUDIT.toml --overwrite --quiet
 
 test: $(STAMP) ## the test suite
-	$(PYTEST) -n auto --dist loadfile -m 'not browser'
+	$(PYTEST) -n auto --dist loadfile -m 'not browser and not operations'
 
 lint: $(STAMP) ## Ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -71,6 +71,13 @@ harness: ## our clean scores beside the real lm-eval and Inspect, in an environm
 browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-driver), without a window
 	$(PYTEST) tests/browser
 
+service: $(STAMP) ## the service fuzzed by its own OpenAPI, broken, and its deployment files against their schemas
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,service]'
+	$(PYTEST) tests/service
+
+load: $(STAMP) ## what the service bears, from another process: make load ARGS="--index DIR --items PATH"
+	$(PY) service/loadtest $(ARGS)
+
 quality: $(STAMP) ## recall and false flags on the labelled data, of the scan and of an index
 	@test -d "$(CONTAM_SHARED)/data" || \
 	  { echo "no labelled data in $(SHARED)/data; set CONTAM_SHARED to the folder that holds it" >&2; exit 1; }
@@ -88,7 +95,7 @@ fixtures: $(STAMP) ## write bench_fixtures again from its generator
 openapi: $(STAMP) ## write service/openapi.json again from the app
 	$(PY) -m tests.contracts.openapi_page
 
-check: test lint types layers bounds interpreted browser quality-if-possible ## all of the above that judge a change
+check: test lint types layers bounds interpreted browser service quality-if-possible ## all of the above that judge a change
 
 quality-if-possible:
 	@if test -d "$(CONTAM_SHARED)/data"; then $(MAKE) --no-print-directory quality; \

@@ -55,6 +55,9 @@ class Settings:
     data: Annotated[str, Help("Folder of the service's own files: keys, jobs, uploads.")] = (
         "contam-data"
     )
+    cache_bytes: Annotated[Count, Help("Text of a corpus kept in memory, for each index.")] = (
+        256 * MIB
+    )
     reload_index_s: Annotated[
         float, Ge(0), Help("Seconds between looks for a new state of an index; 0: only when asked.")
     ] = 0.0

@@ -171,8 +171,9 @@ class Coverage:
         """Whether every expected shard was read whole."""
         return len(self.shards_read) == len(self.names)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for `run.json`: totals, failures with reasons, counts by shard."""
+    @cached_property
+    def totals(self) -> Mapping[str, Any]:
+        """What `to_dict` says of all shards together, and which failed; made once."""
         total = self.total.to_dict()
         del total["units"]
         return {
@@ -184,6 +185,12 @@ class Coverage:
             "complete": self.complete,
             **total,
             "columns": dict(self.total.columns),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `run.json`: totals, failures with reasons, counts by shard."""
+        return {
+            **self.totals,
             "by_shard": [
                 {
                     "shard": self.names[shard],

@@ -70,6 +70,8 @@ def finish(
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
 
+    about = cache(index) if index is not None else None
+
     def record() -> dict[str, Any]:
         run = {
             "parameters": _parameters(plan),
@@ -79,14 +81,15 @@ def finish(
             "notes": notes,
             "timings": timings,
         }
-        return run if index is None else {**run, "index": index()}
+        return run if about is None else {**run, "index": about()}
 
     return ScanResult(
         verdict_columns=verdicts,
         evidence_columns=evidence,
         item_columns=partial(_item_columns, plan) if late else _item_columns(plan),
         run=record if late else record(),
-        whole=sources.coverage.complete,
+        covered=sources.coverage,
+        about_index=about or dict,
         items_in_order=plan.items,
         sorted_by_item=True,
     )

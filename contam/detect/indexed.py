@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.corpus.rowcache import RowCache, Source
+from contam.corpus.rowcache import ROOM_BYTES, RowCache, Source
 from contam.corpus.shards import Shard, natural_key, shard_digest, survey
 from contam.detect.near_copies import Windows
 from contam.errors import IndexMismatchError, ShardError, UsageError
@@ -93,10 +93,12 @@ class IndexSet:
         *,
         corpus: PathLike | Sequence[PathLike] | None = None,
         home: PathLike | None = None,
+        cache_bytes: int = ROOM_BYTES,
     ) -> IndexSet:
         """Open indexes, and look whether their shards are still what was indexed.
 
-        corpus  where the shards lie now, if they were moved; found there by their digests
+        corpus       where the shards lie now, if they were moved; found there by their digests
+        cache_bytes  text of the corpus that `rows` may keep in memory
 
         Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
         """
@@ -115,7 +117,7 @@ class IndexSet:
             names=tuple(one.name for one in known),
             records=tuple(one.record for one in known),
             parts=tuple(_parts(indexes, numbers)),
-            rows=RowCache([source or _NOWHERE for source in sources]),
+            rows=RowCache([source or _NOWHERE for source in sources], room=cache_bytes),
             coverage=_coverage(indexes, known),
             sources=sources,
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.benchmark.items import BenchItem
+from contam.corpus.rowcache import ROOM_BYTES
 from contam.detect.deadline import Deadline, DeadlinePassed
 from contam.detect.finish import finish
 from contam.detect.guarantee import refuse_unanswerable
@@ -116,16 +117,19 @@ def open_index(
     *,
     corpus: PathLike | Sequence[PathLike] | None = None,
     home: PathLike | None = None,
+    cache_bytes: int = ROOM_BYTES,
 ) -> IndexReader:
     """Open an index, or several that answer as one, for questions asked one at a time.
 
-    index   paths or names, one or several
-    corpus  where the shards lie now, if they were moved
-    home    folder in which bare names are looked up
+    index        paths or names, one or several
+    corpus       where the shards lie now, if they were moved
+    home         folder in which bare names are looked up
+    cache_bytes  text of the corpus to keep in memory; a question that needs other text decodes it
 
     Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
     """
-    return IndexReader(IndexSet.open(index, corpus=corpus, home=home))
+    opened = IndexSet.open(index, corpus=corpus, home=home, cache_bytes=cache_bytes)
+    return IndexReader(opened)
 
 
 def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> list[BenchItem]:

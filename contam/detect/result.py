@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
+    from contam.corpus.coverage import Coverage
     from contam.tables.schemas import Columns, Table
 
 Value = TypeVar("Value")
@@ -62,7 +63,8 @@ class ScanResult:
                       `parameters["allow_missing"]` whether an incomplete answer was allowed,
                       `parameters["policies"]` names the policies in the order asked,
                       `inputs["shards"]` is a list of `{name, uri, format, size_bytes, digest}`.
-    whole             whether every shard was read, where nobody should have to ask `run` for it
+    covered           `run["coverage"]` as it was counted, where nobody should have to ask `run`
+    about_index       makes `run["index"]`, once; empty where no index was asked
     items_in_order    the items themselves, for callers who want more than the table
     sorted_by_item    all columns are in canonical order already
 
@@ -74,7 +76,8 @@ class ScanResult:
     evidence_columns: Columns
     item_columns: Late[Columns] = Late()
     run: Late[dict[str, Any]] = Late()
-    whole: bool | None = None
+    covered: Coverage | None = None
+    about_index: Callable[[], dict[str, Any]] = dict
     items_in_order: Sequence[BenchItem] = field(default=(), repr=False)
     sorted_by_item: bool = False
 
@@ -105,7 +108,8 @@ class ScanResult:
     @property
     def complete(self) -> bool:
         """Whether every shard was read to its end."""
-        return bool(self.coverage["complete"]) if self.whole is None else self.whole
+        covered = self.covered
+        return bool(self.coverage["complete"]) if covered is None else covered.complete
 
     @property
     def policies(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from contam.detect.verdict import Verdict
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.detect.result import ScanResult
     from contam.server.holder import Lease
@@ -32,12 +32,13 @@ def answer_of(result: ScanResult, lease: Lease, options: Options) -> Row:
         by_item = _evidence(result, lease, options)
         for row in verdicts:
             row["evidence"] = by_item.get(tuple(row[name] for name in _ITEM), [])
-    said = result.run["index"]
+    # Not by `run`: it tells of every shard, and there may be thousands.
+    covered = lease.opened.coverage if result.covered is None else result.covered
     return {
         "verdicts": verdicts,
         **_about(lease),
-        "coverage": summary(result.coverage),
-        "capped": said["capped"],
+        "coverage": summary(covered.totals),
+        "capped": result.about_index()["capped"],
     }
 
 
@@ -70,12 +71,12 @@ def late_answer(
     return {
         "verdicts": [{**verdict, "evidence": []} for verdict in verdicts],
         **_about(lease),
-        "coverage": summary(lease.reader.coverage),
+        "coverage": summary(lease.opened.coverage.totals),
         "capped": {"cap": lease.opened.recipe.cap, "grams": 0, "items": 0, "first_items": []},
     }
 
 
-def summary(coverage: Row) -> Row:
+def summary(coverage: Mapping[str, Any]) -> Row:
     """A coverage without its shards one by one: of those that failed, the first are named."""
     short = {name: value for name, value in coverage.items() if name != "by_shard"}
     short["n_failed"] = len(short["shards_failed"])

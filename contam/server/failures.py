@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("contam.server")
 _OURS: Final = 500
+_METHOD_NOT_ALLOWED: Final = 405
 _LOG: Final = "the operator finds more in the log"
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -183,7 +184,16 @@ def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     code, title = _OF_STATUS.get(error.status_code, ("http", "The request failed"))
     headers = dict(error.headers) if error.headers else None
+    if error.status_code == _METHOD_NOT_ALLOWED:
+        headers = _with_all_methods(request, headers or {})
     return problem(request, error.status_code, code, title, headers=headers)
+
+
+def _with_all_methods(request: Request, headers: dict[str, str]) -> dict[str, str]:
+    """The framework names the methods of the first handler of a path, and there may be more."""
+    template = getattr(request.scope.get("route"), "path_format", "")
+    offered = request.app.openapi()["paths"].get(template)
+    return headers | {"Allow": ", ".join(sorted(map(str.upper, offered)))} if offered else headers
 
 
 def _unexpected(request: Request, _error: Exception) -> Response:

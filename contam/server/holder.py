@@ -53,9 +53,10 @@ class IndexHolder:
     A name is that of the folder, or NAME of `NAME=DIR`. Several threads may use one.
     """
 
-    def __init__(self, folders: dict[str, Path], corpus: Sequence[str]) -> None:
+    def __init__(self, folders: dict[str, Path], corpus: Sequence[str], cache_bytes: int) -> None:
         self._folders = folders
         self._corpus = tuple(corpus) or None
+        self._cache_bytes = cache_bytes
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._leases: dict[str, Lease] = {}
@@ -64,7 +65,8 @@ class IndexHolder:
     @classmethod
     def open(cls, settings: Settings) -> IndexHolder:
         """Open, probe and warm up all indexes. Raises ContamError subclasses."""
-        holder = cls(named_folders(settings.index, settings.home), settings.corpus)
+        folders = named_folders(settings.index, settings.home)
+        holder = cls(folders, settings.corpus, settings.cache_bytes)
         for name in holder.names:
             holder._leases[name] = holder._open((name,))
         return holder
@@ -142,7 +144,7 @@ class IndexHolder:
 
     def _open(self, names: tuple[str, ...]) -> Lease:
         folders = tuple(self._folders[name] for name in names)
-        opened = IndexSet.open(folders, corpus=self._corpus)
+        opened = IndexSet.open(folders, corpus=self._corpus, cache_bytes=self._cache_bytes)
         reader = IndexReader(opened)
         probe(opened, reader)
         return Lease(names, folders, reader.ids, opened, reader)

@@ -80,6 +80,8 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
         proxy_headers=False,
         http=patient_protocol(settings.client_timeout_s),
         date_header=True,
+        # Clients that keep connections for as long as a server usually does would meet its end.
+        timeout_keep_alive=max(int(settings.client_timeout_s), 1),
         timeout_graceful_shutdown=max(int(settings.drain_s), 1),
         lifespan="on",
     )

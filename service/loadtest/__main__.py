@@ -50,7 +50,9 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=30_000, help="distinct items")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="file for the figures, as JSON")
-    parser.add_argument("--serve", default="", help="further options of `contam serve`, in one text")
+    parser.add_argument(
+        "--serve", default="", help="further options of `contam serve`, in one text"
+    )
     return parser.parse_args(argv)
 
 
@@ -144,9 +146,14 @@ async def run(asked: argparse.Namespace, address: tuple[str, int], usage: Usage)
 def main() -> int:
     """Run the load test; returns the exit code."""
     asked = arguments()
-    print(" ".join(f"{name:{form.rstrip('df').partition('.')[0]}}" if not i else
-                   f"{name:>{form.rstrip('df').partition('.')[0]}}"
-                   for i, (name, _, form) in enumerate(_COLUMNS)))
+    print(
+        " ".join(
+            f"{name:{form.rstrip('df').partition('.')[0]}}"
+            if not i
+            else f"{name:>{form.rstrip('df').partition('.')[0]}}"
+            for i, (name, _, form) in enumerate(_COLUMNS)
+        )
+    )
     with tempfile.TemporaryDirectory(prefix="contam-load-") as folder:
         log = Path(folder) / "log"
         with service(asked.index, f"{folder}/data", log, asked.serve.split()) as (*address, pid):

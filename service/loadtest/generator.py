@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[tuple[int, bytes]] | None = None
         self._transport: Any = None
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ready to be asked."""
         self._transport = transport
 
@@ -81,9 +81,14 @@ class Connection(asyncio.Protocol):
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(answer)
 
+    @property
+    def closed(self) -> bool:
+        """Whether the service has ended it, as it may after a while without a request."""
+        return bool(self._transport.is_closing())
+
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         """Status and body of the answer. Raises OSError when the connection breaks."""
-        if self._transport.is_closing():
+        if self.closed:
             raise ConnectionResetError("closed by the service")
         self._waiter = self._loop.create_future()
         self._transport.write(request)
@@ -165,6 +170,8 @@ async def opened(load: Load, per_second: float, seconds: float) -> Asked:
     async def send(due: float) -> None:
         try:
             connection = idle.pop() if idle else await load.connect()
+            if connection.closed:
+                connection = await load.connect()
         except OSError:
             asked.n_failed += 1
             return

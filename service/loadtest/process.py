@@ -33,13 +33,15 @@ class Usage:
 
     @property
     def own_mb(self) -> float:
-        """Memory that is its own, in 10^6 bytes; what is mapped from an index is the page cache's."""
+        """Memory that is its own, in 10^6 bytes: what is mapped from an index does not count."""
         found = re.search(r"RssAnon:\s+(\d+)", (self._folder / "status").read_text())
         return int(found[1]) * 1024 / 1e6 if found else 0.0
 
 
 @contextmanager
-def service(index: str, data: str, log: Path, flags: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+def service(
+    index: str, data: str, log: Path, flags: Sequence[str]
+) -> Iterator[tuple[str, int, int]]:
     """`contam serve` on a free port, ready: host, port and process id; ended with the block."""
     command = [sys.executable, "-m", "contam", "serve", "--index", index, "--data", data]
     with log.open("wb") as stream:

@@ -74,7 +74,7 @@ def told(lease: Lease) -> dict[str, Any]:
         "guarantee_tokens": recipe.guarantee,
         "near_copies": recipe.minhash is not None,
         "corpus": [PurePath(path).name for path in figures["corpus"]],
-        "coverage": summary(lease.reader.coverage),
+        "coverage": summary(lease.opened.coverage.totals),
         **{name: figures[name] for name in kept},
         "capped_grams": figures["capped_grams"],
         "dates": figures["dates"],
