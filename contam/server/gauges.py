@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def refresh(state: State) -> None:
     """Set the gauges that nobody keeps: readiness, checks, and every index."""
     metrics = state.metrics
-    metrics.ready.set(0 if state.not_ready else 1)
+    holder = state.holder
+    metrics.ready.set(0 if state.not_ready or (holder is not None and holder.damaged) else 1)
     held, most = state.gate.held, state.settings.max_checks
     metrics.checks_running.set(min(held, most))
     metrics.checks_waiting.set(max(0, held - most))
@@ -25,12 +26,11 @@ def refresh(state: State) -> None:
         for name, n in states.items():
             metrics.jobs.labels(name).set(n)
         metrics.queue_length.set(states.get("queued", 0))
-    holder = state.holder
     if holder is None:
         return
     for name in holder.names:
         # What an index answers for is worth telling even if its folder was moved away since.
-        with suppress(OSError), holder.lease([name]) as lease:
+        with suppress(OSError, ContamError), holder.lease([name]) as lease:
             coverage = lease.opened.coverage
             metrics.set_index(
                 name,

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from contam.detect.indexed import IndexSet
 from contam.detect.reader import IndexReader
-from contam.errors import ConfigError
+from contam.errors import ConfigError, IndexDamageError, UsageError
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.server.failures import RequestError
 from contam.server.probing import probe
+from contam.server.watched import Watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +33,7 @@ class Lease:
     """Some indexes as one, in one state: whoever holds it is not disturbed by a reload.
 
     names    as requests name them;  folders  where they lie;  states  what answers call their state
-    opened   what `reader` reads from
+    opened   what `reader` reads from;  files  those of the indexes, as they were when opened
     """
 
     names: tuple[str, ...]
@@ -40,6 +41,7 @@ class Lease:
     states: tuple[str, ...]
     opened: IndexSet
     reader: IndexReader
+    files: Watched
 
     @property
     def etag(self) -> str:
@@ -61,6 +63,7 @@ class IndexHolder:
         self._opening = threading.Lock()
         self._leases: dict[str, Lease] = {}
         self._groups: OrderedDict[tuple[str, ...], Lease] = OrderedDict()
+        self._damage: dict[str, IndexDamageError] = {}
 
     @classmethod
     def open(cls, settings: Settings) -> IndexHolder:
@@ -94,10 +97,17 @@ class IndexHolder:
         """These indexes as one, in their present state, for as long as the block runs.
 
         Raises RequestError, 404, for an unknown name, IndexMismatchError when they cannot answer
-        as one.
+        as one, and IndexDamageError, at the end of the block at the latest, when somebody wrote
+        into their files: nothing that was read within it may be used then.
         """
         chosen = self.chosen(names)
-        yield self._leases[chosen[0]] if len(chosen) == 1 else self._group(chosen)
+        lease = self._leases[chosen[0]] if len(chosen) == 1 else self._group(chosen)
+        damage = next((self._damage[name] for name in chosen if name in self._damage), None)
+        if damage is not None:
+            # Of a file that was cut, a look behind its end would end the process.
+            raise IndexDamageError(damage.message, file=damage.file, hint=damage.hint)
+        yield lease
+        lease.files.check()
 
     def reload(self, name: str) -> Lease:
         """Open an index anew, and hand it to all requests from now on.
@@ -107,12 +117,38 @@ class IndexHolder:
         """
         (chosen,) = self.chosen([name])
         with self._opening:
-            fresh = self._open((chosen,))
+            try:
+                fresh = self._open((chosen,))
+            except UsageError as error:
+                # Whoever asked named an index that is served: it is its folder that is not there.
+                raise IndexDamageError(
+                    error.message, file=str(self._folders[chosen]), hint=error.hint
+                ) from error
             with self._lock:
                 self._leases[chosen] = fresh
+                self._damage.pop(chosen, None)
                 for group in [group for group in self._groups if chosen in group]:
                     del self._groups[group]
         return fresh
+
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """Names of the indexes that do not answer, because their files were written to."""
+        return tuple(self._damage)
+
+    def look(self) -> None:
+        """See whether files of the indexes, or shards of their corpora, have changed since."""
+        with self._lock:
+            groups = list(self._groups.values())
+        for name, lease in list(self._leases.items()):
+            try:
+                lease.files.check()
+            except IndexDamageError as error:
+                with self._lock:
+                    if self._leases[name] is lease:
+                        self._damage[name] = error
+        for lease in (*self._leases.values(), *groups):
+            lease.opened.check_shards()
 
     def changed(self) -> list[str]:
         """Names of the indexes whose folder is in another state than the one that answers.
@@ -144,10 +180,12 @@ class IndexHolder:
 
     def _open(self, names: tuple[str, ...]) -> Lease:
         folders = tuple(self._folders[name] for name in names)
+        # Before anything is read: what is written from now on is noticed.
+        files = Watched.of(folders)
         opened = IndexSet.open(folders, corpus=self._corpus, cache_bytes=self._cache_bytes)
         reader = IndexReader(opened)
         probe(opened, reader)
-        return Lease(names, folders, reader.ids, opened, reader)
+        return Lease(names, folders, reader.ids, opened, reader, files)
 
 
 def named_folders(index: Sequence[str], home: str | None) -> dict[str, Path]:

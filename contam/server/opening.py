@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from contam.errors import ContamError, InternalError
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
     from contam.server.holder import IndexHolder
     from contam.server.state import State
+
+
+#: How often files that are in use are looked at.
+_LOOK_S: Final = 1.0
 
 
 @asynccontextmanager
@@ -47,9 +52,13 @@ async def _open_and_watch(state: State) -> None:
         return
     state.not_ready = ""
     seconds = state.settings.reload_index_s
-    while seconds:
-        await asyncio.sleep(seconds)
-        await asyncio.to_thread(_renew, state)
+    looked_s = time.monotonic()
+    while True:
+        await asyncio.sleep(min(seconds or _LOOK_S, _LOOK_S))
+        await asyncio.to_thread(state.holder.look)
+        if seconds and time.monotonic() - looked_s >= seconds:
+            looked_s = time.monotonic()
+            await asyncio.to_thread(_renew, state)
 
 
 def _open(state: State) -> IndexHolder:

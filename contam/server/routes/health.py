@@ -24,6 +24,12 @@ async def readyz(state: CurrentState) -> dict[str, str]:
     """Indexes are open, kernels are warm, and the service takes requests."""
     if state.not_ready:
         raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
+    damaged = state.holder.damaged if state.holder is not None else ()
+    if damaged:
+        raise RequestError(
+            503, f"files were written to while they were in use: {', '.join(damaged)}",
+            code="index-damaged", headers={"Retry-After": "5"},
+        )  # fmt: skip
     if state.jobs is not None and state.jobs.problem:
         raise RequestError(503, state.jobs.problem, code="no-jobs", headers={"Retry-After": "5"})
     return {"status": "ready"}
