@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import audit_waive, options
+from contam.cli import audit_diff, audit_gate, audit_waive, options
 from contam.cli.arguments import split_names
 from contam.errors import OutputError, UsageError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Audit a release: check, score, report, verify.")
 app.command("waive", short_help="Waive a flag that was looked at.")(audit_waive.waive)
+app.command("gate", short_help="Judge a pack by the rules of a release.")(audit_gate.gate)
+app.command("diff", short_help="Say what changed since the last audit.")(audit_diff.diff)
 
 COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
 SPREAD_OPTIONS = ("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours")

@@ -1,12 +1,17 @@
 """One audit of the fixtures, made once, that the tests of packs look at or copy."""
 
+import hashlib
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from contam.audit.manifest import MANIFEST, read_sealed, write_manifest
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
+from contam.detect.report import load_report
+from contam.tables import schemas
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "bench_fixtures"
@@ -61,3 +66,37 @@ def audited(tmp_path_factory):
 def pack(audited, tmp_path):
     """A copy of the finished audit, to be harmed."""
     return Path(shutil.copytree(audited.folder, tmp_path / "pack"))
+
+
+def reseal(folder):
+    """Seal a pack that a test has changed, as if an audit had made it so."""
+    tree = read_sealed(folder / MANIFEST)
+    own = {"tool", "format", "environment", "files", "digest"}
+    write_manifest(folder, {name: value for name, value in tree.items() if name not in own})
+
+
+def relabel(folder, labels, policy="contam"):
+    """Give items of a pack other labels, and seal it again; returns how many verdicts changed."""
+    checks = folder / "checks" / "together"
+    rows = schemas.rows(load_report(checks).verdicts)
+    found = [row for row in rows if row["policy"] == policy and row["item_id"] in labels]
+    for row in found:
+        row["label"] = labels[row["item_id"]]
+    rewrite(folder, "verdicts.parquet", rows)
+    return len(found)
+
+
+def rewrite(folder, name, rows):
+    """Write a table of a pack's verdicts afresh, and seal the pack again."""
+    checks = folder / "checks" / "together"
+    make, schema = {
+        "verdicts.parquet": (schemas.verdict_table, schemas.VERDICTS),
+        "items.parquet": (schemas.item_table, schemas.ITEMS),
+    }[name]
+    path = checks / name
+    schemas.write_parquet(make({one: [row[one] for row in rows] for one in schema.names}), path)
+    run = json.loads((checks / "run.json").read_bytes())
+    raw = path.read_bytes()
+    run["outputs"][name] |= {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+    (checks / "run.json").write_text(json.dumps(run))
+    reseal(folder)

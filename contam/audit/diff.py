@@ -1,0 +1,271 @@
+"""What changed between two audits: items, scores, ranks, coverage, corpora, policies, waivers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from contam.audit.sealed import checked_facts
+from contam.detect.report import load_report
+from contam.detect.verdict import FLAGGED
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from contam.audit.facts import Facts
+
+    Row = Mapping[str, Any]
+
+CHANGES: Final = ("newly_flagged", "cleared", "unchecked", "relabelled", "added", "removed")
+"""
+newly_flagged  flagged now, and not before or not there before
+cleared        was flagged, and is clean
+unchecked      was judged, and could not be now
+relabelled     any other two labels
+added          new, and not flagged;  removed  gone, whatever it was
+"""
+
+_ITEM: Final = ("benchmark", "split", "item_id")
+_SCORE: Final = ("benchmark", "model", "metric", "policy")
+_WAIVER: Final = ("benchmark", "split", "item", "policy", "document")
+_SAME: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemChange:
+    """An item whose label under a policy is another one; None is an item that is not there."""
+
+    change: str
+    benchmark: str
+    split: str
+    item_id: str
+    policy: str
+    before: str | None
+    after: str | None
+    waived: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureChange:
+    """A figure that is another one; None where there is none.
+
+    what  "full", "clean", "rank_full", "rank_clean", or what of a corpus or policy
+    """
+
+    of: str
+    what: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """All that changed from one audit to another.
+
+    before, after   digests of the packs
+    incomparable    why verdicts cannot be set against each other; empty when they can
+    policies_alike  policies that judge in both audits alike
+    n_items_changed items that have the same name and other text; they count as new
+    """
+
+    before: str
+    after: str
+    status_before: str
+    status_after: str
+    incomparable: tuple[str, ...]
+    policies_alike: tuple[str, ...]
+    n_items_changed: int
+    items: tuple[ItemChange, ...]
+    scores: tuple[FigureChange, ...]
+    ranks: tuple[FigureChange, ...]
+    coverage: tuple[FigureChange, ...]
+    corpora: tuple[FigureChange, ...]
+    policies: tuple[FigureChange, ...]
+    waivers: tuple[FigureChange, ...]
+
+    def count(self, change: str) -> int:
+        """How many items changed in this way, over all policies."""
+        return sum(one.change == change for one in self.items)
+
+
+class _Side(NamedTuple):
+    """One of the two audits.
+
+    labels  (benchmark, split, item, policy) -> label;  keys  (benchmark, split, item) -> content
+    """
+
+    facts: Facts
+    digest: str
+    labels: dict[tuple[str, ...], str]
+    keys: dict[tuple[str, ...], Any]
+    waived: frozenset[tuple[str, ...]]
+
+
+def compare_packs(before: Path, after: Path) -> Difference:
+    """Set two packs side by side. Raises OutputError when one of them does not hold."""
+    first, second = _read(before), _read(after)
+    alike = _alike(first.facts, second.facts)
+    changed = {
+        key for key in first.keys.keys() & second.keys.keys() if first.keys[key] != second.keys[key]
+    }
+    return Difference(
+        before=first.digest,
+        after=second.digest,
+        status_before=first.facts.headline.status,
+        status_after=second.facts.headline.status,
+        incomparable=tuple(_incomparable(first, second)),
+        policies_alike=alike,
+        n_items_changed=len(changed),
+        items=tuple(_items(first, second, changed)),
+        scores=_figures(first.facts.scores, second.facts.scores, ("full", "clean")),
+        ranks=_figures(first.facts.rankings, second.facts.rankings, ("rank_full", "rank_clean")),
+        coverage=_tree(_coverage(first.facts), _coverage(second.facts)),
+        corpora=_tree(_corpora(first.facts), _corpora(second.facts)),
+        policies=_tree(_policies(first.facts), _policies(second.facts)),
+        waivers=_tree(_waivers(first.facts), _waivers(second.facts)),
+    )
+
+
+def _read(folder: Path) -> _Side:
+    facts, manifest = checked_facts(folder)
+    report = load_report(folder / facts.verdicts)
+    waived = {
+        (row["benchmark"], row["split"], row["item"], policy)
+        for row in facts.waivers
+        if row["waives"]
+        for policy in row["policies"]
+    }
+    return _Side(
+        facts,
+        manifest["digest"],
+        {
+            (*(row[name] for name in _ITEM), row["policy"]): row["label"]
+            for row in schemas.rows(report.verdicts)
+        },
+        {
+            tuple(row[name] for name in _ITEM): (row["key_version"], row["full_key"])
+            for row in schemas.rows(report.items)
+        },
+        frozenset(waived),
+    )
+
+
+def _alike(first: Facts, second: Facts) -> tuple[str, ...]:
+    if first.tool.get("normaliser") != second.tool.get("normaliser"):
+        return ()
+    one, other = _policies(first), _policies(second)
+    return tuple(name for name in one if other.get(name) == one[name])
+
+
+def _incomparable(first: _Side, second: _Side) -> Iterable[str]:
+    normalisers = [side.facts.tool.get("normaliser") for side in (first, second)]
+    if normalisers[0] != normalisers[1]:
+        yield f"words are told apart by {normalisers[0]} and by {normalisers[1]}"
+    one, other = _policies(first.facts), _policies(second.facts)
+    for name in one.keys() & other.keys():
+        if one[name] != other[name]:
+            yield f"{name} is another policy in each: {one[name]['']} and {other[name]['']}"
+    if not one.keys() & other.keys():
+        yield "they have no policy in common"
+    if not {key[0] for key in first.keys} & {key[0] for key in second.keys}:
+        yield "they have no benchmark in common"
+
+
+def _items(first: _Side, second: _Side, changed: Iterable[tuple[str, ...]]) -> Iterable[ItemChange]:
+    """Items by policies that are in both audits."""
+    policies = _policies(first.facts).keys() & _policies(second.facts).keys()
+    other_text = set(changed)
+    for key in sorted(first.labels.keys() | second.labels.keys()):
+        if key[3] not in policies:
+            continue
+        before = None if key[:3] in other_text else first.labels.get(key)
+        after = second.labels.get(key)
+        if before != after:
+            yield ItemChange(
+                change=_change(before, after),
+                benchmark=key[0],
+                split=key[1],
+                item_id=key[2],
+                policy=key[3],
+                before=before,
+                after=after,
+                waived=key in second.waived,
+            )
+
+
+def _change(before: str | None, after: str | None) -> str:
+    if after is None:
+        return "removed"
+    if after in FLAGGED:
+        return "relabelled" if before in FLAGGED else "newly_flagged"
+    if before is None:
+        return "added"
+    if after == "not_checkable":
+        return "unchecked"
+    return "cleared" if before in FLAGGED else "relabelled"
+
+
+def _figures(
+    first: Sequence[Row], second: Sequence[Row], names: Sequence[str]
+) -> tuple[FigureChange, ...]:
+    before, after = (
+        {
+            ", ".join(str(row[name]) for name in _SCORE): {name: row[name] for name in names}
+            for row in rows
+        }
+        for rows in (first, second)
+    )
+    return _tree(before, after)
+
+
+def _tree(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[FigureChange, ...]:
+    """What differs between two tables of name -> figure -> value."""
+    return tuple(
+        FigureChange(of=of, what=what, before=one.get(what), after=other.get(what))
+        for of in dict.fromkeys([*before, *after])
+        for one, other in [(before.get(of, {}), after.get(of, {}))]
+        for what in dict.fromkeys([*one, *other])
+        if not _equal(one.get(what), other.get(what))
+    )
+
+
+def _equal(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= _SAME
+    return one == other
+
+
+def _coverage(facts: Facts) -> dict[str, Row]:
+    names = ("complete", "shards_read", "shards_expected", "rows", "n_bytes")
+    return {"all corpora": {name: facts.coverage.get(name) for name in names}}
+
+
+def _corpora(facts: Facts) -> dict[str, Row]:
+    names = ("complete", "shards_read", "shards_expected", "rows", "n_bytes")
+    return {
+        one.name: {
+            "stage": one.stage,
+            "how": one.how,
+            "guarantee_tokens": one.guarantee_tokens,
+            **{name: one.coverage.get(name) for name in names},
+        }
+        for one in facts.corpora
+    }
+
+
+def _policies(facts: Facts) -> dict[str, Row]:
+    return {
+        name: {"": f"version {one['version']}, {one['fingerprint']}"}
+        for name, one in facts.policies.items()
+    }
+
+
+def _waivers(facts: Facts) -> dict[str, Row]:
+    return {
+        " ".join(str(row[name]) for name in _WAIVER if row[name]): {
+            name: row[name] for name in ("kind", "reviewer", "expires", "waives")
+        }
+        for row in facts.waivers
+    }

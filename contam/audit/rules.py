@@ -1,0 +1,184 @@
+"""What a release must fulfil: RULES.toml, read and refused where it says what nobody can judge."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from annotated_types import Ge, Le
+
+from contam.audit.spec import TOGETHER
+from contam.errors import ConfigError
+
+ALL: Final = "*"
+_STRICT: Final = {"extra": "forbid"}
+Percent = Annotated[float, Ge(0), Le(100)]
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What all rules have.
+
+    name       what a report calls it; made of its keys when empty
+    benchmark  the one it is about; "*" is each
+    policy     the one that judges; "*" is each, None the first of the audit
+    """
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    name: str = ""
+    benchmark: str = ALL
+    policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlaggedShare(Rule):
+    """The share of flagged items, of all items.
+
+    count_waived  whether waived items count, too
+    unchecked     "count": what could not be checked may be flagged; "ignore": it is left out
+    """
+
+    check: Literal["flagged_share"]
+    most_percent: Percent
+    corpus: str = TOGETHER
+    count_waived: bool = False
+    unchecked: Literal["count", "ignore"] = "count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap(Rule):
+    """How far the score on all items lies from that on clean items.
+
+    most_points  hundredths of the metric, in either direction
+    bound        whether the far end of the 95 % interval must lie within, not the estimate alone
+    least_clean  clean items without which nothing is judged
+    """
+
+    check: Literal["gap"]
+    most_points: Annotated[float, Ge(0)]
+    models: Names = ()
+    metric: str | None = None
+    bound: bool = False
+    least_clean: Annotated[int, Ge(1)] = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage(Rule):
+    """All shards of all corpora were read; the named corpora are among them."""
+
+    check: Literal["coverage"]
+    corpora: Names = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leads(Rule):
+    """No lead of these models on all items is gone on the clean ones; none named are `ours`."""
+
+    check: Literal["leads"]
+    models: Names = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanItems(Rule):
+    """Enough items are clean."""
+
+    check: Literal["clean_items"]
+    least: Annotated[int, Ge(1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chance(Rule):
+    """The estimated share of flags that are chance."""
+
+    check: Literal["fdr"]
+    most_percent: Percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFlags(Rule):
+    """Items that an earlier pack did not flag.
+
+    baseline  that pack, relative to the rules
+    """
+
+    check: Literal["new_flags"]
+    baseline: str
+    most: Annotated[int, Ge(0)] = 0
+    count_waived: bool = False
+
+
+AnyRule = FlaggedShare | Gap | Coverage | Leads | CleanItems | Chance | NewFlags
+CHECKS: Final = ("flagged_share", "gap", "coverage", "leads", "clean_items", "fdr", "new_flags")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of a file, and the pack it names."""
+
+    rules: tuple[AnyRule, ...]
+    pack: str | None = None
+
+
+def load_rules(path: str | Path) -> Rules:
+    """Read RULES.toml; paths in it are relative to its folder.
+
+    Raises ConfigError naming the file and the key; a file without a rule passes nothing.
+    """
+    path = Path(path)
+    try:
+        tree = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", hint="give a file") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is not TOML: {error}", hint="mend that line") from error
+    if unknown := set(tree) - {"rule", "pack"}:
+        raise ConfigError(f"{path}: there is no {min(unknown)}", hint="keys: pack, [[rule]]")
+    rules = _parse(tree.get("rule", []), str(path))
+    if not rules:
+        raise ConfigError(f"{path} has no rule", hint="add a [[rule]]")
+    pack = tree.get("pack")
+    if pack is not None and not isinstance(pack, str):
+        raise ConfigError(f"{path}: pack is the folder of a pack, as text")
+    base = path.resolve().parent
+    return Rules(
+        tuple(
+            replace(one, baseline=_absolute(one.baseline, base))
+            if isinstance(one, NewFlags)
+            else one
+            for one in rules
+        ),
+        _absolute(pack, base) if pack else None,
+    )
+
+
+def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - not yet checked
+    from pydantic import Field, TypeAdapter, ValidationError
+
+    if not isinstance(values, list):
+        raise ConfigError(f"{origin}: write [[rule]], with two brackets")
+    for at, value in enumerate(values, 1):
+        if not isinstance(value, dict) or value.get("check") not in CHECKS:
+            said = value.get("check") if isinstance(value, dict) else None
+            raise ConfigError(
+                f"{origin}: rule {at} checks {said!r}", hint=f"checks: {', '.join(CHECKS)}"
+            )
+    kind: Any = Annotated[AnyRule, Field(discriminator="check")]
+    try:
+        found: tuple[AnyRule, ...] = TypeAdapter(tuple[kind, ...]).validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where, *rest = first["loc"]
+        place = f"rule {int(where) + 1}, {'.'.join(map(str, rest))}"
+        raise ConfigError(
+            f"{origin}: {place}: {first['msg']}", hint="docs/guides/audit.md names every key"
+        ) from error
+    return found
+
+
+def _absolute(path: str, base: Path) -> str:
+    return os.path.normpath(base / path)

@@ -1,0 +1,100 @@
+"""`contam audit diff`: what changed since the last audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contam.cli import options
+from contam.cli.terminal import emit, plain
+
+if TYPE_CHECKING:
+    from contam.audit.diff import Difference, FigureChange, ItemChange
+
+_SHOWN = 20
+_WORDS = {
+    "newly_flagged": "newly flagged",
+    "cleared": "cleared",
+    "unchecked": "no longer checked",
+    "relabelled": "another label",
+    "added": "new, not flagged",
+    "removed": "gone",
+}
+_FIGURES = ("coverage", "corpora", "policies", "waivers", "scores", "ranks")
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A", help="The pack of the earlier audit.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The pack of the later one.")],
+    *,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Say what changed: items, scores, ranks, coverage, corpora, policies, waivers.
+
+    Both packs must be what was published. Says first when their verdicts cannot be compared.
+    """
+    from contam.audit.diff import CHANGES, compare_packs
+    from contam.cli import render
+
+    found = compare_packs(before, after)
+    if as_json:
+        counts = {name: found.count(name) for name in CHANGES}
+        render.emit_json({**asdict(found), "comparable": not found.incomparable, "counts": counts})
+        return
+    for line in _lines(found):
+        emit(f"{plain(line)}\n" if not line.startswith("  ") else f"  {plain(line)}\n")
+
+
+def _lines(found: Difference) -> Iterable[str]:
+    for reason in found.incomparable:
+        yield f"NOT COMPARABLE: {reason}"
+    if found.before == found.after:
+        yield "the two packs are the same"
+        return
+    yield f"status     {found.status_before} -> {found.status_after}"
+    if found.n_items_changed:
+        yield f"items      {found.n_items_changed:,} have another text than before: they are new"
+    if not found.items:
+        yield "items      the labels are the same"
+    for change, words in _WORDS.items():
+        own = [one for one in found.items if one.change == change]
+        if own:
+            yield f"items      {len(own):,} {words}"
+            yield from _shortened([_item(one) for one in own])
+    for name in _FIGURES:
+        figures: Sequence[FigureChange] = getattr(found, name)
+        if figures:
+            yield f"{name:10s} {len(figures):,} changed"
+            yield from _shortened([_figure(one) for one in figures])
+
+
+def _shortened(lines: Sequence[str]) -> Iterable[str]:
+    yield from (f"  {line}" for line in lines[:_SHOWN])
+    if len(lines) > _SHOWN:
+        yield f"  and {len(lines) - _SHOWN:,} more; --json has all"
+
+
+def _item(one: ItemChange) -> str:
+    name = "/".join(part for part in (one.benchmark, one.split, one.item_id) if part)
+    waived = ", waived" if one.waived else ""
+    return f"{name} by {one.policy}: {one.before or 'none'} -> {one.after or 'none'}{waived}"
+
+
+def _figure(one: FigureChange) -> str:
+    what = f" {one.what}" if one.what else ""
+    return f"{one.of}{what}: {_value(one.before)} -> {_value(one.after)}"
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
