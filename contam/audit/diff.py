@@ -164,7 +164,7 @@ def _incomparable(first: _Side, second: _Side) -> Iterable[str]:
     if normalisers[0] != normalisers[1]:
         yield f"words are told apart by {normalisers[0]} and by {normalisers[1]}"
     one, other = _policies(first.facts), _policies(second.facts)
-    for name in one.keys() & other.keys():
+    for name in sorted(one.keys() & other.keys()):
         if one[name] != other[name]:
             yield f"{name} is another policy in each: {one[name]['']} and {other[name]['']}"
     if not one.keys() & other.keys():

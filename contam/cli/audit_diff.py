@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import options
-from contam.cli.terminal import emit, plain
+from contam.cli.terminal import emit, visible
 
 if TYPE_CHECKING:
     from contam.audit.diff import Difference, FigureChange, ItemChange
@@ -47,7 +47,7 @@ def diff(
         render.emit_json({**asdict(found), "comparable": not found.incomparable, "counts": counts})
         return
     for line in _lines(found):
-        emit(f"{plain(line)}\n" if not line.startswith("  ") else f"  {plain(line)}\n")
+        emit(visible(line.replace("\n", " ")) + "\n")
 
 
 def _lines(found: Difference) -> Iterable[str]:

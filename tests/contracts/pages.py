@@ -230,7 +230,7 @@ def reader():
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = COLUMNS
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("corpus", "items", "logs", "truth.jsonl", "AUDIT.toml"):
+        for name in ("corpus", "items", "logs", "truth.jsonl", "AUDIT.toml", "RULES.toml"):
             source, copy = (
                 REPOSITORY / "bench_fixtures" / name,
                 Path(folder, "bench_fixtures", name),

@@ -75,6 +75,31 @@ def test_what_a_page_shows_is_what_a_reader_gets(repository, name):
                     f"{name}: {one.source.strip()}\n--- shown\n{one.output}\n--- printed\n{output}\n"
                     "`python -m tests.contracts.pages` writes the outputs of all pages afresh"
                 )
+            elif one.kind == "console":
+                # A command whose output is not shown may still have failed.
+                assert session.exit_code == 0, f"{name}: {one.source.strip()}\n{output}"
+
+
+def test_the_workflow_of_the_guide_is_one(repository):
+    import yaml
+
+    page = (repository / "docs/guides/audit.md").read_text(encoding="utf-8")
+    (shown,) = [one for one in pages.blocks(page) if one.language == "yaml"]
+    tree = yaml.safe_load(shown.text)
+    # YAML reads the key `on` as a truth value.
+    assert set(tree) == {"name", True, "jobs"}
+    calls = []
+    for job in tree["jobs"].values():
+        assert set(job) == {"runs-on", "steps"}
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step)
+            calls += re.findall(r"^contam (.*)$", step.get("run", ""), re.MULTILINE)
+    assert len(calls) == 2
+    for call in calls:
+        words = call.split()
+        command = "audit gate" if words[1] == "gate" else "audit run"
+        known = {name for one in parameters_of(command) for name in one.opts}
+        assert {word for word in words if word.startswith("-")} <= known
 
 
 def test_every_page_with_something_to_run_is_run(repository):
@@ -167,7 +192,7 @@ COMMANDS = [
     "rescore",
     "export",
     "hash",
-    *(f"audit {one}" for one in ("run", "init", "verify", "waive")),
+    *(f"audit {one}" for one in ("run", "init", "verify", "waive", "gate", "diff")),
     *(f"keys {one}" for one in ("add", "list", "revoke")),
     "check",
     "annotate",
