@@ -29,7 +29,8 @@ $(STAMP): pyproject.toml
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
 	  { echo "could not create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@$(PY) -m contam.detect.warm
+	@echo "compiling kernels, once (a minute or two)" >&2
+	@$(PY) -m contam.server.warm
 	@touch $(STAMP)
 
 demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models without what was found, audit all of it
