@@ -225,6 +225,7 @@ def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], di
             list(spec.logs.paths),
             columns=spec.logs.columns or None,
             allow_unmatched=spec.logs.allow_unmatched,
+            allow_partial=spec.logs.allow_partial,
             settings=Settings(
                 least=spec.least,
                 permutations=spec.permutations,

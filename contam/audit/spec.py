@@ -80,6 +80,7 @@ class LogsSpec:
     references: Names = ()
     columns: dict[str, str] = field(default_factory=dict)
     allow_unmatched: bool = False
+    allow_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,14 @@ def rescore(
             "--allow-unmatched", help="Go on although over 1 % of a log's items were not judged."
         ),
     ] = False,
+    allow_partial: Annotated[
+        bool,
+        typer.Option(
+            "--allow-partial",
+            help="Go on although a log that reports no number to check it by lacks scores for over"
+            " 1 % of a benchmark.",
+        ),
+    ] = False,
     separate_runs: Annotated[
         bool, typer.Option("--separate-runs", help="Two runs of one model are two models.")
     ] = False,
@@ -97,6 +105,7 @@ def rescore(
         policies=split_names(policy or []),
         columns=parse_mapping(columns) if columns else None,
         allow_unmatched=allow_unmatched,
+        allow_partial=allow_partial,
         separate_runs=separate_runs,
         settings=Settings(
             least=least,

@@ -163,7 +163,8 @@ class Client:
         verdicts  a finished check job or its id, a result folder (a Path), or an answer; for an
                   answer, `items` are what was asked, by whose texts logs are joined
         logs      files and folders, sent under their names
-        options   least, permutations, seed, references, columns, allow_unmatched, separate_runs
+        options   least, permutations, seed, references, columns, allow_unmatched, allow_partial,
+                  separate_runs
         """
         paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
         asked = {"policies": list(policies), "options": options}

@@ -16,6 +16,7 @@ import numpy as np
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, item_key, text_key
 from contam.errors import LogError
+from contam.rescore.partial import Judged
 from contam.rescore.prompts import PromptEnds
 from contam.tables.schemas import column
 
@@ -44,7 +45,7 @@ class Joined:
     n_changed   unmatched items whose question is there with other choices or another passage
     n_ambiguous unmatched items that fit several different items
     n_duplicate log items that share an item of the result with an earlier one
-    n_missing   items of the benchmarks met that the log does not have
+    n_missing   items of the benchmarks and splits met that the log does not have
     unmatched   ids of the first of them, with the reason
     benchmarks  names of the benchmarks met
     """
@@ -91,6 +92,8 @@ def join(log: Log, items: Table, *, allow_unmatched: bool = False) -> Joined:
 class Joiner:
     """The items table of a result, made ready to be looked up.
 
+    judged  its items by benchmark and split
+
     Raises LogError for keys of another version.
     """
 
@@ -101,6 +104,7 @@ class Joiner:
                 f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}",
                 hint="scan again with this version of contam",
             )
+        self.judged = Judged(items)
         self._benchmark = column(items, "benchmark")
         self._split = column(items, "split")
         self._ids = column(items, "item_id")
@@ -131,9 +135,12 @@ class Joiner:
             last = self._last = (log, self._joined(log))
         joined = last[1]
         if not joined.n_matched and len(log.items):
+            bare = all(item.question is None and item.prompt is None for item in log.items)
             raise LogError(
                 f"{log.path}: none of its {len(log.items)} items is in the verdicts",
-                hint="the log is of another benchmark, or of another version of it",
+                hint="it has ids only, and they are not the benchmark's: add the questions to it"
+                if bare
+                else "the log is of another benchmark, or of another version of it",
             )
         if joined.share_unmatched > MOST_UNMATCHED and not allow_unmatched:
             named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
@@ -317,11 +324,6 @@ class Joiner:
         matched = index[index >= 0]
         distinct = np.unique(matched)
         benchmarks = tuple(sorted({self._benchmark[row] for row in distinct}))
-        keys = {self._item_key[row] for row in distinct}
-        missing = sum(
-            name in benchmarks and key not in keys
-            for name, key in zip(self._benchmark, self._item_key, strict=True)
-        )
         words = {
             "changed": "its question is there with other choices or another passage",
             "ambiguous": "several items have its question",
@@ -336,7 +338,7 @@ class Joiner:
             n_changed=sum(reason == "changed" for reason in why.values()),
             n_ambiguous=sum(reason == "ambiguous" for reason in why.values()),
             n_duplicate=len(matched) - len(distinct),
-            n_missing=missing,
+            n_missing=sum(one.n_missing for one in self.judged.missing(distinct)),
             unmatched=tuple(listed[:_NAMED]),
             benchmarks=benchmarks,
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
 from contam.rescore.names import SUMMARY, TABLES
 from contam.rescore.panel import Series, flags_of
+from contam.rescore.partial import refuse_partial
 from contam.rescore.plots import draw, plot_names
 from contam.rescore.summary import markdown
 from contam.rescore.tables import Settings, make_tables
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
+    from contam.rescore.join import Joined
     from contam.rescore.logs.model import Log, ScoreColumn
     from contam.rescore.panel import Flags
     from contam.tables.schemas import Table
@@ -55,13 +58,14 @@ class Rescore:
         return schemas.rows(self.tables[name])
 
 
-def rescore(
+def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them by name
     verdicts: PathLike,
     logs: PathLike | Sequence[PathLike],
     *,
     policies: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
     allow_unmatched: bool = False,
+    allow_partial: bool = False,
     separate_runs: bool = False,
     settings: Settings | None = None,
 ) -> Rescore:
@@ -71,6 +75,8 @@ def rescore(
     policies         judge by these only; all that the verdicts hold when empty
     columns          names of the columns of plain tables, where they are ambiguous
     allow_unmatched  go on although more than 1 % of a log's items are not among the items judged
+    allow_partial    go on although a log without a reported number to check it by lacks scores for
+                     more than 1 % of a benchmark's items
     separate_runs    two runs of one model are two models, told apart by their run
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
@@ -82,41 +88,44 @@ def rescore(
     flags = _flags(report, policies)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     found = read_logs(paths, columns=columns)
-    series: list[Series] = []
-    sources = []
-    notes: list[str] = []
-    joiner = Joiner(report.items)
-    indices: dict[int, Ints] = {}
     unjoined = {name for _, name in settings.reference_benchmarks}
     for log in found:
         self_check(log)
+    names = _model_names(found, separate_runs=separate_runs)
+    second_logs = [log for log in found if log.benchmark in unjoined]
+    joiner = Joiner(report.items)
+    joined_logs: list[_JoinedLog] = []
+    for log in found:
         if log.benchmark in unjoined:
             continue
         joined = joiner.join(log, allow_unmatched=allow_unmatched)
-        notes += [f"{log.path}: {note}" for note in (*log.notes, *joined.notes())]
-        notes += [
-            f"{log.path}: {column.metric}: {column.note}" for column in log.columns if column.note
-        ]
-        indices[id(log)] = joined.index
-        sources.append(_source(log, joined.index))
-        # A plain table reports no number that half of it would contradict.
-        n_missing = joined.n_missing
-        missing = (f"{n_missing} items of the benchmark are not in the log",) if n_missing else ()
-        series += _series_of(log, joined.index, separate_runs=separate_runs, notes=missing)
-    second_logs = [log for log in found if log.benchmark in unjoined]
-    second = list(_second_series(second_logs, separate_runs=separate_runs))
+        if not allow_partial:
+            refuse_partial(log, joined.index, joiner.judged)
+        joined_logs.append(_JoinedLog(_named(log, joined), names[id(log)], joined))
+    _refuse_doubles(
+        [(one.log, one.model) for one in joined_logs]
+        + [(log, names[id(log)]) for log in second_logs]
+    )
+    series = [one for joined in joined_logs for one in joined.series()]
+    unscored = [one for joined in joined_logs for one in joined.unscored()]
+    second = list(_second_series(second_logs, names))
+    sources = [_source(one.log, one.joined.index) for one in joined_logs]
     sources += [_source(log, None) for log in second_logs]
+    notes = [note for one in joined_logs for note in one.notes()]
     notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
-    _refuse_doubles([*series, *second])
     unknown = set(settings.references) - {one.model for one in series}
     if unknown:
-        names = ", ".join(sorted({one.model for one in series}))
-        raise UsageError(f"no log of reference model {min(unknown)}", hint=f"models: {names}")
-    joinable = [log for log in found if log.benchmark not in unjoined]
+        known = ", ".join(sorted({one.model for one in series}))
+        raise UsageError(f"no log of reference model {min(unknown)}", hint=f"models: {known}")
+    models = {id(one.log): one.model for one in joined_logs}
     groups = list(
-        group_series(joinable, indices, lambda log: _model(log, separate_runs=separate_runs))
+        group_series(
+            [one.log for one in joined_logs],
+            {id(one.log): one.joined.index for one in joined_logs},
+            lambda log: models[id(log)],
+        )
     )
-    tables = make_tables(series, flags, settings, groups, second)
+    tables = make_tables(series, flags, settings, groups, second, unscored)
     run = {
         "tool": "contam",
         "format": RESCORE_FORMAT,
@@ -125,6 +134,7 @@ def rescore(
             "policies": [one.policy for one in flags],
             "columns": dict(columns) if columns else None,
             "allow_unmatched": allow_unmatched,
+            "allow_partial": allow_partial,
             "separate_runs": separate_runs,
             "not_checkable": "in full, in neither clean nor flagged",
         },
@@ -187,10 +197,45 @@ def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:
     return [known[name] for name in policies or known]
 
 
-def _series_of(
-    log: Log, index: Ints, *, separate_runs: bool, notes: tuple[str, ...] = ()
-) -> Iterator[Series]:
-    model = _model(log, separate_runs=separate_runs)
+@dataclass(frozen=True, slots=True, eq=False)
+class _JoinedLog:
+    """A log, the name its model goes by, and where its items are in the result."""
+
+    log: Log
+    model: str
+    joined: Joined
+
+    def notes(self) -> Iterator[str]:
+        """What run.json says of it."""
+        of_columns = (f"{one.metric}: {one.note}" for one in self.log.columns if one.note)
+        for note in (*self.log.notes, *self.joined.notes(), *of_columns):
+            yield f"{self.log.path}: {note}"
+
+    def series(self) -> Iterator[Series]:
+        """The metrics that can be scored again."""
+        n_missing = self.joined.n_missing
+        notes = (f"{n_missing} items of the benchmark are not in the log",) if n_missing else ()
+        return _series_of(self.log, self.model, self.joined.index, notes)
+
+    def unscored(self) -> Iterator[Series]:
+        """The other metrics, with the reason."""
+        for column in self.log.columns:
+            if column.kind != "none" and column.scored.any():
+                continue
+            reason = column.note if column.kind == "none" else "no item has a score"
+            yield Series(
+                model=self.model,
+                benchmark=self.log.benchmark,
+                metric=column.metric,
+                score=np.full(len(self.log.items), np.nan),
+                item=self.joined.index,
+                aggregate=lambda _: float("nan"),
+                additive=False,
+                notes=(f"not estimable: {reason}",),
+            )
+
+
+def _series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Series]:
     for column in log.columns:
         scored = np.flatnonzero(column.scored)
         if column.kind == "none" or not len(scored):
@@ -204,21 +249,40 @@ def _series_of(
             item=index[scored],
             aggregate=_aggregate_of(column, scored),
             additive=column.kind == "mean",
-            notes=(*notes, *((f"{lost} items not scored by the tool",) if lost else ())),
+            notes=(
+                *notes,
+                *((f"{lost} items not scored by the tool",) if lost else ()),
+                *((column.note,) if column.note else ()),
+            ),
             higher_is_better=column.higher_is_better is not False,
         )
 
 
-def _second_series(logs: Sequence[Log], *, separate_runs: bool) -> Iterator[Series]:
+def _second_series(logs: Sequence[Log], names: Mapping[int, str]) -> Iterator[Series]:
     """Of reference benchmarks: their items are numbered among themselves."""
     for name in sorted({log.benchmark for log in logs}):
         own = [log for log in logs if log.benchmark == name]
         for log, numbers in zip(own, item_numbers(own), strict=True):
-            yield from _series_of(log, numbers, separate_runs=separate_runs)
+            yield from _series_of(log, names[id(log)], numbers)
 
 
-def _model(log: Log, *, separate_runs: bool) -> str:
-    return f"{log.model} ({log.run_id})" if separate_runs and log.run_id else log.model
+def _named(log: Log, joined: Joined) -> Log:
+    """The log under the benchmark of the items it holds, where it does not name its own."""
+    if log.benchmark or len(joined.benchmarks) != 1:
+        return log
+    return replace(log, benchmark=joined.benchmarks[0])
+
+
+def _model_names(logs: Sequence[Log], *, separate_runs: bool) -> dict[int, str]:
+    """By id of a log. A run without a name of its own goes by the digest of its file."""
+    if not separate_runs:
+        return {id(log): log.model for log in logs}
+    runs = Counter((log.model, log.benchmark) for log in logs)
+    names = {}
+    for log in logs:
+        run = log.run_id or (log.digest[:8] if runs[log.model, log.benchmark] > 1 else "")
+        names[id(log)] = f"{log.model} ({run})" if run else log.model
+    return names
 
 
 def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]:
@@ -232,16 +296,17 @@ def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]
     return aggregate
 
 
-def _refuse_doubles(series: Sequence[Series]) -> None:
-    seen: set[tuple[str, str, str]] = set()
-    for one in series:
-        key = (one.model, one.benchmark, one.metric)
-        if key in seen:
-            raise LogError(
-                f"two logs hold {one.model} on {one.benchmark} by {one.metric}",
-                hint="give one of them, or keep the runs apart with --separate-runs",
-            )
-        seen.add(key)
+def _refuse_doubles(logs: Sequence[tuple[Log, str]]) -> None:
+    seen: dict[tuple[str, str, str], Log] = {}
+    for log, model in logs:
+        for column in log.columns:
+            known = seen.setdefault((model, log.benchmark, column.metric), log)
+            if known is not log:
+                raise LogError(
+                    f"two logs hold {model} on {log.benchmark} by {column.metric}: "
+                    f"{known.path} and {log.path}",
+                    hint="give one of them, or keep the runs apart with --separate-runs",
+                )
 
 
 def _source(log: Log, index: Ints | None) -> dict[str, Any]:

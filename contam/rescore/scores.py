@@ -46,10 +46,12 @@ def score_rows(
     permutations: int = 10_000,
     seed: int = 0,
     groups: Sequence[tuple[str, Series]] = (),
+    unscored: Sequence[Series] = (),
 ) -> list[Row]:
     """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
 
-    groups  numbers over several benchmarks: how their tasks are weighed, and the series
+    groups    numbers over several benchmarks: how their tasks are weighed, and the series
+    unscored  metrics that cannot be scored again, the reason in their notes
     """
     tasks = [
         (one, policy)
@@ -58,10 +60,12 @@ def score_rows(
     ]
     found = in_threads(lambda task: list(_rows_of(*task, least, permutations, seed)), tasks)
     rows = [row for own in found for row in own]
-    for weighting, one in groups:
+    others = [((ALL, ALL), one) for one in unscored]
+    others += [((GROUP, weighting), one) for weighting, one in groups]
+    for subset, one in others:
         whole = np.ones(len(one.item), np.bool_)
         rows += [
-            _row(_View.of(one, policy), (GROUP, weighting), whole, least, permutations, seed)
+            _row(_View.of(one, policy), subset, whole, least, permutations, seed)
             for policy in flags
         ]
     for key in {(row["policy"], row["subset_by"]) for row in rows if row["subset_by"] in _FAMILIES}:
@@ -160,7 +164,7 @@ def _row(
     # Items that could not be checked belong to neither side; the gain is over the others.
     found_gain = _gain(view, clean | flagged, flagged, least, draws, seed)
     row |= found_gain
-    if found_gain["note"]:
+    if found_gain["note"] and not any(note.startswith("not estimable") for note in notes):
         notes.append(found_gain["note"])
     if unchecked.any():
         notes.append(f"{int(unchecked.sum())} not checkable, counted in full, not in clean")

@@ -40,6 +40,11 @@ SELECT policy, items, n_models, n_benchmarks, diversity, mean_rank_change, cardi
   cardinal_largest, ordinal_distance, ordinal_largest, note
 FROM diversity WHERE n_benchmarks > 1 ORDER BY policy, items DESC
 """
+_HOLDOUT = """
+SELECT benchmark, metric, reference_benchmark, method, model, n, n_reference, score,
+  score_reference, expected, gain, gain_lo, gain_hi, p, p_holm, note
+FROM holdout ORDER BY benchmark, metric, reference_benchmark, method, gain DESC NULLS LAST, model
+"""
 _GROUPS = "SELECT DISTINCT benchmark, metric, policy FROM scores ORDER BY ALL"
 
 
@@ -54,6 +59,7 @@ def markdown(tables: Mapping[str, Table]) -> str:
         for benchmark, metric, policy in groups:
             lines += _section(database, benchmark, metric, policy)
         lines += _across(database)
+        lines += _holdout(database)
         return "\n".join(lines).rstrip() + "\n"
     finally:
         database.close()
@@ -115,7 +121,7 @@ def _section(database: Database, benchmark: str, metric: str, policy: str) -> li
 def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
     names, rows = database.ask(_RANKS, chosen)
     records = [dict(zip(names, row, strict=True)) for row in rows]
-    if len(records) < 2:  # noqa: PLR2004 - one model has no ranking
+    if not records:
         return []
     first = records[0]
     if first["rank_clean"] is None:
@@ -180,6 +186,44 @@ def _across(database: Database) -> list[str]:
     return [*lines, ""]
 
 
+def _holdout(database: Database) -> list[str]:
+    """Benchmarks beside one that nobody can have seen; nothing where none was named."""
+    names, rows = database.ask(_HOLDOUT)
+    if not rows:
+        return []
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    lines = ["## Beside a benchmark that no model can have seen", ""]
+    lines += _table(
+        (
+            *("benchmark", "metric", "n", "reference", "n", "method", "model", "score"),
+            *("on the reference", "expected", "gain", "p", "p Holm"),
+        ),
+        [
+            (
+                one["benchmark"],
+                one["metric"],
+                one["n"],
+                one["reference_benchmark"] or "-",
+                one["n_reference"],
+                one["method"],
+                one["model"],
+                figure(one["score"]),
+                figure(one["score_reference"]),
+                figure(one["expected"]),
+                _between(one, "gain"),
+                figure(one["p"], 4),
+                figure(one["p_holm"], 4),
+            )
+            for one in records
+        ],
+    )
+    notes = {
+        f"{one['benchmark']}, {one['method']}: {one['note']}" for one in records if one["note"]
+    }
+    lines += [f"- {_cell(note)}" for note in sorted(notes)]
+    return [*lines, ""]
+
+
 def figure(value: float | None, digits: int = 4) -> str:
     """A number as the summary prints it; a dash where there is none."""
     if value is None or math.isnan(value):
@@ -190,7 +234,9 @@ def figure(value: float | None, digits: int = 4) -> str:
 def _between(one: Mapping[str, Any], name: str) -> str:
     low, high = one[f"{name}_lo"], one[f"{name}_hi"]
     middle = figure(one[name])
-    return middle if low is None else f"{middle} [{figure(low, 3)}, {figure(high, 3)}]"
+    if low is None:
+        return middle
+    return f"{middle} [{figure(low, 3)}, {figure(high, 3)}]"
 
 
 def _place(one: Mapping[str, Any], name: str) -> str:

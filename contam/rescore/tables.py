@@ -63,11 +63,13 @@ def make_tables(
     settings: Settings,
     groups: Sequence[tuple[str, Series]] = (),
     second: Sequence[Series] = (),
+    unscored: Sequence[Series] = (),
 ) -> dict[str, Table]:
     """All tables by file name, without suffix.
 
     groups  numbers over several benchmarks: how their tasks are weighed, and the series
     second  scores on the reference benchmarks of `settings`
+    unscored  metrics that cannot be scored again, the reason in their notes
     """
     lined_up = matrices(series)
     ranked = [*lined_up, *matrices([one for _, one in groups])]
@@ -94,6 +96,7 @@ def make_tables(
         permutations=settings.permutations,
         seed=settings.seed,
         groups=groups,
+        unscored=unscored,
     )
     swept = in_threads(
         lambda task: list(_sweep_rows(*task, settings)),

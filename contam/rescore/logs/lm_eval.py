@@ -84,6 +84,12 @@ def read(file: LogFile) -> Log:
     rows = _by_filter(file, own)
     reader = PartsReader(field_of_template(config.get("doc_to_decontamination_query")))
     items = tuple(_item(doc, row, reader) for doc, row in rows.docs.items())
+    lost = sorted(set(_filters(own)) - set(rows.filters))
+    if lost:
+        raise LogError(
+            f"{file.path}: its results file reports filter {lost[0]}, of which it has no row",
+            hint="the log is not whole, or belongs to another run: copy it again",
+        )
     columns = _columns(rows, _Task(own, config, _better(results, task)))
     n_effective = as_dict(as_dict(results.get("n-samples")).get(task)).get("effective")
     n_expected = own.get("sample_len", n_effective)
@@ -157,12 +163,16 @@ def _item(doc: str, row: Row, reader: PartsReader) -> LoggedItem:
     )
 
 
+def _filters(own: Row) -> list[str]:
+    """The filters a task's numbers are reported for, in their order."""
+    keys = (key for key in own if "," in key and "_stderr," not in key)
+    return list(dict.fromkeys(key.partition(",")[2] for key in keys))
+
+
 def _by_filter(file: LogFile, own: Row) -> _Rows:
     """Sort rows by filter; rows of before 0.4.7 do not name theirs, but stand in its order."""
     rows = _Rows()
-    reported = list(
-        dict.fromkeys(key.partition(",")[2] for key in own if "," in key and "_stderr," not in key)
-    )
+    reported = _filters(own)
     seen: dict[str, int] = {}
     for line, row in file.lines:
         if "doc_id" not in row:

@@ -95,7 +95,7 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
         raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
     found = _found(table, mapping)
     if "score" in found:
-        return _long(table, found)
+        return _long(table, found, named="score" in mapping)
     return _wide(table, found, mapping)
 
 
@@ -133,7 +133,8 @@ def _score_column(table: Table, name: str) -> bool:
     return any(_number(value) is not None for value in table.columns[name])
 
 
-def _long(table: Table, found: Mapping[str, str]) -> list[Log]:
+def _long(table: Table, found: Mapping[str, str], *, named: bool) -> list[Log]:
+    """A log per model and benchmark; `named` when the user said which column the scores are."""
     keys = [
         tuple(_label(table.columns[found[role]][row]) if role in found else "" for role in _KEYS)
         for row in range(len(table))
@@ -145,6 +146,12 @@ def _long(table: Table, found: Mapping[str, str]) -> list[Log]:
     logs: dict[tuple[str, ...], tuple[tuple[LoggedItem, ...], list[ScoreColumn], list[str]]] = {}
     for key, rows in groups.items():
         items, column, note = _one(table, found, rows, texts)
+        if column.note and not named:
+            raise LogError(
+                f"{table.file.path}: {column.note}",
+                hint="percentages want dividing by 100; other scores are taken as they are under "
+                f"--columns score={found['score']}",
+            )
         known = logs.setdefault(key[:3], (items, [], []))
         if [item.item_id for item in known[0]] != [item.item_id for item in items]:
             raise LogError(
@@ -217,7 +224,7 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         if odd or not models or "id" not in found:
             raise NoScoresHereError(
                 f"{table.file.path}: cannot tell which columns are scores among "
-                f"{', '.join(map(repr, table.columns))}",
+                f"{', '.join(map(repr, table.columns))}{_beyond(table, odd)}",
                 hint=_ASK,
             )
     items = _texts(table, found)
@@ -239,6 +246,18 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         key = (model, next(iter(benchmarks)), "")
         logs.append(_log(table, key, shared, [mean_column("score", score)], []))
     return logs
+
+
+def _beyond(table: Table, odd: Sequence[str]) -> str:
+    """What keeps a column of numbers from being one of scores."""
+    for name in odd:
+        for row, value in enumerate(table.columns[name]):
+            number = _number(value)
+            if plain(name) in _OF_ITEMS or number is None:
+                break
+            if not math.isnan(number) and not 0 <= number <= 1:
+                return f" ({table.at(row)}: {name!r} holds {number:.6g}, not within 0 to 1)"
+    return ""
 
 
 def _zero_to_one(values: Sequence[Any]) -> bool:
@@ -273,7 +292,7 @@ def _as_list(values: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
 def _checked(table: Table, row: int, value: object) -> float | None:
     """A score, None where the cell says that there is none; LogError for anything else."""
     number = _number(value)
-    if number is None:
+    if number is None or math.isinf(number):
         raise LogError(
             f"{table.at(row)}: {str(value)[:40]!r} is no score",
             hint="scores are numbers, TRUE and FALSE, yes and no, or C and I",

@@ -59,6 +59,7 @@ class RescoreOptions(Strict):
     permutations: Annotated[int, Field(ge=99, le=MOST_PERMUTATIONS)] = 10_000
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     allow_unmatched: bool = False
+    allow_partial: bool = False
     separate_runs: bool = False
 
 

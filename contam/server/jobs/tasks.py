@@ -68,6 +68,7 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
         policies=request["policies"],
         columns=options["columns"],
         allow_unmatched=options["allow_unmatched"],
+        allow_partial=options["allow_partial"],
         separate_runs=options["separate_runs"],
         settings=Settings(
             least=options["least"],

