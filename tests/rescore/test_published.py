@@ -57,7 +57,8 @@ def test_clustered_and_paired_errors(helm, expected):
     case = expected["helm_gsm8k_items"]["paired_example"]
     a, b = helm[case["a"]], helm[case["b"]]
     cluster = np.arange(len(a)) // 10
-    assert intervals.standard_error(a) == pytest.approx(case["naive_se_of_acc_a"], rel=1e-3)
+    assert (a.mean(), b.mean()) == pytest.approx((case["acc_a"], case["acc_b"]), abs=1e-12)
+    assert intervals.standard_error(a) == pytest.approx(case["naive_se_of_acc_a"], rel=1e-9)
     assert intervals.clustered_error(a, cluster) == pytest.approx(
         case["clustered_se_of_acc_a_clusters_of_10_consecutive_items"], rel=1e-9
     )
@@ -65,6 +66,11 @@ def test_clustered_and_paired_errors(helm, expected):
     assert plain.difference == pytest.approx(case["diff"], abs=1e-12)
     assert plain.error == pytest.approx(case["se_paired"], rel=1e-9)
     assert plain.z == pytest.approx(case["z"], rel=1e-9)
+    errors = [intervals.standard_error(one) for one in (a, b)]
+    assert np.hypot(*errors) == pytest.approx(case["se_unpaired"], rel=1e-9)
+    assert paired.paired_from_marginals(*errors, case["corr"]) == pytest.approx(
+        case["se_paired"], rel=1e-9
+    )
     clustered = paired.compare(a, b, cluster)
     assert clustered.error == pytest.approx(case["clustered_se_of_diff"], rel=1e-9)
 
@@ -83,6 +89,14 @@ def test_power_and_detectable_effects(expected):
         assert found == pytest.approx(cell["se_exact"], rel=1e-9)
 
 
+def test_detectable_effects_of_198_questions(expected):
+    """Miller's example: a conditional variance of 1/6 and between-question variance of 1/9."""
+    case = expected["helm_gsm8k_items"]["miller_published"]["mde_n198"]
+    for repeats in (1, 10):
+        found = paired.detectable(198, 1 / 9, 2 * (1 / 6) / repeats)
+        assert found == pytest.approx(case[f"K{repeats}_exact"], rel=1e-9)
+
+
 def test_gain_and_both_z(expected):
     for case in expected["epg_oracle"]:
         n, k, d, right = (case[name] for name in ("n", "correct", "flagged", "flagged_correct"))
@@ -91,7 +105,13 @@ def test_gain_and_both_z(expected):
             np.float64
         )
         found = gain.gain(scores, flagged, least=1)
+        parts = (scores.mean(), scores[~flagged].mean(), scores[flagged].mean())
+        printed = [case[f"score_{part}"] for part in ("all", "clean", "dirty")]
+        assert parts == pytest.approx(printed, abs=1e-9)
         assert found.epg == pytest.approx(case["epg"], abs=1e-9)
+        assert d / n * (parts[2] - parts[1]) == pytest.approx(
+            case["identity_f_dirty_times_gap"], abs=1e-9
+        )
         assert found.z == pytest.approx(case["z_contam"], rel=1e-9)
         assert found.z_nested == pytest.approx(case["z_two_sample_pooled"], rel=1e-9)
         assert found.z == pytest.approx(found.z_nested * np.sqrt(d / n), rel=1e-9)
@@ -108,6 +128,9 @@ def test_llama_3_gaps_and_blanks(published, expected):
     reference = expected["llama3_table15"]
     rows = table(published / "llama3_table15.csv")
     columns = ("epg_8b", "epg_70b", "epg_405b")
+    known = {row["benchmark"] for row in rows if row["contam_pct"]}
+    assert known == set(reference["implied_gap"])
+    assert (len(known), len(rows)) == (reference["n"], reference["n"] + 6)
     for row in rows:
         gaps = reference["implied_gap"].get(row["benchmark"])
         for column, gap in zip(columns, gaps or (), strict=False):
@@ -157,6 +180,8 @@ def test_gpt_3_table(published, expected):
         slack = 0.5 + 100 * 2 * 0.1 / max(v["score_clean"] + v["score_all"], 0.1)
         assert abs(relative - v["rel_diff_pct_printed"]) <= slack, row["name"]
     assert found_exceptions == exceptions
+    fits = reference["rel_diff_formula_fit"]
+    assert fits["symmetric_2(clean-all)/(clean+all)"]["rows_inconsistent"] == 0
     plain = {
         row["name"]
         for row in rows
@@ -167,7 +192,7 @@ def test_gpt_3_table(published, expected):
         )
         > 1.2
     }
-    assert {"Quac", "DROP"} <= plain
+    assert set(fits["plain_(clean-all)/all"]["names"]) <= plain
 
 
 def test_gpt_3_gains_and_the_family_of_tests(published, expected):
@@ -222,9 +247,18 @@ def test_ranks_of_full_and_masked(helm, expected):
     case = expected["helm_gsm8k_items"]["rank_full_vs_masked"]
     found = ranking.agreement(helm.mean(axis=1), helm[:, 200:].mean(axis=1))
     assert found.tau == pytest.approx(case["kendall_tau_b"], abs=1e-9)
+    assert found.rho == pytest.approx(case["spearman"], abs=1e-9)
     for key, value in case.items():
         if key.startswith("rank_diff_benchbench_style"):
             assert found.distance == pytest.approx(value, abs=1e-9)
+
+
+def test_rank_intervals_of_the_leaders(helm, expected):
+    case = expected["helm_gsm8k_items"]
+    leaders = np.argsort(-helm.mean(axis=1), kind="stable")[:20]
+    assert leaders[:10].tolist() == case["top10_model_index"]
+    found = ranking.rank_intervals(ranking.pairwise(helm[leaders]))
+    assert found.tolist() == case["rank_intervals_top20_holm"]
 
 
 def test_contam_metrics_of_spans_come_out_of_a_scan(expected, tmp_path):
