@@ -220,7 +220,7 @@ def _holdout(database: Database) -> list[str]:
     notes = {
         f"{one['benchmark']}, {one['method']}: {one['note']}" for one in records if one["note"]
     }
-    lines += [f"- {_cell(note)}" for note in sorted(notes)]
+    lines += [f"- {cell(note)}" for note in sorted(notes)]
     return [*lines, ""]
 
 
