@@ -108,7 +108,7 @@ class Facts:
 
     verdicts     folder of the pack whose verdicts count
     scores       rows of scores.parquet over all items;  rankings, leads  rows of their tables
-    calibration  what decoys say of chance; review  what readers said; None where there is none
+    calibration  what decoys say of chance; review  what readers said
     policies     every policy in full, with its fingerprint
     """
 

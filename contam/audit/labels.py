@@ -32,11 +32,13 @@ class Powered:
 
     weight   lambda, how much the proxy is listened to: 0 is the labels alone
     saving   tau_max = 1 / (1 - rho^2), how many times fewer labels the proxy can save at the most
+    error    standard error of the mean
     """
 
     interval: Interval
     weight: float
     saving: float
+    error: float
 
 
 def powered(
@@ -74,6 +76,7 @@ def powered(
         Interval(mean, max(0.0, mean - half), min(1.0, mean + half), name),
         weight,
         1.0 / (1.0 - _rho2(gold, proxy)) if _rho2(gold, proxy) < 1 else inf,
+        float(np.sqrt(variance)),
     )
 
 

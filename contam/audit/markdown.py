@@ -8,7 +8,7 @@ from contam.audit.spec import TOGETHER
 from contam.rescore.summary import cell, figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.audit.facts import Facts
 
@@ -24,6 +24,10 @@ def markdown(facts: Facts) -> str:
     lines += ["## Verdicts", "", *_verdicts(facts)]
     if facts.scores:
         lines += ["## Scores with and without the flagged items", "", *_scores(facts)]
+    if facts.calibration:
+        lines += ["## Chance", "", *_chance(facts.calibration)]
+    if facts.review:
+        lines += ["## Review", "", *_review(facts.review)]
     lines += ["## Corpora", "", *_corpora(facts)]
     if facts.waivers:
         lines += ["## Waivers", "", *_waivers(facts)]
@@ -73,6 +77,51 @@ def _scores(facts: Facts) -> list[str]:
                 figure(row["epg_p_holm"]),
             )
             for row in facts.scores
+        ],
+    )
+
+
+def _chance(calibration: Mapping[str, Any]) -> list[str]:
+    heads = ("flagged", "decoys", "decoys found", "flags by chance", "at most", "check", "reason")
+    return _table(
+        ("benchmark", "policy", *heads),
+        [
+            (
+                row["benchmark"],
+                row["policy"],
+                row["n_flagged"],
+                row["n_decoys"] if row["decoys"] == "made" else row["n_natural"],
+                row["n_decoys_flagged"] if row["decoys"] == "made" else row["n_natural_flagged"],
+                figure(row["n_chance"]),
+                figure(row["fdr"]),
+                _check(row["check"]),
+                row["reason"],
+            )
+            for row in calibration["policies"]
+        ],
+    )
+
+
+def _check(check: Mapping[str, Any] | None) -> str:
+    if check is None or check["holds"] is None:
+        return "none"
+    return f"{check['kind']}: {'holds' if check['holds'] else 'fails'}"
+
+
+def _review(review: Mapping[str, Any]) -> list[str]:
+    names = ("n_read_flagged", "n_read_clean")
+    figures = ("precision", "precision_lo", "precision_hi", "recall_lo", "rate", "rate_lo")
+    return _table(
+        ("benchmark", "policy", *names, *figures, "rate_hi", "reason"),
+        [
+            (
+                row["benchmark"],
+                row["policy"],
+                *(row[name] for name in names),
+                *(figure(row[name]) for name in (*figures, "rate_hi")),
+                row["reason"] and f"not estimable: {row['reason']}",
+            )
+            for row in review["policies"]
         ],
     )
 

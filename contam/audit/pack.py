@@ -25,6 +25,8 @@ from contam.audit.html import write_html
 from contam.audit.manifest import MANIFEST, TIMES, file_digest, write_manifest, write_times
 from contam.audit.markdown import markdown
 from contam.audit.pages import make_pages
+from contam.audit.rates import reviewed
+from contam.audit.review import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
 from contam.audit.stages import Workshop, copy_tree
 from contam.audit.tell import Beside, make_facts
@@ -45,12 +47,14 @@ REPORT: Final = "report.json"
 SCORES: Final = "scores"
 CHECKS: Final = "checks"
 WAIVERS: Final = "waivers.toml"
+LABELS: Final = "labels.jsonl"
 ENTRIES: Final = (
     CHECKS,
     SCORES,
     DECOYS,
     CALIBRATION,
     WAIVERS,
+    LABELS,
     "audit.json",
     "report.html",
     "report.md",
@@ -108,6 +112,7 @@ def run_audit(
     started = time.time()
     names = _entries(spec)
     waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
+    labels = read_labels(spec.labels)
     with publishing(out, names=names, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES) as draft:
         shop = Workshop(out)
         items = read_items(spec, shop.folder)
@@ -116,6 +121,7 @@ def run_audit(
         waived = apply_waivers(waivers, together, [one.name for one in spec.corpora])
         scores = _score(spec, shop, verdicts, talk) if spec.logs.paths else None
         calibration = calibrated(spec, items, shop, verdicts, workers, talk)
+        review = reviewed(population(together), labels)
         facts = make_facts(
             spec,
             items,
@@ -123,7 +129,7 @@ def run_audit(
             together,
             verdicts=verdicts,
             scores=scores,
-            beside=Beside(calibration=calibration, review=None, waived=waived),
+            beside=Beside(calibration=calibration, review=review, waived=waived),
         )
         with output_errors(out):
             for name in shop.keys:
@@ -131,6 +137,8 @@ def run_audit(
             _tell(draft, facts, items)
             if spec.waivers:
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
+            if spec.labels:
+                write_labels(draft / LABELS, labels)
             digest = _seal(draft, spec, facts, shop, _inputs(spec, reports))
             write_times(draft, {**shop.times, "audit": _times(started)})
     shop.remove()
@@ -142,6 +150,7 @@ def _entries(spec: AuditSpec) -> list[str]:
     there = {
         SCORES: spec.logs.paths,
         WAIVERS: spec.waivers,
+        LABELS: spec.labels,
         DECOYS: wanted(spec),
         CALIBRATION: wanted(spec),
     }

@@ -23,7 +23,7 @@ app.command("gate", short_help="Judge a pack by the rules of a release.")(audit_
 app.command("diff", short_help="Say what changed since the last audit.")(audit_diff.diff)
 
 COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
-SPREAD_OPTIONS = ("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours")
+SPREAD_OPTIONS = ("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours", "--labels")
 
 
 def with_command(arguments: list[str]) -> list[str]:
@@ -75,6 +75,10 @@ def run(
         int | None,
         typer.Option(min=0, metavar="N", help="Decoys for each item, to tell chance; 0: none."),
     ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE...", help="What readers said, from `contam review`."),
+    ] = None,
     waivers: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Reviewed flags, from `contam audit waive`."),
@@ -100,6 +104,7 @@ def run(
         "least": least,
         "no_text": no_text or None,
         "decoys": decoys,
+        "labels": tuple(str(Path(one).absolute()) for one in labels or ()) or None,
         "waivers": str(Path(waivers).absolute()) if waivers else None,
     }
     given = {name: value for name, value in changes.items() if value is not None}

@@ -31,6 +31,7 @@ from contam.cli import (
     policies,
     query,
     rescore,
+    review,
     scan,
     serve,
     show,
@@ -58,6 +59,9 @@ app.command("query", short_help="Search an index for benchmark items, or for one
     query.query
 )
 app.command("show", short_help="Show flagged items and documents side by side.")(show.show)
+app.command("review", short_help="Read a random sample of items, and note what is true.")(
+    review.review
+)
 app.command("policies", short_help="List the policies, or describe one in full.")(policies.policies)
 app.command("sql", short_help="Ask a result folder in SQL (DuckDB).")(sql.sql)
 app.command("dupes", short_help="Find near-duplicates between benchmarks or splits.")(dupes.dupes)
@@ -83,6 +87,7 @@ COMMANDS = (
     "scan",
     "query",
     "show",
+    "review",
     "policies",
     "sql",
     "dupes",

@@ -185,6 +185,7 @@ COMMANDS = [
     "scan",
     "query",
     "show",
+    "review",
     "policies",
     "sql",
     "logs",
