@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import audit_diff, audit_gate, audit_waive, options
+from contam.cli import audit_diff, audit_export, audit_gate, audit_waive, options
 from contam.cli.arguments import split_names
 from contam.errors import OutputError, UsageError
 
@@ -21,6 +21,7 @@ app = typer.Typer(no_args_is_help=True, help="Audit a release: check, score, rep
 app.command("waive", short_help="Waive a flag that was looked at.")(audit_waive.waive)
 app.command("gate", short_help="Judge a pack by the rules of a release.")(audit_gate.gate)
 app.command("diff", short_help="Say what changed since the last audit.")(audit_diff.diff)
+app.command("export", short_help="Give the result to others.")(audit_export.export)
 
 COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
 SPREAD_OPTIONS = ("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours", "--labels")

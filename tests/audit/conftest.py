@@ -86,9 +86,9 @@ def relabel(folder, labels, policy="contam"):
     return len(found)
 
 
-def rewrite(folder, name, rows):
+def rewrite(folder, name, rows, corpus="together"):
     """Write a table of a pack's verdicts afresh, and seal the pack again."""
-    checks = folder / "checks" / "together"
+    checks = folder / "checks" / corpus
     make, schema = {
         "verdicts.parquet": (schemas.verdict_table, schemas.VERDICTS),
         "items.parquet": (schemas.item_table, schemas.ITEMS),

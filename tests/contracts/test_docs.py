@@ -193,7 +193,7 @@ COMMANDS = [
     "rescore",
     "export",
     "hash",
-    *(f"audit {one}" for one in ("run", "init", "verify", "waive", "gate", "diff")),
+    *(f"audit {one}" for one in ("run", "init", "verify", "waive", "gate", "diff", "export")),
     *(f"keys {one}" for one in ("add", "list", "revoke")),
     "check",
     "annotate",

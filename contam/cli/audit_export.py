@@ -1,0 +1,79 @@
+"""`contam audit export`: a pack in the forms of others."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contam.cli import options
+from contam.errors import OutputError, UsageError
+
+
+class Format(StrEnum):
+    """Who is to read it."""
+
+    CONDA = "conda"
+    MODEL_CARD = "model-card"
+    MLFLOW = "mlflow"
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The pack.")],
+    *,
+    fmt: Annotated[
+        Format, typer.Option("--format", help="Rows for the CONDA database, Markdown, or MLflow.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write; else it is printed.")
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which policy says so. [default: the audit's first]"),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="model-card: whose scores. [default: ours, else all]"),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(metavar="URL", help="conda: where the audit is described.")
+    ] = None,
+    tracking_uri: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="mlflow: the server or store. [default: MLflow's own]"),
+    ] = None,
+    experiment: Annotated[
+        str | None, typer.Option(metavar="NAME", help="mlflow: where a new run goes.")
+    ] = None,
+    run_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="mlflow: the run of the evaluation, instead.")
+    ] = None,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> None:
+    """Give the result of an audit to others. No text of items or documents goes with it."""
+    from contam.cli.terminal import emit, visible
+
+    if fmt == Format.MLFLOW:
+        from contam.audit.tracking import log_audit
+
+        if out is not None:
+            raise UsageError("MLflow has its own place", hint="leave --out out")
+        found = log_audit(folder, uri=tracking_uri, experiment=experiment, run_id=run_id)
+        emit(f"run {visible(found)}\n")
+        return
+    from contam.audit.exports import conda, model_card
+
+    if fmt == Format.CONDA:
+        text = conda(folder, policy, reference or "")
+    else:
+        text = model_card(folder, policy, model or ())
+    if out is None:
+        emit(visible(text))
+        return
+    try:
+        out.write_text(text, "utf-8", errors="replace")
+    except OSError as error:
+        raise OutputError(f"cannot write {out}: {error.strerror}") from error
+    emit(f"wrote {visible(str(out))}\n")
