@@ -68,7 +68,9 @@ class Settings:
     ] = 30.0
     max_items: Annotated[Count, Help("Items in one check.")] = 256
     max_characters: Annotated[Count, Help("Characters of one item, all parts together.")] = 200_000
-    max_evidence: Annotated[Count, Help("Evidence rows an answer may hold for one item.")] = 100
+    max_evidence: Annotated[
+        Count, Help("Documents an answer may give as evidence of one item.")
+    ] = 100
     max_context: Annotated[Count, Help("Characters of a document in one answer.")] = 20_000
     max_body_bytes: Annotated[Count, Help("Bytes of a request body, unpacked.")] = 8 * MIB
     max_upload_bytes: Annotated[Count, Help("Bytes of a job's upload as sent.")] = 1024 * MIB

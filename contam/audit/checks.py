@@ -167,18 +167,32 @@ def digest_of(value: object) -> str:
 
 
 def _shards(corpus: CorpusSpec) -> list[Any]:
-    """The state of the corpus, as far as it can be told without reading it."""
+    """The state of the corpus, as far as it can be told without reading it.
+
+    Of an index also that of the shards it answers for: it cannot vouch for one that changed.
+    """
     if corpus.index:
-        return [Index.open(one).id for one in corpus.index]
-    found: list[Any] = []
+        indexes = [Index.open(one) for one in corpus.index]
+        found: list[Any] = [one.id for one in indexes]
+        shards = [record for one in indexes for record in one.records if record is not None]
+        return [*found, *([one.name, one.uri, _state(one.uri)] for one in shards)]
+    found = []
     for shard in survey(list(corpus.paths))[0]:
         try:
             digest = shard_digest(shard)
-            changed = Path(shard.uri).stat().st_mtime_ns
-        except (ShardError, OSError):
-            digest, changed = "unreadable", 0
-        found.append([shard.name, shard.uri, shard.size_bytes, digest, changed])
+        except ShardError:
+            digest = "unreadable"
+        found.append([shard.name, shard.uri, digest, _state(shard.uri)])
     return found
+
+
+def _state(uri: str) -> list[int]:
+    """What changes about a file when somebody writes it; the time of change cannot be set back."""
+    try:
+        found = Path(uri).stat()
+    except OSError:
+        return []
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def _from_logs(spec: AuditSpec, scratch: Path) -> Path:

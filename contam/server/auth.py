@@ -215,12 +215,16 @@ class Needs(SecurityBase):
         if caller is None:
             caller = request.app.state.contam.keyring.caller(request.scope)
             request.scope[CALLER] = caller
+        self.refuse(caller)
+        return caller
+
+    def refuse(self, caller: Caller) -> None:
+        """Raise RequestError, 403, for a caller without the scope."""
         if not caller.may(self.needed):
             raise RequestError(
                 403, f"the key does not have the scope {self.needed!r}", code="scope-missing",
                 hint="ask the operator for a key that has it",
             )  # fmt: skip
-        return caller
 
 
 def require(scope: str) -> Needs:

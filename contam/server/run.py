@@ -89,6 +89,8 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     try:
         server.run()
     except SystemExit as error:
+        if state.failed is not None:
+            raise state.failed from None
         # uvicorn leaves so when it cannot bind; what it says goes to its log.
         raise ConfigError(
             f"cannot listen on {settings.host}:{settings.port}",

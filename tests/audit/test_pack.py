@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -222,3 +223,48 @@ def test_a_finished_pack_is_not_replaced_unasked(audited):
     with pytest.raises(OutputError, match="already holds a finished"):
         run_audit(spec)
     assert contents(audited.folder) == before
+
+
+def test_an_index_whose_corpus_is_gone_or_changed_is_asked_again(tmp_path):
+    from contam.index.build import build
+    from contam.index.recipe import load_recipe
+
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    shard = shutil.copy(FIXTURES / "corpus" / "part-002.parquet", corpus / "part.parquet")
+    build(corpus, tmp_path / "index", load_recipe("standard"), workers=1)
+    path = tmp_path / "AUDIT.toml"
+    path.write_text(
+        f'[audit]\nout = "pack"\n[[corpus]]\nname = "web"\nindex = ["{tmp_path}/index"]\n'
+        f'[[benchmark]]\npaths = ["{FIXTURES}/items/brook_math.jsonl"]\n'
+    )
+    before = run_audit(load_spec(path))
+    assert before.facts.coverage["complete"]
+    Path(shard).rename(tmp_path / "gone.parquet")
+    gone = run_audit(load_spec(path), overwrite=True)
+    assert "checks/web" not in gone.reused
+    assert not gone.facts.coverage["complete"]
+    assert all(one.clean == 0 for bench in gone.facts.benchmarks for one in bench.policies)
+
+
+def test_a_shard_that_was_written_is_read_again_even_if_its_time_was_set_back(tmp_path):
+    import os
+
+    shard = tmp_path / "one.jsonl"
+    question = (
+        "How many blue lanterns does the ferryman of Averell count on the longest night of the year"
+    )
+    row = json.dumps({"id": "1", "text": "x" * 200_000 + " " + "y " * 60 + "z" * 200_000})
+    shard.write_text(row + "\n")
+    (tmp_path / "items.jsonl").write_text(json.dumps({"id": "1", "question": question}) + "\n")
+    path = tmp_path / "AUDIT.toml"
+    path.write_text(
+        '[audit]\nout = "pack"\n[[corpus]]\nname = "web"\npaths = ["one.jsonl"]\n'
+        '[[benchmark]]\npaths = ["items.jsonl"]\nname = "ferry"\n'
+    )
+    assert run_audit(load_spec(path)).facts.headline.status == "clear"
+    times = shard.stat()
+    shard.write_text(row.replace("y " * 60, (question + " " * 120)[:120]) + "\n")
+    os.utime(shard, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert shard.stat().st_size == times.st_size
+    assert run_audit(load_spec(path), overwrite=True).facts.headline.status == "flagged"

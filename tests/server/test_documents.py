@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from contam.server.keys import KeyStore
+from tests.server.running import serving
+
 
 @pytest.fixture(scope="module")
 def found(client, fixture_items):
@@ -49,3 +52,19 @@ def test_what_cannot_be_shown_is_a_problem(client, address, status, code):
     reply = client.get(f"/v1/documents/{address}")
     assert (reply.status_code, reply.json()["code"]) == (status, code)
     assert reply.headers["content-type"] == "application/problem+json"
+
+
+def test_text_around_a_match_is_for_keys_that_may_read_documents(small_index, tmp_path):
+    store = KeyStore(tmp_path / "data")
+    _, blind = store.add("check only", ["check"])
+    _, reader = store.add("reader", ["check", "read-documents"])
+    with serving(small_index, data=tmp_path / "data") as running, running.client() as client:
+        body = {"text": "what did she keep", "options": {"context": 200}}
+
+        def ask(secret, sent):
+            return client.post("/v1/check", json=sent, headers={"X-API-Key": secret})
+
+        refused = ask(blind, body)
+        assert (refused.status_code, refused.json()["code"]) == (403, "scope-missing")
+        assert ask(blind, {**body, "options": {"context": 0}}).status_code == 200
+        assert ask(reader, body).status_code == 200

@@ -17,6 +17,7 @@ from contam.index.change import add
 from tests.server.running import REPOSITORY, serving
 from tests.unit.detect.indexes import WORDS
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing comes to listen there
 FIRST = "a lantern keeper counted forty two gulls above the breakwater before breakfast on sunday"
 LATER = "nine brass kettles were polished by the night porter while the lift stood still at four"
 
@@ -67,6 +68,12 @@ def test_it_tells_why_it_cannot_start(tmp_path, small_index):
         busy = run("--index", f"one={small_index}", "--port", str(port), "--data", str(tmp_path))
     assert busy.returncode == 2
     assert f"cannot listen on 127.0.0.1:{port}" in busy.stderr
+    open_to_all = run(
+        "--index", f"one={small_index}", "--host", EVERYWHERE, "--data", str(tmp_path / "open")
+    )  # fmt: skip
+    assert open_to_all.returncode == 2
+    assert "cannot listen" not in open_to_all.stderr
+    assert "keys" in open_to_all.stderr.splitlines()[-2] + open_to_all.stderr.splitlines()[-1]
 
 
 def test_a_new_state_of_an_index_is_swapped_in_without_dropping_a_request(growing, tmp_path):

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -33,6 +34,8 @@ LOCK: Final = "lock"
 REQUEST: Final = "request.json"
 RESULT: Final = "result"
 _NICE: Final = 10
+#: A path with folders, and its last name: where things lie on this disk is nobody's business.
+_PATH: Final = re.compile(r"(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
 _MOST_FRAMES: Final = 4
 #: Seconds between two reports of how far a job is.
 _PACE_S: Final = 0.2
@@ -165,7 +168,8 @@ def _spoken(error: ContamError, folder: str) -> tuple[str, str]:
 
         error = without_quotes(error)
         error.hint = error.hint.replace(_COMMAND_LINES, "").rstrip("; ")
-    message, hint = (text.replace(f"{folder}/", "") for text in (error.message, error.hint))
+    texts = (text.replace(f"{folder}/", "") for text in (error.message, error.hint))
+    message, hint = (_PATH.sub(r"\1", text) for text in texts)
     return message, hint
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from contam.server.asking import judge, parse
-from contam.server.auth import require
+from contam.server.auth import Caller, require
 from contam.server.failures import RequestError
-from contam.server.schemas.check import CheckAnswer
+from contam.server.schemas.check import CheckAnswer, CheckRequest
 from contam.server.schemas.common import problems
 from contam.server.state import CurrentState, holder_of
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 NDJSON: Final = "application/x-ndjson"
 
-router = APIRouter(prefix="/v1", tags=["check"], dependencies=[Depends(require("check"))])
+_CHECK: Final = require("check")
+_READ: Final = require("read-documents")
+
+router = APIRouter(prefix="/v1", tags=["check"], dependencies=[Depends(_CHECK)])
 
 
 @router.post(
@@ -39,12 +42,17 @@ router = APIRouter(prefix="/v1", tags=["check"], dependencies=[Depends(require("
         }
     },
 )
-async def check(request: Request, state: CurrentState) -> Response:
+async def check(
+    request: Request, state: CurrentState, caller: Annotated[Caller, Depends(_CHECK)]
+) -> Response:
     """Judge items, or one text, by what the indexes hold of them.
 
     With `Accept: application/x-ndjson` each verdict is a line, and the last line is the rest of
     the answer. Past the service's deadline every item is `not_checkable`, with the reason
-    `deadline`. With `grams` (see `contam hash`) nothing that is sent is a text.
+    `deadline`.
+
+    Text around matches (`context`) also needs the scope `read-documents`. With `grams` (see
+    `contam hash`) nothing that is sent is a text.
     """
     _refuse_other_types(request)
     holder_of(state)
@@ -53,9 +61,16 @@ async def check(request: Request, state: CurrentState) -> Response:
     return await judge(
         request,
         state,
-        lambda: parse(body, state.settings),
+        lambda: _allowed(parse(body, state.settings), caller),
         lambda _, found: _response(found, as_lines=as_lines),
     )
+
+
+def _allowed(asked: CheckRequest, caller: Caller) -> CheckRequest:
+    """What is asked, by somebody who may see text of documents if text around matches is asked."""
+    if asked.options.context:
+        _READ.refuse(caller)
+    return asked
 
 
 def _response(answer: dict[str, Any], *, as_lines: bool) -> Response:
