@@ -58,7 +58,7 @@ _INSIDE: Final = {
 }
 """What callers are told of failures on our side: the library's words name files of this machine."""
 
-_PATH: Final = re.compile(r"(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
+_PATH: Final = re.compile(r"(?<![^\s'\"(=:])(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
 
 _OF_STATUS: Final = {
     400: ("bad-request", "The request cannot be read"),

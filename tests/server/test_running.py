@@ -166,7 +166,7 @@ def test_sigterm_lets_a_request_end_and_takes_no_new_one(service_of_its_own, fix
 def listens(host, port):
     try:
         socket.create_connection((host, port)).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):
         return False
     return True
 

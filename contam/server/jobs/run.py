@@ -35,7 +35,7 @@ REQUEST: Final = "request.json"
 RESULT: Final = "result"
 _NICE: Final = 10
 #: A path with folders, and its last name: where things lie on this disk is nobody's business.
-_PATH: Final = re.compile(r"(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
+_PATH: Final = re.compile(r"(?<![^\s'\"(=:])(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
 _MOST_FRAMES: Final = 4
 #: Seconds between two reports of how far a job is.
 _PACE_S: Final = 0.2

@@ -162,7 +162,8 @@ def test_what_hashes_saw_is_not_cleared_by_allowing_gaps(tmp_path, shards):
     result = contam.query(index, items, allow_missing=True)
     (verdict,) = result
     assert verdict.label == "not_checkable"
-    assert "gone" in verdict.reason
+    assert "hashes alone" in verdict.reason
+    assert "its text is gone" in " ".join(result.run["notes"])
 
 
 def test_a_changed_shard_is_named_and_nothing_is_clean_over_it(shards, bench, tmp_path):
