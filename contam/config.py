@@ -77,7 +77,7 @@ class Settings:
     max_unpacked_bytes: Annotated[Count, Help("Bytes of a job's upload unpacked.")] = 4096 * MIB
     max_json_depth: Annotated[Count, Help("Nesting of a JSON body.")] = 32
     max_job_items: Annotated[Count, Help("Items of one job.")] = 1_000_000
-    max_checks: Annotated[Count, Help("Checks worked on at once; more wait.")] = 4
+    max_checks: Annotated[Count, Help("Checks worked on at once; more wait.")] = 2
     max_waiting: Annotated[Whole, Help("Checks that wait; more get 503.")] = 64
     job_workers: Annotated[Whole, Help("Jobs worked on at once.")] = 1
     job_threads: Annotated[Whole, Help("Threads of one job; 0 takes all cores.")] = 0
