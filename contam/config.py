@@ -55,9 +55,13 @@ class Settings:
     data: Annotated[str, Help("Folder of the service's own files: keys, jobs, uploads.")] = (
         "contam-data"
     )
-    cache_bytes: Annotated[Count, Help("Text of a corpus kept in memory, for each index.")] = (
-        256 * MIB
-    )
+    cache_bytes: Annotated[
+        Whole,
+        Help(
+            "Text of a corpus kept in memory, for each index. 0: an eighth of the memory, shared by"
+            " the indexes, and for each at least 256 MiB and at most 2 GiB."
+        ),
+    ] = 0
     reload_index_s: Annotated[
         float, Ge(0), Help("Seconds between looks for a new state of an index; 0: only when asked.")
     ] = 0.0

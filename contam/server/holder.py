@@ -17,6 +17,7 @@ from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.server.failures import RequestError
 from contam.server.probing import probe
+from contam.server.room import text_room, usable_bytes
 from contam.server.watched import Watched
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class IndexHolder:
     def open(cls, settings: Settings) -> IndexHolder:
         """Open, probe and warm up all indexes. Raises ContamError subclasses."""
         folders = named_folders(settings.index, settings.home)
-        holder = cls(folders, settings.corpus, settings.cache_bytes)
+        room = text_room(settings.cache_bytes, len(folders), usable_bytes())
+        holder = cls(folders, settings.corpus, room)
         for name in holder.names:
             holder._leases[name] = holder._open((name,))
         return holder

@@ -1,0 +1,44 @@
+"""How much text is kept: what the operator says, else a share of what the process may take."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from contam.server.room import text_room, usable_bytes
+
+MIB = 1 << 20
+MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize(
+    ("said", "n_indexes", "usable_mib", "expected_mib"),
+    [
+        (7 * MIB, 1, 16_384, 7),
+        (0, 1, 8_192, 1_024),
+        (0, 2, 8_192, 512),
+        (0, 3, 1_024, 256),
+        (0, 1, 1_000_000, 2_048),
+    ],
+)
+def test_without_a_word_indexes_share_an_eighth_within_bounds(
+    said, n_indexes, usable_mib, expected_mib
+):
+    assert text_room(said, n_indexes, usable_mib * MIB) == expected_mib * MIB
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("1073741824\n", 1 << 30),
+        ("max\n", MACHINE),
+        ("9223372036854771712\n", MACHINE),
+        ("", MACHINE),
+        ("\xff", MACHINE),
+    ],
+)
+def test_a_container_s_limit_counts_where_it_is_less_than_the_machine(tmp_path, written, expected):
+    limit = tmp_path / "memory.max"
+    limit.write_text(written, encoding="latin-1")
+    assert usable_bytes([tmp_path / "absent", limit]) == expected
