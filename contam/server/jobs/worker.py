@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import contam
 from contam.errors import ContamError
+from contam.server.jobs.allowance import Allowance
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.run import DONE, FAILED, HELD
 
@@ -64,6 +65,7 @@ class Hooks:
     ended    a job is over: its inputs may go
     failed   what a job failed of: code, message, hint
     retention_s  seconds that an ended job is kept
+    most_s   seconds of work that a job may take, all attempts together
     """
 
     order: Callable[[Job], dict[str, Any]]
@@ -71,6 +73,7 @@ class Hooks:
     ended: Callable[[Job], None]
     failed: Callable[[str, dict[str, str]], None]
     retention_s: float
+    most_s: float
 
 
 class Worker:
@@ -160,6 +163,10 @@ class Worker:
         self._hooks.changed(job.id)
         try:
             order = self._hooks.order(job)
+            allowance = Allowance(Path(order["folder"]), self._hooks.most_s)
+            if allowance.over:
+                self._fail(job, self._overtime())
+                return
             process = _begin()
         except ContamError as error:
             self._fail(job, {"code": error.code, "message": error.message, "hint": error.hint})
@@ -175,8 +182,11 @@ class Worker:
         if self._stopping.is_set() or self._is_over(job):
             # Told to end between the claim and now.
             _kill(process)
-        failure = self._listen(job, running, order)
-        code = process.wait()
+        with allowance.spending(lambda: _kill(process)):
+            failure = self._listen(job, running, order)
+            code = process.wait()
+        if allowance.over and code != DONE:
+            failure, code = self._overtime(), FAILED
         if process.stdin is not None:
             # Not before: its end tells the process that the service is gone.
             with contextlib.suppress(OSError):
@@ -234,6 +244,13 @@ class Worker:
                     "hint": "send it in several jobs; signal 9 often means that memory ran out",
                 },
             )
+
+    def _overtime(self) -> dict[str, str]:
+        return {
+            "code": "job-time",
+            "message": f"it was not done after {self._hooks.most_s:g} seconds of work",
+            "hint": "send it in several jobs; the operator may allow more with max_job_s",
+        }
 
     def _fail(self, job: Job, failure: dict[str, str]) -> None:
         self._hooks.failed(job.id, failure)

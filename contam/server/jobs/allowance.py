@@ -1,0 +1,70 @@
+"""The seconds that a job may be worked on, over all its attempts, kept in its folder.
+
+A stretch is noted as spent before it begins, and what was not used of it given back at its end. So
+whoever kills the service again and again shortens a job's time, and never makes it longer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SPENT: Final = "spent"
+STRETCH_S: Final = 30.0
+
+
+class Allowance:
+    """What is left of a job's seconds.
+
+    over  whether an attempt was ended because nothing was
+    """
+
+    def __init__(self, folder: Path, most_s: float) -> None:
+        self._path = folder / SPENT
+        self._most_s = most_s
+        self._spent = self._read()
+        self.over = self._spent >= most_s
+
+    @contextlib.contextmanager
+    def spending(self, end: Callable[[], None]) -> Iterator[None]:
+        """Count the seconds of the block; call `end`, on another thread, when they run out."""
+        left = threading.Event()
+        thread = threading.Thread(target=self._count, args=(left, end), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            left.set()
+            thread.join()
+
+    def _count(self, left: threading.Event, end: Callable[[], None]) -> None:
+        while self._spent < self._most_s:
+            stretch = min(STRETCH_S, self._most_s - self._spent)
+            self._note(self._spent + stretch)
+            began = time.monotonic()
+            done = left.wait(stretch)
+            self._spent += time.monotonic() - began
+            if done:
+                self._note(self._spent)
+                return
+        self.over = True
+        end()
+
+    def _read(self) -> float:
+        try:
+            return float(self._path.read_text("ascii"))
+        except (OSError, ValueError):
+            return 0.0
+
+    def _note(self, seconds: float) -> None:
+        # A full disk does not end the counting: it goes on in memory.
+        with contextlib.suppress(OSError):
+            draft = self._path.with_suffix(".draft")
+            draft.write_text(f"{seconds:.3f}", "ascii")
+            draft.replace(self._path)
