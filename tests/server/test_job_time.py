@@ -98,7 +98,7 @@ def test_time_is_noted_before_it_is_spent_and_given_back_at_the_end(tmp_path):
     wait_for(noted.exists)
     # What a service finds that comes after one which was killed now.
     assert float(noted.read_text()) == STRETCH_S
-    assert Allowance(tmp_path, STRETCH_S).over
+    assert Allowance(tmp_path, STRETCH_S).is_over()
     go_on.set()
     thread.join()
     assert 0 <= float(noted.read_text()) < STRETCH_S

@@ -20,16 +20,17 @@ STRETCH_S: Final = 30.0
 
 
 class Allowance:
-    """What is left of a job's seconds.
-
-    over  whether an attempt was ended because nothing was
-    """
+    """What is left of a job's seconds."""
 
     def __init__(self, folder: Path, most_s: float) -> None:
         self._path = folder / SPENT
         self._most_s = most_s
         self._spent = self._read()
-        self.over = self._spent >= most_s
+        self._over = self._spent >= most_s
+
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self._over
 
     @contextlib.contextmanager
     def spending(self, end: Callable[[], None]) -> Iterator[None]:
@@ -53,7 +54,7 @@ class Allowance:
             if done:
                 self._note(self._spent)
                 return
-        self.over = True
+        self._over = True
         end()
 
     def _read(self) -> float:

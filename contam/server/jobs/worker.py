@@ -164,7 +164,7 @@ class Worker:
         try:
             order = self._hooks.order(job)
             allowance = Allowance(Path(order["folder"]), self._hooks.most_s)
-            if allowance.over:
+            if allowance.is_over():
                 self._fail(job, self._overtime())
                 return
             process = _begin()
@@ -185,7 +185,7 @@ class Worker:
         with allowance.spending(lambda: _kill(process)):
             failure = self._listen(job, running, order)
             code = process.wait()
-        if allowance.over and code != DONE:
+        if allowance.is_over() and code != DONE:
             failure, code = self._overtime(), FAILED
         if process.stdin is not None:
             # Not before: its end tells the process that the service is gone.
