@@ -11,6 +11,7 @@ import orjson
 
 from contam.benchmark.names import is_question
 from contam.errors import BenchmarkError
+from contam.tables.doubled_keys import doubled_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,10 +72,7 @@ def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
 
 def _lines(path: Path, lines: list[tuple[int, bytes]]) -> Iterator[tuple[int, Row]]:
     for line, text in lines:
-        try:
-            row = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            row = _parse(path, text, line)
+        row = _parse(path, text, line)
         if not isinstance(row, dict):
             raise BenchmarkError(
                 f"{path}:{line}: expected a JSON object, found {_kind(row)}",
@@ -140,9 +138,27 @@ def _is_whole(text: bytes) -> bool:
 def _parse(path: Path, text: bytes, line: int = 0) -> object:
     """Parse strictly, else as the standard library does, which knows NaN; or say what is wrong."""
     try:
-        return orjson.loads(text)
+        value: object = orjson.loads(text)
     except orjson.JSONDecodeError:
-        pass
+        value = _tolerantly(path, text, line)
+    try:
+        doubled = doubled_key(text)
+    except RecursionError as error:
+        raise _too_deep(path, line) from error
+    if doubled is not None:
+        # Parsers give the last of the two: a question could go unchecked without a word.
+        first, *rest = doubled
+        row = isinstance(first, int) and not line
+        at = f"{path}, row {int(first) + 1}" if row else f"{path}:{line or 1}"
+        name = ".".join(map(str, rest if row else doubled))
+        raise BenchmarkError(
+            f"{at}: the field {name!r} stands twice in one object",
+            hint="remove one of the two, or name them apart",
+        )
+    return value
+
+
+def _tolerantly(path: Path, text: bytes, line: int) -> object:
     try:
         value: object = json.loads(text.decode())
         json.dumps(value, ensure_ascii=False).encode()
@@ -160,8 +176,12 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
             hint="in JSON lines every line is one whole object; is the file complete?",
         ) from error
     except RecursionError as error:
-        raise BenchmarkError(f"{path}:{line or 1}: JSON nested too deeply") from error
+        raise _too_deep(path, line) from error
     return value
+
+
+def _too_deep(path: Path, line: int) -> BenchmarkError:
+    return BenchmarkError(f"{path}:{line or 1}: JSON nested too deeply")
 
 
 def _kind(value: object) -> str:

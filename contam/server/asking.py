@@ -21,6 +21,7 @@ from contam.detect.blind import (
 )
 from contam.detect.reader import TEXT_BENCHMARK
 from contam.server.answers import answer_of, late_answer
+from contam.server.doubled import refuse_doubled
 from contam.server.failures import RequestError
 from contam.server.gate import LateError
 from contam.server.logs import note
@@ -52,6 +53,7 @@ def parse(body: bytes, settings: Settings) -> CheckRequest:
         if found[0]["type"] == "json_invalid":
             raise RequestError(400, "the body is no JSON") from None
         raise RequestValidationError(found) from None
+    refuse_doubled(body)
     return within(asked, settings)
 
 

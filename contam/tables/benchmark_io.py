@@ -28,7 +28,7 @@ def parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -
     """
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
-            columns = list(choose(file.schema_arrow.names))
+            columns = _chosen(path, file.schema_arrow, choose)
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
@@ -40,30 +40,55 @@ def arrow_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> 
     try:
         with pa.memory_map(str(path)) as source:
             if source.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
-                yield from _file_rows(source, choose)
+                yield from _file_rows(path, source, choose)
             else:
                 source.seek(0)
-                yield from _stream_rows(source, choose)
+                yield from _stream_rows(path, source, choose)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, "Arrow", error) from error
 
 
 def _file_rows(
-    source: pa.NativeFile, choose: Callable[[Sequence[str]], Sequence[str]]
+    path: Path, source: pa.NativeFile, choose: Callable[[Sequence[str]], Sequence[str]]
 ) -> Iterator[Record]:
     reader = pa.ipc.open_file(source)
-    columns = list(choose(reader.schema.names))
+    columns = _chosen(path, reader.schema, choose)
     for place in range(reader.num_record_batches):
         yield from reader.get_batch(place).select(columns).to_pylist()
 
 
 def _stream_rows(
-    source: pa.NativeFile, choose: Callable[[Sequence[str]], Sequence[str]]
+    path: Path, source: pa.NativeFile, choose: Callable[[Sequence[str]], Sequence[str]]
 ) -> Iterator[Record]:
     reader = pa.ipc.open_stream(source)
-    columns = list(choose(reader.schema.names))
+    columns = _chosen(path, reader.schema, choose)
     for batch in reader:
         yield from batch.select(columns).to_pylist()
+
+
+def _chosen(
+    path: Path, schema: pa.Schema, choose: Callable[[Sequence[str]], Sequence[str]]
+) -> list[str]:
+    """The columns to read. Raises BenchmarkError when rows as dictionaries would lose one."""
+    doubled = _doubled(list(schema))
+    if doubled is not None:
+        raise BenchmarkError(
+            f"{path}: the column {doubled!r} stands twice in one record",
+            hint="remove one of the two, or name them apart",
+        )
+    return list(choose(schema.names))
+
+
+def _doubled(fields: Sequence[pa.Field]) -> str | None:
+    names = [one.name for one in fields]
+    if len(set(names)) < len(names):
+        return next(str(name) for name in names if names.count(name) > 1)
+    inner = ([one.type.field(at) for at in range(one.type.num_fields)] for one in fields)
+    for some in inner:
+        found = _doubled(some)
+        if found is not None:
+            return found
+    return None
 
 
 def _damaged(path: Path, kind: str, error: Exception) -> BenchmarkError:

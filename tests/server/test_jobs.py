@@ -182,8 +182,9 @@ def test_parquet_items_give_the_same_verdicts(client, item_file, asked_alone, tm
         assert (folder / name).read_bytes() == (asked_alone / name).read_bytes()
 
 
-def test_a_job_that_cannot_be_done_says_why_and_quotes_nothing(client):
-    rows = b'{"id": "a", "question": "zanzibar?"}\n{"id": "b", "question": "zanzibar!"\n'
+@pytest.mark.parametrize("end", [b'"\n', b'", "question": "zanzibar"}\n'])
+def test_a_job_that_cannot_be_done_says_why_and_quotes_nothing(client, end):
+    rows = b'{"id": "a", "question": "zanzibar?"}\n{"id": "b", "question": "zanzibar!' + end
     job = submitted(client, {"kind": "check"}, items=("x.jsonl", rows))
     failed = ended(client, job)
     assert (failed["state"], failed["error"]["code"]) == ("failed", "benchmark")

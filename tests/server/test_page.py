@@ -74,7 +74,10 @@ def test_numbers_read_as_people_say_them():
 
 def form(**fields):
     return Form(
-        {name: [value] for name, value in {"index": "a", "policy": "contam", **fields}.items()}
+        {
+            name: value if isinstance(value, list) else [value]
+            for name, value in {"index": "a", "policy": "contam", **fields}.items()
+        }
     )
 
 
@@ -91,7 +94,7 @@ def test_a_form_asks_for_the_item_that_was_typed():
     "fields",
     [{"question": " "}, {"as": "text", "question": "x"}, {"question": "x", "right": "1"},
      {"question": "x", "choices": "a", "right": "0"}, {"question": "x", "choices": "a", "right": "²"},
-     {"question": "x", "policy": "p" * 600}],
+     {"question": "x", "policy": "p" * 600}, {"question": ["x", "y"]}],
 )  # fmt: skip
 def test_a_form_that_says_too_little_is_refused(fields):
     with pytest.raises(RequestError) as refused:

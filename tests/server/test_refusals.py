@@ -57,6 +57,39 @@ def test_a_body_that_is_no_json_text_is_refused(client, body, kind, status):
     assert reply.status_code == status
 
 
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ('{"items": [ONE], "items": [ONE]}', "items"),
+        (
+            '{"items": [{"id": "1", "question": "zanzibar", "question": "other"}]}',
+            "items.0.question",
+        ),
+        ('{"items": [ONE, {"id": "1", "id": "2", "question": "zanzibar"}]}', "items.1.id"),
+        (
+            '{"items": [ONE], "options": {"evidence": true, "e\\u0076idence": false}}',
+            "options.evidence",
+        ),
+    ],
+)
+def test_a_field_that_stands_twice_is_refused_and_its_place_told(client, body, place):
+    one = json.dumps({**ITEM, "id": "0"})
+    headers = {"content-type": "application/json"}
+    reply = client.post("/v1/check", content=body.replace("ONE", one), headers=headers)
+    assert (reply.status_code, reply.json()["code"]) == (422, "doubled-field")
+    assert reply.json()["detail"].endswith(f": {place}")
+    assert "zanzibar" not in reply.text
+
+
+def test_a_field_that_stands_twice_in_a_row_of_scores_is_not_named(client):
+    verdicts = '"inline": {"verdicts": [{}], "coverage": {}}'
+    body = f'{{{verdicts}, "scores": [{{"id": "1", "zanzibar": 1, "zanzibar": 0}}]}}'
+    headers = {"content-type": "application/json"}
+    reply = client.post("/v1/rescore", content=body, headers=headers)
+    assert (reply.status_code, reply.json()["code"]) == (422, "doubled-field")
+    assert reply.json()["detail"].endswith(": scores.0.?")
+
+
 def test_unknown_addresses_and_methods_are_problems_too(client):
     for method, path, status in (
         ("GET", "/v1/nothing", 404),

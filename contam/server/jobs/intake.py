@@ -12,6 +12,7 @@ from contam.detect.guarantee import refuse_unanswerable
 from contam.detect.policy import get_policy
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import UsageError
+from contam.server.doubled import refuse_doubled
 from contam.server.failures import RequestError
 from contam.server.jobs.refusals import disk_errors
 from contam.server.jobs.requests import CheckJob, RescoreJob, parse_job
@@ -119,6 +120,7 @@ def _accept(
     rescore: bool,
 ) -> Job:
     asked = parse_job(received.request, state.settings, rescore=rescore)
+    refuse_doubled(received.request)
     if isinstance(asked, CheckJob):
         request = _check(asked, state, received)
     else:

@@ -17,6 +17,7 @@ MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 ITEM_ID: Final = "pasted"
 
 _MOST_FIELDS: Final = 500
+_ONCE: Final = ("as", "text", "question", "passage", "choices", "right", "answer")
 
 
 class Form:
@@ -54,6 +55,8 @@ def check_of(form: Form, *, max_evidence: int, context: int) -> CheckRequest:
     for field, what in (("index", "an index"), ("policy", "a policy")):
         if not form.all(field):
             raise RequestError(422, f"choose {what}", code="form")
+    if any(len(form.all(field)) > 1 for field in _ONCE):
+        raise RequestError(422, "a field of the form was sent twice", code="form")
     as_text = form.one("as") == "text"
     asked = "text" if as_text else "question"
     if not form.one(asked).strip():

@@ -28,6 +28,11 @@ BAD_LINES: dict[str, tuple[bytes, str]] = {
     "not an object": (b'["Which?"]', "expected a JSON object, found a list"),
     "not UTF-8": (b'{"question": "Wh\xffich?"}', "not valid UTF-8"),
     "half a surrogate": (b'{"question": "\\ud800 Which?"}', "surrogate"),
+    "two questions": (
+        b'{"question": "Which?", "question": "Whose?"}',
+        "the field 'question' stands twice",
+    ),
+    "two answers within": (b'{"q": [{"answer": NaN, "answer": 2}]}', "'q.0.answer' stands twice"),
     "number as question": (b'{"question": 5, "answer": "x"}', "the question is the number 5"),
     "record as question": (b'{"question": {"a": "x"}}', "the question is a record"),
     "no question field": (b'{"headline": "Which?", "answer": "x"}', "'headline', 'answer'"),
@@ -257,3 +262,25 @@ def test_rubbish_is_an_error_or_items_and_nothing_else(tmp_path_factory, suffix:
     except BenchmarkError:
         return
     assert all(item.question.strip() for benchmark in benchmarks for item in benchmark.items)
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream"])
+def test_a_column_that_stands_twice_is_an_error(tmp_path: Path, kind: str, within: bool) -> None:
+    texts = [pa.array(["one?"]), pa.array(["two?"])]
+    names = ["question", "question"]
+    if within:
+        record = pa.StructArray.from_arrays(texts, names=names)
+        texts, names = (
+            [pa.array(["one?"]), pa.array([[{}]], pa.list_(record.type))],
+            ["question", "x"],
+        )
+    table = pa.Table.from_arrays(texts, names=names)
+    path = tmp_path / f"items.{'parquet' if kind == 'parquet' else 'arrow'}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        new = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
+        with new(path, table.schema) as writer:
+            writer.write(table)
+    assert "'question' stands twice" in failure(path).message

@@ -1,0 +1,62 @@
+"""Objects of a JSON text in which one name stands twice: parsers keep one of the two, silently."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, TypeAlias
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with everything that was written into it."""
+
+
+class _DoubledError(Exception):
+    """Some object has a name twice."""
+
+
+def _refuse(pairs: list[tuple[str, Any]]) -> None:
+    if len(pairs) > 1 and len({name for name, _ in pairs}) < len(pairs):
+        raise _DoubledError
+
+
+# Numbers stay as they are written: nothing here is about their values, nor bounded by their length.
+_LOOKING: Final = json.JSONDecoder(object_pairs_hook=_refuse, parse_int=str, parse_float=str)
+_KEEPING: Final = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
+
+
+def doubled_key(text: bytes) -> Path | None:
+    """Where a name stands twice in one object of a JSON text; None when every object is sound.
+
+    The path ends in that name. What is within an object is told before the object itself.
+
+    Raises ValueError or RecursionError for what is no JSON in UTF-8.
+    """
+    # Without its blanks: a decoder's own `decode` looks for them with an expression, slowly.
+    whole = text.decode().strip(" \t\r\n")
+    try:
+        _, end = _LOOKING.raw_decode(whole)
+    except _DoubledError:
+        return _find(_KEEPING.decode(whole), ())
+    if end != len(whole):
+        raise ValueError("there is more than one value")
+    return None
+
+
+def _find(value: object, at: Path) -> Path | None:
+    seen = set()
+    inner: list[tuple[str | int, Any]] = []
+    if isinstance(value, _Pairs):
+        inner = list(value)
+    elif isinstance(value, list):
+        inner = list(enumerate(value))
+    for step, one in inner:
+        found = _find(one, (*at, step))
+        if found is not None:
+            return found
+    for step, _ in inner:
+        if step in seen:
+            return (*at, step)
+        seen.add(step)
+    return None
