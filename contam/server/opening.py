@@ -65,7 +65,9 @@ def _open(state: State) -> IndexHolder:
     # Imported here, on the thread: this loads the compiler.
     from contam.detect.warm import warm_kernels
     from contam.server.holder import IndexHolder
+    from contam.server.room import give_back_memory
 
+    give_back_memory()
     holder = IndexHolder.open(state.settings)
     warm_kernels()
     return holder
