@@ -76,6 +76,10 @@ class Settings:
         Count, Help("Documents an answer may give as evidence of one item.")
     ] = 100
     max_context: Annotated[Count, Help("Characters of a document in one answer.")] = 20_000
+    max_answer_bytes: Annotated[
+        Count,
+        Help("Bytes of the answer to a check, or of one line of it; past them it is refused."),
+    ] = 32 * MIB
     max_body_bytes: Annotated[Count, Help("Bytes of a request body, unpacked.")] = 8 * MIB
     max_upload_bytes: Annotated[Count, Help("Bytes of a job's upload as sent.")] = 1024 * MIB
     max_unpacked_bytes: Annotated[Count, Help("Bytes of a job's upload unpacked.")] = 4096 * MIB

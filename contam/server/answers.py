@@ -1,50 +1,126 @@
-"""A result as the plain values of an answer."""
+"""A result as an answer, made piece by piece, so that no more of it is held than it may have."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import orjson
 
 from contam.detect.deadline import REASON as DEADLINE
-from contam.detect.quote import quote
 from contam.detect.result import item_ranks
 from contam.detect.verdict import Verdict
+from contam.server.evidence import Evidence
+from contam.server.failures import RequestError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from contam.detect.result import ScanResult
+    from contam.server.evidence import Row
     from contam.server.holder import Lease
     from contam.server.schemas.check import Options
 
-Row = dict[str, Any]
-
-_ITEM: Final = ("benchmark", "split", "item_id")
 _MOST_FAILURES: Final = 20
 
 
-def answer_of(result: ScanResult, lease: Lease, options: Options) -> Row:
-    """The answer to a check: see `contam.server.schemas.check.CheckAnswer`."""
-    verdicts = schemas.records(result.verdict_columns, schemas.VERDICTS)
-    if options.evidence:
-        by_item = _evidence(result, lease, options)
-        for row in verdicts:
-            row["evidence"] = by_item.get(tuple(row[name] for name in _ITEM), [])
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """An answer to a check, its evidence not made yet.
+
+    verdicts  without their evidence, item by item;  rest  what else is said
+    evidence  None where none is told;  n_policies  verdicts of each item
+    """
+
+    verdicts: list[Row]
+    rest: Row
+    evidence: Evidence | None
+    n_policies: int
+
+    def rows(self) -> Iterator[Row]:
+        """The verdicts with their evidence, each made when it is asked for."""
+        if self.evidence is None:
+            yield from self.verdicts
+            return
+        verdicts = iter(self.verdicts)
+        for found in self.evidence.by_item():
+            for verdict in islice(verdicts, self.n_policies):
+                yield {**verdict, "evidence": found}
+
+    def whole(self) -> Row:
+        """All of it: see `contam.server.schemas.check.CheckAnswer`."""
+        return {"verdicts": list(self.rows()), **self.rest}
+
+    def as_json(self, most_bytes: int) -> bytes:
+        """All of it as JSON. Raises RequestError, 413, as soon as that has too many bytes."""
+        if self.evidence and self.n_policies * self.evidence.least_bytes() > most_bytes:
+            raise too_large(most_bytes)
+        made = bytearray(b'{"verdicts":[')
+        end = orjson.dumps(self.rest)[1:]
+        for row in self.rows():
+            made += orjson.dumps(row)
+            made += b","
+            if len(made) + len(end) + 1 > most_bytes:
+                raise too_large(most_bytes)
+        if made.endswith(b","):
+            made.pop()
+        made += b"],"
+        made += end
+        return bytes(made)
+
+    def as_lines(self, most_bytes: int) -> Iterator[bytes]:
+        """A line for each verdict and one for the rest, each made when the one before is taken.
+
+        Raises RequestError, 413, at once if a line has too many bytes.
+        """
+        if self.evidence is not None:
+            for at, most in enumerate(self.evidence.most_bytes()):
+                # The bound is a wide one: only where it is passed, the item's rows are made for it.
+                if most > most_bytes and len(orjson.dumps(self.evidence.of(at))) > most_bytes:
+                    raise too_large(most_bytes)
+        return self._lines()
+
+    def _lines(self) -> Iterator[bytes]:
+        for row in self.rows():
+            yield orjson.dumps(row) + b"\n"
+        yield orjson.dumps(self.rest) + b"\n"
+
+
+def answer_of(result: ScanResult, lease: Lease, options: Options) -> Answer:
+    """The answer that a result makes."""
     # Not by `run`: it tells of every shard, and there may be thousands.
     covered = lease.opened.coverage if result.covered is None else result.covered
-    return {
-        "verdicts": verdicts,
-        **_about(lease),
-        "coverage": summary(covered.totals),
-        "capped": result.about_index()["capped"],
-    }
+    verdicts = schemas.records(result.verdict_columns, schemas.VERDICTS)
+    return Answer(
+        verdicts=verdicts,
+        rest={
+            **_about(lease),
+            "coverage": summary(covered.totals),
+            "capped": result.about_index()["capped"],
+        },
+        evidence=Evidence(result, lease, options) if options.evidence else None,
+        n_policies=len(verdicts) // len(result.items_in_order),
+    )
+
+
+def too_large(most_bytes: int) -> RequestError:
+    """The refusal of an answer beyond the limit: nothing is left out of one silently."""
+    return RequestError(
+        413,
+        f"the answer, or a line of it, would have more than {most_bytes} bytes",
+        code="answer-too-large",
+        hint="ask for fewer items, less context or max_evidence, or for lines "
+        "(Accept: application/x-ndjson), or make a job of it: POST /v1/jobs",
+    )
 
 
 def late_answer(
     names: Sequence[tuple[str, str, str]], policies: Sequence[str], lease: Lease
-) -> Row:
+) -> Answer:
     """The answer when the time is over: nothing is known of any item (benchmark, split, id)."""
     verdicts = [
         Verdict(
@@ -68,12 +144,16 @@ def late_answer(
         for benchmark, split, item_id in (names[i] for i in np.argsort(item_ranks(names)).tolist())
         for policy in policies
     ]
-    return {
-        "verdicts": [{**verdict, "evidence": []} for verdict in verdicts],
-        **_about(lease),
-        "coverage": summary(lease.opened.coverage.totals),
-        "capped": {"cap": lease.opened.recipe.cap, "grams": 0, "items": 0, "first_items": []},
-    }
+    return Answer(
+        verdicts=[{**verdict, "evidence": []} for verdict in verdicts],
+        rest={
+            **_about(lease),
+            "coverage": summary(lease.opened.coverage.totals),
+            "capped": {"cap": lease.opened.recipe.cap, "grams": 0, "items": 0, "first_items": []},
+        },
+        evidence=None,
+        n_policies=len(policies),
+    )
 
 
 def summary(coverage: Mapping[str, Any]) -> Row:
@@ -90,27 +170,3 @@ def _about(lease: Lease) -> Row:
         "states": list(lease.states),
         "guarantee_tokens": lease.reader.guarantee_tokens,
     }
-
-
-def _evidence(
-    result: ScanResult, lease: Lease, options: Options
-) -> dict[tuple[str, ...], list[Row]]:
-    rows = result.evidence_rows()
-    items = {(one.benchmark, one.split, one.item_id): one for one in result.items_in_order}
-    texts = quote(lease.opened, {(row["shard"], row["row"]) for row in rows if row["verified"]})
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        benchmark, split, item_id = (row.pop(name) for name in _ITEM)
-        item = items[benchmark, split, item_id]
-        own = item.part_text(row["part"])[row["item_start"] : row["item_end"]]
-        row["item_text"] = own or None
-        text = texts.get((row["shard"], row["row"])) if row["verified"] else None
-        row["document_text"] = row["before"] = row["after"] = None
-        if text is not None:
-            start, end = row["document_start"], row["document_end"]
-            row["document_text"] = text[start:end]
-            if options.context:
-                row["before"] = text[max(start - options.context, 0) : start]
-                row["after"] = text[end : end + options.context]
-        found.setdefault((benchmark, split, item_id), []).append(row)
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from fastapi.exceptions import RequestValidationError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fastapi import Request, Response
 
     from contam.config import Settings
+    from contam.server.answers import Answer
     from contam.server.holder import Lease
     from contam.server.schemas import check
 
@@ -87,7 +88,7 @@ async def judge(
     request: Request,
     state: State,
     read: Callable[[], CheckRequest],
-    tell: Callable[[CheckRequest, dict[str, Any]], Response],
+    tell: Callable[[CheckRequest, Answer], Response],
 ) -> Response:
     """Answer a check on one of the threads for checks, or say in time that it is late.
 
@@ -100,7 +101,7 @@ async def judge(
     deadline = time.monotonic() + seconds
     parsed: list[CheckRequest] = []
 
-    def work() -> tuple[dict[str, Any], Response]:
+    def work() -> tuple[Answer, Response]:
         parsed.append(read())
         found = answer(parsed[0], state, deadline)
         return found, tell(parsed[0], found)
@@ -113,13 +114,13 @@ async def judge(
         found = late(asked, state)
         response = tell(asked, found)
     # Counted once, here: work that was late may still end.
-    pairs = [(verdict["policy"], verdict["label"]) for verdict in found["verdicts"]]
+    pairs = [(verdict["policy"], verdict["label"]) for verdict in found.verdicts]
     state.metrics.count_verdicts(asked.n_items, pairs)
     note(request, n_items=asked.n_items, n_verdicts=len(pairs))
     return response
 
 
-def answer(asked: CheckRequest, state: State, deadline: float) -> dict[str, Any]:
+def answer(asked: CheckRequest, state: State, deadline: float) -> Answer:
     """Judge what was asked, unless it is too late. Raises ContamError subclasses.
 
     deadline  in seconds of `time.monotonic`
@@ -140,7 +141,7 @@ def answer(asked: CheckRequest, state: State, deadline: float) -> dict[str, Any]
         return answer_of(result, lease, asked.options)
 
 
-def late(asked: CheckRequest, state: State) -> dict[str, Any]:
+def late(asked: CheckRequest, state: State) -> Answer:
     """The answer when the time is over: every item is not checkable."""
     policies = checked_policies(asked.policies)
     named = asked.items or (asked.grams.items if asked.grams else ())
@@ -155,7 +156,7 @@ def _blind(
     policies: tuple[str, ...],
     lease: Lease,
     deadline: float,
-) -> dict[str, Any]:
+) -> Answer:
     refuse_other_spelling(grams.model_dump(exclude={"items"}), lease.opened.recipe)
     result = check_blind(
         lease.opened,

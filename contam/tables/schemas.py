@@ -161,6 +161,16 @@ def records(columns: Columns, schema: pa.Schema) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
+def part(columns: Columns, begin: int, end: int) -> Columns:
+    """Rows `begin` to before `end` of the columns."""
+    return {
+        name: Repeated(column.values, column.index[begin:end])
+        if isinstance(column, Repeated)
+        else column[begin:end]
+        for name, column in columns.items()
+    }
+
+
 def _plain_list(column: Column, field: pa.Field) -> list[Any]:
     """One column; raises InternalError when it holds a null that its field forbids."""
     if isinstance(column, Repeated):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-import orjson
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
@@ -16,7 +15,8 @@ from contam.server.schemas.common import problems
 from contam.server.state import CurrentState, holder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contam.server.answers import Answer
+    from contam.server.state import State
 
 NDJSON: Final = "application/x-ndjson"
 
@@ -48,8 +48,9 @@ async def check(
     """Judge items, or one text, by what the indexes hold of them.
 
     With `Accept: application/x-ndjson` each verdict is a line, and the last line is the rest of
-    the answer. Past the service's deadline every item is `not_checkable`, with the reason
-    `deadline`.
+    the answer: without it, the answer is not whole. Past the service's deadline every item is
+    `not_checkable`, with the reason `deadline`. An answer, or one of the lines, that would have
+    more than `max_answer_bytes` is refused; nothing is left out of one.
 
     Text around matches (`context`) also needs the scope `read-documents`. With `grams` (see
     `contam hash`) nothing that is sent is a text.
@@ -62,7 +63,7 @@ async def check(
         request,
         state,
         lambda: _allowed(parse(body, state.settings), caller),
-        lambda _, found: _response(found, as_lines=as_lines),
+        lambda _, found: _response(found, state, as_lines=as_lines),
     )
 
 
@@ -73,18 +74,12 @@ def _allowed(asked: CheckRequest, caller: Caller) -> CheckRequest:
     return asked
 
 
-def _response(answer: dict[str, Any], *, as_lines: bool) -> Response:
-    headers = {"ETag": f'"{"-".join(answer["states"])}"', "Cache-Control": "no-store"}
+def _response(found: Answer, state: State, *, as_lines: bool) -> Response:
+    headers = {"ETag": f'"{"-".join(found.rest["states"])}"', "Cache-Control": "no-store"}
+    most = state.settings.max_answer_bytes
     if as_lines:
-        return StreamingResponse(_lines(answer), headers=headers, media_type=NDJSON)
-    return Response(orjson.dumps(answer), headers=headers, media_type="application/json")
-
-
-def _lines(answer: dict[str, Any]) -> Iterator[bytes]:
-    rest = {name: value for name, value in answer.items() if name != "verdicts"}
-    for verdict in answer["verdicts"]:
-        yield orjson.dumps(verdict) + b"\n"
-    yield orjson.dumps(rest) + b"\n"
+        return StreamingResponse(found.as_lines(most), headers=headers, media_type=NDJSON)
+    return Response(found.as_json(most), headers=headers, media_type="application/json")
 
 
 def _refuse_other_types(request: Request) -> None:

@@ -23,6 +23,7 @@ from contam.server.routes.indexes import told
 from contam.server.state import CurrentState, State, holder_of, jobs_of
 
 if TYPE_CHECKING:
+    from contam.server.answers import Answer
     from contam.server.holder import Lease
     from contam.server.page.sessions import Session
     from contam.server.schemas.check import CheckRequest
@@ -119,8 +120,8 @@ async def check(
             most,
         )
 
-    def tell(asked: CheckRequest, found: dict[str, Any]) -> Response:
-        return _check_page(request, state, form, _result(asked, found, state))
+    def tell(asked: CheckRequest, found: Answer) -> Response:
+        return _check_page(request, state, form, _result(asked, found.whole(), state))
 
     try:
         await form_of(state, visitor, form)
