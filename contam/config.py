@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
 from contam.errors import ConfigError
 
@@ -35,9 +35,14 @@ class Help:
     secret: bool = False
 
 
-Count = Annotated[int, Ge(1)]
-Whole = Annotated[int, Ge(0)]
-Seconds = Annotated[float, Gt(0)]
+# Beyond these, clocks and operating systems cannot count.
+_MOST: Final = 1 << 53
+_MOST_S: Final = 1e9
+
+Count = Annotated[int, Ge(1), Le(_MOST)]
+Whole = Annotated[int, Ge(0), Le(_MOST)]
+Seconds = Annotated[float, Gt(0), Le(_MOST_S)]
+Port = Annotated[int, Ge(0), Le(65_535)]
 Names = tuple[str, ...]
 
 
@@ -51,7 +56,7 @@ class Settings:
     host: Annotated[str, Help("Address to listen on; others than loopback need keys.")] = (
         "127.0.0.1"
     )
-    port: Annotated[Whole, Help("Port to listen on; 0 takes a free one.")] = 8000
+    port: Annotated[Port, Help("Port to listen on; 0 takes a free one.")] = 8000
     data: Annotated[str, Help("Folder of the service's own files: keys, jobs, uploads.")] = (
         "contam-data"
     )
@@ -63,7 +68,10 @@ class Settings:
         ),
     ] = 0
     reload_index_s: Annotated[
-        float, Ge(0), Help("Seconds between looks for a new state of an index; 0: only when asked.")
+        float,
+        Ge(0),
+        Le(_MOST_S),
+        Help("Seconds between looks for a new state of an index; 0: only when asked."),
     ] = 0.0
     deadline_s: Annotated[Seconds, Help("Seconds until a check answers `not_checkable`.")] = 10.0
     drain_s: Annotated[Seconds, Help("Seconds that running requests get after SIGTERM.")] = 30.0
@@ -182,8 +190,12 @@ def _from_file(file: str | Path | None, known: Mapping[str, Described]) -> dict[
         return {}
     try:
         table = tomllib.loads(path.read_text("utf-8")).get(TABLE, {})
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"cannot read {path}: {error}", hint="see docs/reference.md") from error
+    if not isinstance(table, dict):
+        raise ConfigError(
+            f"{path}: {TABLE} is no table", hint=f"write [{TABLE}] above its settings"
+        )
     for name in table:
         if name not in known:
             raise ConfigError(

@@ -168,12 +168,16 @@ class KeyStore:
                 "SELECT id, name, digest, scopes, created, last_used, revoked FROM keys "
                 "ORDER BY created, id"
             ).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
         keys = []
         for key_id, name, digest, scopes, created, last_used, revoked in rows:
-            held = frozenset(scopes.split())
-            if len(digest) != _DIGEST_BYTES or not held <= set(SCOPES):
+            held = frozenset(str(scopes).split())
+            if (
+                not isinstance(digest, bytes)
+                or len(digest) != _DIGEST_BYTES
+                or not held <= set(SCOPES)
+            ):
                 raise self._unusable(f"the row of key {key_id!r} makes no sense")
             keys.append(Key(key_id, name, digest, held, created, last_used, revoked))
         return tuple(keys)

@@ -359,7 +359,11 @@ class JobStore:
 
 def _job(row: tuple[Any, ...]) -> Job:
     values = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return Job(**{**values, "about": json.loads(values["about"])})
+    try:
+        about = json.loads(values["about"])
+    except (TypeError, ValueError) as error:
+        raise _damaged() from error
+    return Job(**{**values, "about": about})
 
 
 def _damaged() -> StoreDamagedError:
@@ -373,6 +377,8 @@ def _translated() -> Iterator[None]:
     """SQLite's errors as ours."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise _damaged() from error
     except sqlite3.Error as error:
         primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:

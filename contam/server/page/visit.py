@@ -94,7 +94,10 @@ def _cookie(scope: Scope) -> bytes:
 def _refuse_other_sites(scope: Scope) -> None:
     """Browsers say which page sends a form; one of another site, or of none, is not ours."""
     site, origin = _header(scope, b"sec-fetch-site"), _header(scope, b"origin")
-    ours = not origin or urlsplit(origin).netloc == _header(scope, b"host")
+    try:
+        ours = not origin or urlsplit(origin).netloc == _header(scope, b"host")
+    except ValueError:
+        ours = False
     if site not in {"", "same-origin", "none"} or not ours:
         raise RequestError(403, "a page of another site sent this", code="other-site")
 
