@@ -138,7 +138,7 @@ def run_audit(
             if spec.waivers:
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
             if spec.labels:
-                write_labels(draft / LABELS, labels)
+                write_labels(draft / LABELS, labels, notes=not spec.no_text)
             digest = _seal(draft, spec, facts, shop, _inputs(spec, reports))
             write_times(draft, {**shop.times, "audit": _times(started)})
     shop.remove()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
 
 from contam.audit.facts import read_facts
 from contam.detect.report import load_report
@@ -28,6 +29,7 @@ FORMAT: Final = 1
 LEAST_IN_STRATUM: Final = 2
 """Items drawn of every stratum that has them: without two no spread is known."""
 
+_BLOCK: Final = 1 << 16
 CHECKED: Final = (*FLAGGED, "clean")
 # What the evidence is, without numbers of ours that say nothing of it.
 _LEFT_OUT: Final = ("benchmark", "split", "item_id", "alignment", "similarity")
@@ -41,7 +43,7 @@ class Label:
     """One answer of one reader.
 
     evidence  digest of what there was to see;  label  whether the item stands in the corpus, None
-              where the reader could not say
+              where the reader could not say;  note  what else the reader says of it
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -53,6 +55,7 @@ class Label:
     evidence: str
     reader: str
     label: bool | None
+    note: str = ""
     format: int = FORMAT
 
     @property
@@ -138,45 +141,117 @@ def draw(cases: Sequence[Case], *, flagged: int, clean: int, seed: int) -> list[
 
 def read_labels(paths: Sequence[str | Path]) -> list[Label]:
     """All answers of these files, in order. Raises ConfigError naming file and line."""
+    found = []
+    for path in map(Path, paths):
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read {path}: {error}", hint="`contam review` writes it"
+            ) from error
+        found += _parsed(path, text)
+    return found
+
+
+def _parsed(path: Path, text: bytes) -> list[Label]:
     from pydantic import TypeAdapter, ValidationError
 
     reading = TypeAdapter(Label)
     found = []
-    for path in map(Path, paths):
+    for number, line in enumerate(text.splitlines(), start=1):
         try:
-            lines = path.read_text("utf-8").splitlines()
-        except (OSError, ValueError) as error:
+            label = reading.validate_json(line)
+        except ValidationError as error:
             raise ConfigError(
-                f"cannot read {path}: {error}", hint="`contam review` writes it"
+                f"{path}:{number} is no label of `contam review`", hint="mend that line"
             ) from error
-        for number, line in enumerate(lines, start=1):
-            try:
-                label = reading.validate_json(line)
-            except ValidationError as error:
-                raise ConfigError(
-                    f"{path}:{number} is no label of `contam review`", hint="mend that line"
-                ) from error
-            if label.format != FORMAT:
-                raise ConfigError(f"{path}:{number} has format {label.format}, known: {FORMAT}")
-            found.append(label)
+        if label.format != FORMAT:
+            raise ConfigError(f"{path}:{number} has format {label.format}, known: {FORMAT}")
+        found.append(label)
     return found
 
 
-def write_labels(path: Path, labels: Sequence[Label]) -> None:
-    """Write the answers of all readers as one file. Raises OSError."""
-    path.write_text("".join(json.dumps(asdict(one)) + "\n" for one in labels), "ascii")
+def write_labels(path: Path, labels: Sequence[Label], *, notes: bool = True) -> None:
+    """Write the answers of all readers as one file. Raises OSError.
+
+    notes  keep what readers wrote beside them, which may be words of an item
+    """
+    kept = labels if notes else [replace(one, note="") for one in labels]
+    path.write_text("".join(json.dumps(asdict(one)) + "\n" for one in kept), "ascii")
 
 
 def append_label(path: Path, label: Label) -> None:
-    """Add one answer, which is on the disk when this returns. Raises OutputError."""
-    line = json.dumps(asdict(label), ensure_ascii=True) + "\n"
+    """Add one answer, which is on the disk when this returns. Raises OutputError.
+
+    What a crash left of an answer that was never told to be kept is taken away first.
+    """
+    line = (json.dumps(asdict(label), ensure_ascii=True) + "\n").encode("ascii")
     try:
-        with path.open("ab") as file:
-            file.write(line.encode("ascii"))
+        new = not path.exists()
+        with path.open("a+b") as file:
+            # Another reader, or the same one elsewhere, may be writing.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            kept, tail = _kept(file)
+            if not tail:
+                file.truncate(kept)
+            file.write(tail + line)
             file.flush()
             os.fsync(file.fileno())
+        if new:
+            _sync_folder(path.parent)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_own_labels(path: Path) -> list[Label]:
+    """The answers that were kept so far, none if there is no file; half a last line is no answer.
+
+    Raises ConfigError naming file and line.
+    """
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            kept, _ = _kept(file)
+            file.seek(0)
+            text = file.read(kept)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    return _parsed(path, text)
+
+
+def _kept(file: BinaryIO) -> tuple[int, bytes]:
+    """How many bytes are answers, and what has to stand before the next one.
+
+    An editor may leave out the last end of a line: that line counts if it is whole.
+    """
+    size = file.seek(0, os.SEEK_END)
+    start = size
+    while start:
+        start = max(0, start - _BLOCK)
+        file.seek(start)
+        found = file.read(size - start)
+        end = found.rfind(b"\n")
+        if end >= 0 or not start:
+            last = found[end + 1 :]
+            if not last:
+                return size, b""
+            try:
+                json.loads(last)
+            except ValueError:
+                return size - len(last), b""
+            return size, b"\n"
+    return 0, b""
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make sure that a new name in a folder outlives a crash of the machine."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _key(row: Mapping[str, Any]) -> ItemKey:

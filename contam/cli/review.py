@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,8 +12,10 @@ from contam.cli import options
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.audit.reading import Reading
     from contam.audit.review import Case
-    from contam.detect.report import Report
 
 _QUESTION: Final = "Does the corpus hold this item?  t true, f false, s skip, q quit"
 _ANSWERS: Final = {"t": True, "true": True, "f": False, "false": False, "s": None, "skip": None}
@@ -50,61 +51,46 @@ def review(
     Flagged and clean items come in random order. Each answer is on the disk before the next item
     is shown. A second reader gets the same items.
     """
-    from contam.audit.review import draw, open_result, population, read_labels
+    from contam.audit.reading import Reading
+    from contam.audit.review import read_own_labels
 
     if not reader.strip():
         raise UsageError("a reader needs a name")
-    report = open_result(folder)
-    chosen = policy or report.run["parameters"]["policies"][0]
-    cases = draw(population(report, chosen), flagged=flagged, clean=clean, seed=seed)
-    before = read_labels([labels]) if labels.exists() else []
-    answered = {(one.judged, one.evidence) for one in before if one.reader == reader}
-    waiting = [case for case in cases if (case.judged, case.digest) not in answered]
-    n = _ask(report, waiting, labels, reader, documents)
+    reading = Reading.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
+    waiting = reading.waiting(read_own_labels(labels), reader)
+    n = _ask(reading, waiting, labels, reader, documents)
     _tell(n, len(waiting) - n, labels)
 
 
-def _ask(report: Report, cases: list[Case], labels: Path, reader: str, documents: int) -> int:
+def _ask(reading: Reading, cases: Sequence[Case], labels: Path, reader: str, documents: int) -> int:
     """Ask one case after the other until all are answered or the reader quits; how many were."""
-    from contam.audit.review import Label, append_label
+    from contam.audit.reading import answer
+    from contam.audit.review import append_label
     from contam.cli import render
     from contam.cli.show import item_blocks
     from contam.cli.terminal import talk
-    from contam.detect.show import view_items
 
     for at, case in enumerate(cases):
-        (view,) = view_items(report, [case.key], max_documents=documents)
-        render.emit_renderable(*item_blocks(replace(view, verdicts=())))
+        render.emit_renderable(*item_blocks(reading.view(case, documents)))
         talk(f"{at + 1} of {len(cases)}. {_QUESTION}")
-        answer = _answer()
-        if answer in _QUIT:
+        word, note = _answer()
+        if word in _QUIT:
             return at
-        benchmark, split, item, policy = case.judged
-        append_label(
-            labels,
-            Label(
-                benchmark=benchmark,
-                split=split,
-                item=item,
-                policy=policy,
-                evidence=case.digest,
-                reader=reader,
-                label=_ANSWERS[answer],
-            ),
-        )
+        append_label(labels, answer(case, reader, _ANSWERS[word], note))
     return len(cases)
 
 
-def _answer() -> str:
-    """The next line that is an answer; the end of the input is `quit`."""
+def _answer() -> tuple[str, str]:
+    """The next line that is an answer, and the note behind it; the end of the input is `quit`."""
     from contam.cli.terminal import plain, talk
 
     while line := sys.stdin.readline():
-        word = line.strip().lower()
+        word, _, note = line.strip().partition(" ")
+        word = word.lower()
         if word in _ANSWERS or word in _QUIT:
-            return word
+            return word, note.strip()
         talk(f"{plain(word)!r} is no answer. {_QUESTION}")
-    return _QUIT[0]
+    return _QUIT[0], ""
 
 
 def _tell(n: int, n_left: int, labels: Path) -> None:

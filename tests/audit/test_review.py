@@ -2,12 +2,22 @@
 
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from contam.audit.rates import reviewed
-from contam.audit.review import Case, Label, append_label, draw, population, read_labels
+from contam.audit.review import (
+    Case,
+    Label,
+    append_label,
+    draw,
+    population,
+    read_labels,
+    read_own_labels,
+    write_labels,
+)
 from contam.cli.main import main
 from contam.detect.report import load_report
 from contam.errors import ConfigError
@@ -47,9 +57,11 @@ def test_answers_are_on_the_disk_at_once_and_the_next_call_goes_on(
     audited, tmp_path, monkeypatch, capsys
 ):
     path = tmp_path / "anna.jsonl"
-    assert ask(monkeypatch, audited.folder, path, ["t", "what?", "false", "s", "q"]) == 0
+    said = ["t", "what?", "false only the  numbers", "s", "q"]
+    assert ask(monkeypatch, audited.folder, path, said) == 0
     first = read_labels([path])
     assert [one.label for one in first] == [True, False, None]
+    assert [one.note for one in first] == ["", "only the  numbers", ""]
     shown = capsys.readouterr()
     assert "is no answer" in shown.err
     assert "3 answers written" in shown.out
@@ -154,6 +166,52 @@ def test_a_line_that_is_no_label_is_named(tmp_path):
         read_labels([path])
     with pytest.raises(ConfigError, match=r"none\.jsonl"):
         read_labels([tmp_path / "none.jsonl"])
+
+
+@pytest.mark.parametrize("torn", ["", '{"benchmark": "b", "spl', "{", "x" * 200_000])
+def test_half_an_answer_that_a_crash_left_takes_no_other_with_it(tmp_path, torn):
+    path = tmp_path / "labels.jsonl"
+    first, second = (label(case, said=True) for case in world()[:2])
+    assert read_own_labels(path) == []
+    append_label(path, first)
+    with path.open("a") as file:
+        file.write(torn)
+    assert read_own_labels(path) == [first]
+    append_label(path, second)
+    assert read_labels([path]) == [first, second]
+
+
+def test_a_last_line_without_its_end_is_an_answer_if_it_is_whole(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    first, second = (label(case, said=True) for case in world()[:2])
+    append_label(path, first)
+    path.write_text(path.read_text().rstrip())
+    assert read_own_labels(path) == [first]
+    append_label(path, second)
+    assert read_labels([path]) == [first, second]
+
+
+def test_many_who_answer_at_once_lose_nothing(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    readers = [f"reader {at}" for at in range(8)]
+
+    def read(reader):
+        for case in world()[:20]:
+            append_label(path, label(case, said=True, reader=reader))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(read, readers))
+    found = read_labels([path])
+    assert [sum(one.reader == reader for one in found) for reader in readers] == [20] * 8
+
+
+def test_notes_stay_out_of_a_pack_without_texts(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    said = [label(case, said=True, note="its words") for case in world()[:2]]
+    write_labels(path, said)
+    assert read_labels([path]) == said
+    write_labels(path, said, notes=False)
+    assert [one.note for one in read_labels([path])] == ["", ""]
 
 
 def test_an_audit_reads_the_labels_of_all_readers(pack, tmp_path, monkeypatch):
