@@ -53,6 +53,15 @@ class Settings:
     index: Annotated[Names, Help("Index folders or names, each answering under its name.")] = ()
     home: Annotated[str | None, Help("Folder in which bare names of indexes are looked up.")] = None
     corpus: Annotated[Names, Help("Where the shards lie now, if they were moved.")] = ()
+    review: Annotated[
+        Names, Help("Packs, or results of scans, that people may review on the page.")
+    ] = ()
+    review_policy: Annotated[
+        str | None, Help("Whose flags are reviewed; none: a pack's first policy.")
+    ] = None
+    review_flagged: Annotated[Whole, Help("Flagged items of each benchmark to review.")] = 50
+    review_clean: Annotated[Whole, Help("Clean items of each benchmark to review.")] = 50
+    review_seed: Annotated[Whole, Help("Which items are drawn for review.")] = 0
     host: Annotated[str, Help("Address to listen on; others than loopback need keys.")] = (
         "127.0.0.1"
     )

@@ -39,7 +39,7 @@ def add(
         list[str] | None,
         typer.Option(
             metavar="SCOPE,...",
-            help="What it allows: check, jobs, read-documents, or admin, which allows all. "
+            help="What it allows: check, jobs, read-documents, review, or admin, which allows all. "
             "[default: check]",
         ),
     ] = None,

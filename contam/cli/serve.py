@@ -14,7 +14,7 @@ from contam.config import FILE, Names, described_settings, load_settings
 if TYPE_CHECKING:
     from contam.config import Described
 
-SPREAD_OPTIONS = ("--index", "--corpus")
+SPREAD_OPTIONS = ("--index", "--corpus", "--review")
 
 _FILE_HELP = f"Settings file, its table [serve]. [default: {FILE} if it is there]"
 

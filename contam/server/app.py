@@ -23,6 +23,7 @@ from contam.server.routes import (
     page,
     policies,
     rescore,
+    review,
 )
 from contam.server.state import State
 from contam.server.tracing import NO_TELEMETRY, Tracing
@@ -67,6 +68,6 @@ def create_app(settings: Settings) -> FastAPI:
     failures.install(app)
     openapi.install(app)
     guard.install(app, state)
-    for one in (health, metrics, indexes, policies, check, documents, jobs, rescore, page):
+    for one in (health, metrics, indexes, policies, check, documents, jobs, rescore, page, review):
         app.include_router(one.router)
     return app

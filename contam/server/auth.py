@@ -120,6 +120,19 @@ class Keyring:
             key = self._keys.get(caller.key_id)
         return key is not None and key.revoked is None
 
+    def name_of(self, caller: Caller) -> str:
+        """What a caller's key is called; empty for callers whose key no store holds."""
+        key = self._keys.get(caller.key_id)
+        return "" if key is None else key.name
+
+    def names(self, scope: str) -> list[str]:
+        """What the good keys are called that have a scope, in no order: names may be equal."""
+        return [
+            key.name
+            for key in self._keys.values()
+            if key.revoked is None and not key.scopes.isdisjoint((scope, "admin"))
+        ]
+
     def close(self) -> None:
         """Write down what is known of the keys' use, and let go of the store."""
         with suppress(ConfigError):

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from contam.config import Settings
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""What may be part of an address as the name of something that is served."""
+
 _MOST_GROUPS: Final = 4
 
 
@@ -84,8 +86,13 @@ class IndexHolder:
     def chosen(self, names: Sequence[str] | None) -> tuple[str, ...]:
         """These names once each, in the order of the settings; all for None or none.
 
-        Raises RequestError, 404, for a name that is not served.
+        Raises RequestError, 404, for a name that is not served, and where none is.
         """
+        if not self._folders:
+            raise RequestError(
+                404, "this service has no index", code="no-index",
+                hint="it is there to review packs: /review",
+            )  # fmt: skip
         for name in names or ():
             if name not in self._folders:
                 raise RequestError(
@@ -193,7 +200,7 @@ class IndexHolder:
 def named_folders(index: Sequence[str], home: str | None) -> dict[str, Path]:
     """Name -> folder of indexes given as `DIR`, `NAME` (in the home of indexes) or `NAME=DIR`.
 
-    Raises ConfigError when there is none, or two have one name, or a name fits no address.
+    Raises ConfigError when two have one name, or a name fits no address.
     """
     found: dict[str, Path] = {}
     for text in index:
@@ -202,7 +209,7 @@ def named_folders(index: Sequence[str], home: str | None) -> dict[str, Path]:
             name, place = "", text
         folder = resolve_index(place, home)
         name = name or folder.resolve().name
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise ConfigError(
                 f"an index cannot be served under the name {name!r}",
                 hint="give it one of letters, digits, dots and dashes: --index NAME=DIR",
@@ -212,6 +219,4 @@ def named_folders(index: Sequence[str], home: str | None) -> dict[str, Path]:
                 f"two indexes have the name {name!r}", hint="name them: --index NAME=DIR"
             )
         found[name] = folder
-    if not found:
-        raise ConfigError("there is no index to serve", hint="give --index DIR")
     return found

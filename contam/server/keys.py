@@ -26,7 +26,7 @@ FILE: Final = "keys.db"
 PREFIX: Final = "contam_"
 """What every key begins with, so that scanners for leaked secrets can know one."""
 
-SCOPES: Final = ("check", "jobs", "read-documents", "admin")
+SCOPES: Final = ("check", "jobs", "read-documents", "review", "admin")
 """What a key may be allowed; `admin` allows everything."""
 
 _APPLICATION: Final = 0x636B6579

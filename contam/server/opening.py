@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from contam.errors import ContamError, InternalError
+from contam.server.reviews import Reviews
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,7 +26,7 @@ _LOOK_S: Final = 1.0
 
 @asynccontextmanager
 async def open_indexes(state: State) -> AsyncIterator[None]:
-    """Open all indexes on a thread, then tell that the service is ready; stop with the block."""
+    """Open indexes and packs on a thread, then tell that all is ready; stop with the block."""
     task = asyncio.create_task(_open_and_watch(state))
     try:
         yield
@@ -39,14 +40,17 @@ async def open_indexes(state: State) -> AsyncIterator[None]:
 async def _open_and_watch(state: State) -> None:
     state.not_ready = "opening the indexes"
     try:
+        state.reviews = await asyncio.to_thread(Reviews.open, state.settings)
         state.holder = await asyncio.to_thread(_open, state)
     except Exception as error:  # noqa: BLE001 - whatever it is, the service must not only look alive
         state.failed = (
             error
             if isinstance(error, ContamError)
-            else InternalError(f"the indexes cannot be opened: {type(error).__name__}: {error}")
+            else InternalError(
+                f"indexes or packs cannot be opened: {type(error).__name__}: {error}"
+            )
         )
-        state.not_ready = "the indexes cannot be opened"
+        state.not_ready = "indexes or packs cannot be opened"
         # As if told to stop.
         os.kill(os.getpid(), signal.SIGTERM)
         return
@@ -69,7 +73,8 @@ def _open(state: State) -> IndexHolder:
 
     give_back_memory()
     holder = IndexHolder.open(state.settings)
-    warm_kernels()
+    if holder.names:
+        warm_kernels()
     return holder
 
 

@@ -14,6 +14,7 @@ from contam.server import logs
 from contam.server.app import create_app
 from contam.server.holder import named_folders
 from contam.server.protocol import patient_protocol
+from contam.server.reviews import named_packs
 
 if TYPE_CHECKING:
     import socket
@@ -64,8 +65,11 @@ class Server(uvicorn.Server):
 def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     """Serve until told to stop. Raises ContamError when it cannot start."""
     # Cheap mistakes are told before anything is loaded or bound.
+    if not (settings.index or settings.review):
+        raise ConfigError("there is no index to serve", hint="give --index DIR")
     for folder in named_folders(settings.index, settings.home).values():
         read_manifest(folder)
+    named_packs(settings.review)
     logs.configure(settings.log_level)
     app = create_app(settings)
     state: State = app.state.contam

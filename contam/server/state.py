@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contam.server.gate import Gate
     from contam.server.holder import IndexHolder
     from contam.server.jobs.service import Jobs
+    from contam.server.reviews import Reviews
     from contam.server.tracing import Tracing
 
 
@@ -30,6 +31,7 @@ class State:
     keyring    who may ask; there once the service has started
     holder     the indexes; None until they are open
     jobs       long work; there once the service has started
+    reviews    packs that people read; None until they are open
     failed     why it could not start
     metrics    what is counted and measured
     sessions   who is signed in to the page
@@ -42,6 +44,7 @@ class State:
     keyring: Keyring | None = None
     holder: IndexHolder | None = None
     jobs: Jobs | None = None
+    reviews: Reviews | None = None
     failed: ContamError | None = None
     metrics: Metrics = field(default_factory=Metrics)
     sessions: Sessions = field(default_factory=Sessions)
@@ -62,6 +65,13 @@ def holder_of(state: State) -> IndexHolder:
     if state.holder is None:
         raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
     return state.holder
+
+
+def reviews_of(state: State) -> Reviews:
+    """The packs to review. Raises RequestError, 503, while they are not open yet."""
+    if state.reviews is None:
+        raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
+    return state.reviews
 
 
 def jobs_of(state: State) -> Jobs:

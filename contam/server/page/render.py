@@ -112,6 +112,8 @@ def show(
             signed_in=session is not None,
             may=caller.may if caller else lambda _: False,
             key_id=caller.key_id if caller else "",
+            has_indexes=bool(state.settings.index),
+            has_packs=bool(state.settings.review),
             **given,
         )
     )

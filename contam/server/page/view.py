@@ -1,4 +1,4 @@
-"""An answer to a check as people read it: documents beside the item, with what matches marked."""
+"""An item as people read it: documents beside it, with what matches marked."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from contam.benchmark.items import BenchItem
+    from contam.detect.show import DocumentMatch, ItemView
 
     Row = dict[str, Any]
 
@@ -30,7 +31,7 @@ _KEPT: Final = 1500
 class PartBeside:
     """One part of the item beside one document.
 
-    n_tokens    tokens of the runs that match
+    n_tokens    tokens of the runs that match;  turn  of a conversation, in which they begin
     similarity  where runs were not looked for: how much the two share
     document    empty where the document's text is not shown
     """
@@ -41,13 +42,16 @@ class PartBeside:
     similarity: float | None
     item: tuple[Mark, ...]
     document: tuple[Mark, ...]
+    turn: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentBeside:
     """A document, and what it shares with each part of the item.
 
-    link  its address, if following it does no more than that
+    link    its address, if following it does no more than that
+    column  the column its text stands in, where that is not the one its shard is read from
+    gone    its shard cannot be read any more as it was
     """
 
     document_id: str
@@ -58,6 +62,8 @@ class DocumentBeside:
     date: str | None
     source: str | None
     parts: tuple[PartBeside, ...]
+    column: str | None = None
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +83,45 @@ def beside(item: BenchItem, evidence: Sequence[Row]) -> Beside:
     return Beside(
         documents=tuple(_document(item, rows) for rows in shown),
         n_more=len(places) - len(shown),
+    )
+
+
+def to_review(view: ItemView) -> Beside:
+    """An item beside the documents that a reader is shown of it."""
+    return Beside(
+        documents=tuple(_to_review(one) for one in view.documents), n_more=view.n_more_documents
+    )
+
+
+def whole(text: str) -> tuple[Mark, ...]:
+    """A text without marks; of a very long one the middle is left out."""
+    return _bounded((Mark("text", text),))
+
+
+def _to_review(document: DocumentMatch) -> DocumentBeside:
+    return DocumentBeside(
+        document_id=document.document_id,
+        shard=document.shard,
+        row=document.row,
+        url=document.url,
+        link=_link(document.url),
+        date=document.date,
+        source=document.source,
+        column=document.column,
+        # Why is told in words that name files of this machine.
+        gone=document.problem is not None,
+        parts=tuple(
+            PartBeside(
+                part=one.part,
+                n_tokens=one.n_tokens,
+                verified=one.verified,
+                similarity=None,
+                item=_bounded(one.item),
+                document=_bounded(one.document),
+                turn=one.turn,
+            )
+            for one in document.parts
+        ),
     )
 
 

@@ -20,19 +20,20 @@ CHECK: Final = "/"
 SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"
 JOBS: Final = "/jobs"
+REVIEW: Final = "/review"
 
 COOKIE: Final = "contam-session"
 
 SESSION: Final = "contam.session"
 """Where a request's scope holds the Session of who looks at the page."""
 
-_PATHS: Final = frozenset((CHECK, SIGN_IN, SIGN_OUT, JOBS))
+_PATHS: Final = frozenset((CHECK, SIGN_IN, SIGN_OUT, JOBS, REVIEW))
 _MOST_SIGN_IN_BYTES: Final = 4096
 
 
 def is_page(path: str) -> bool:
     """Whether a path is one of the page's, not of the API."""
-    return path in _PATHS or path.startswith(JOBS + "/")
+    return path in _PATHS or path.startswith((f"{JOBS}/", f"{REVIEW}/"))
 
 
 def visitor(scope: Scope, path: str, keyring: Keyring, sessions: Sessions) -> Caller | None:

@@ -79,12 +79,17 @@ SentFields = Annotated[Form, Depends(fields_of)]
 
 async def form_of(state: CurrentState, visitor: CurrentVisit, form: SentFields) -> Form:
     """The form that was sent, if it is one of ours. Raises RequestError 403."""
+    refuse_forged(state, visitor, form)
+    return form
+
+
+def refuse_forged(state: State, visitor: Visit, form: Form) -> None:
+    """Raise RequestError, 403, for a form that was not made here, for this session."""
     if not state.sessions.is_token(visitor.session, form.one("token")):
         raise RequestError(
             403, "this form is out of date", code="form-token",
             hint="open the page again, and send it from there",
         )  # fmt: skip
-    return form
 
 
 @router.get(visit.CHECK)
@@ -97,6 +102,9 @@ def start(
     """The empty form, or the way to sign in."""
     if visitor.caller is None:
         return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
+    home = _home_of(state, visitor.caller)
+    if home != visit.CHECK:
+        return RedirectResponse(home, _SEE_OTHER)
     visitor.may("check")
     return _check_page(request, state, Form({"as": [kind]}))
 
@@ -158,9 +166,8 @@ def sign_in(
         )  # fmt: skip
     seconds = state.settings.session_s
     secret = state.sessions.begin(caller, seconds)
-    where = visit.CHECK if caller.may("check") else visit.JOBS
     cookie = visit.cookie_of(secret, request.scope, seconds)
-    return RedirectResponse(where, _SEE_OTHER, {"Set-Cookie": cookie})
+    return RedirectResponse(_home_of(state, caller), _SEE_OTHER, {"Set-Cookie": cookie})
 
 
 @router.post(visit.SIGN_OUT, dependencies=[Depends(form_of)])
@@ -216,6 +223,16 @@ def cancel_job(state: CurrentState, visitor: CurrentVisit, job_id: str) -> Respo
     jobs = jobs_of(state)
     left = jobs.cancel(jobs.get(job_id, owner_of(visitor.may("jobs"))))
     return RedirectResponse(visit.JOBS if left is None else f"{visit.JOBS}/{job_id}", _SEE_OTHER)
+
+
+def _home_of(state: State, caller: Caller) -> str:
+    """The first of the pages that there is something to see on."""
+    there = (
+        (visit.CHECK, "check", state.settings.index),
+        (visit.REVIEW, "review", state.settings.review),
+        (visit.JOBS, "jobs", True),
+    )
+    return next((page for page, scope, any_ in there if any_ and caller.may(scope)), visit.CHECK)
 
 
 def _check_page(
