@@ -71,6 +71,7 @@ class IndexHolder:
     @classmethod
     def open(cls, settings: Settings) -> IndexHolder:
         """Open, probe and warm up all indexes. Raises ContamError subclasses."""
+        refuse_nothing(settings)
         folders = named_folders(settings.index, settings.home)
         room = text_room(settings.cache_bytes, len(folders), usable_bytes())
         holder = cls(folders, settings.corpus, room)
@@ -195,6 +196,12 @@ class IndexHolder:
         reader = IndexReader(opened)
         probe(opened, reader)
         return Lease(names, folders, reader.ids, opened, reader, files)
+
+
+def refuse_nothing(settings: Settings) -> None:
+    """Raise ConfigError where a service would have neither an index nor a pack."""
+    if not (settings.index or settings.review):
+        raise ConfigError("there is no index to serve", hint="give --index DIR")
 
 
 def named_folders(index: Sequence[str], home: str | None) -> dict[str, Path]:

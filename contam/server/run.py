@@ -12,7 +12,7 @@ from contam.errors import ConfigError
 from contam.index.manifest import read_manifest
 from contam.server import logs
 from contam.server.app import create_app
-from contam.server.holder import named_folders
+from contam.server.holder import named_folders, refuse_nothing
 from contam.server.protocol import patient_protocol
 from contam.server.reviews import named_packs
 
@@ -65,8 +65,7 @@ class Server(uvicorn.Server):
 def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     """Serve until told to stop. Raises ContamError when it cannot start."""
     # Cheap mistakes are told before anything is loaded or bound.
-    if not (settings.index or settings.review):
-        raise ConfigError("there is no index to serve", hint="give --index DIR")
+    refuse_nothing(settings)
     for folder in named_folders(settings.index, settings.home).values():
         read_manifest(folder)
     named_packs(settings.review)
