@@ -76,7 +76,7 @@ class Settings:
             " the indexes, and for each at least 256 MiB and at most 2 GiB."
         ),
     ] = 0
-    reload_index_s: Annotated[
+    reload_index: Annotated[
         float,
         Ge(0),
         Le(_MOST_S),

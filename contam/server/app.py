@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        # What the service writes, uploads and results among it, is nobody else's to read.
+        os.umask(0o077)
         try:
             state.keyring = Keyring(settings)
             state.jobs = Jobs.open(settings, lambda: state.not_ready == "stopping")

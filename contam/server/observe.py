@@ -44,6 +44,8 @@ _UNLESS_SAID: Final = (
 )
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _PROBES: Final = frozenset(("/livez", "/readyz", "/metrics"))
+#: Problems of a service that starts or stops: nothing is wrong with it.
+_WAITING: Final = frozenset(("not-ready",))
 _CLIENT_GONE: Final = 499
 _SERVER_ERROR: Final = 500
 
@@ -159,10 +161,11 @@ class Observed:
                 which[0], which[1], str(which[2])
             )
         observe(seconds)
-        if line["status"] >= _SERVER_ERROR:
-            logs.log().error("request", **line)
-        elif line["route"] in _PROBES:
+        waits = line.get("problem") in _WAITING
+        if line["route"] in _PROBES and (waits or line["status"] < _SERVER_ERROR):
             logs.log().debug("request", **line)
+        elif line["status"] >= _SERVER_ERROR and not waits:
+            logs.log().error("request", **line)
         else:
             logs.log().info("request", **line)
 

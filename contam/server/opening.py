@@ -55,7 +55,7 @@ async def _open_and_watch(state: State) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         return
     state.not_ready = ""
-    seconds = state.settings.reload_index_s
+    seconds = state.settings.reload_index
     looked_s = time.monotonic()
     while True:
         await asyncio.sleep(min(seconds or _LOOK_S, _LOOK_S))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -59,7 +60,9 @@ def processes(parent):
     """Ids of the child processes of a process."""
     found = []
     for task in Path(f"/proc/{parent}/task").iterdir():
-        found += [int(one) for one in (task / "children").read_text().split()]
+        # A thread may end while it is looked at.
+        with contextlib.suppress(FileNotFoundError):
+            found += [int(one) for one in (task / "children").read_text().split()]
     return found
 
 

@@ -72,7 +72,7 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
         os.kill(child, signal.SIGKILL)
         service.wait_until_ready()
         found = ended(client, first)
-        assert (found["state"], found["attempts"]) == ("done", 2)
+        assert (found["state"], found["attempts"]) == ("done", 3)
         alone = write_report(
             query(
                 small_index, bench_fixtures / "items" / "brook_math.jsonl", name="brook_math",
@@ -257,6 +257,13 @@ def test_a_refused_request_leaves_its_idempotency_key_free(as_user):
     assert submit(as_user["ann"], CHECK, key, items=("x", ROW)).status_code == 202
 
 
+def test_what_the_service_stores_is_for_its_owner_alone(as_user, queueing):
+    submitted(as_user["ann"], CHECK, items=("x", ROW))
+    found = {path: path.stat().st_mode & 0o777 for path in queueing[0].data.rglob("*")}
+    assert {path.name for path in found} >= {"jobs.db", "jobs.db-wal", "keys.db", "items.jsonl"}
+    assert {path for path, mode in found.items() if mode & 0o077} == set()
+
+
 def test_a_client_that_goes_away_leaves_nothing(as_user, queueing):
     service, headers = queueing
     before = folders(service)
@@ -342,6 +349,31 @@ def test_what_a_killed_service_left_is_put_in_order_by_the_next(tmp_path):
     assert not (done / "items.jsonl").exists()
     assert (running / "items.jsonl").exists()
     assert hand.jobs.states() == {"cancelled": 1, "failed": 1, "queued": 1}
+    hand.jobs.close()
+
+
+def test_a_job_that_was_running_whenever_the_service_was_killed_fails_the_third_time(tmp_path):
+    hand = Hand(tmp_path)
+    doomed, published = hand.add("running"), hand.add("running")
+    (doomed / "result").rmdir()
+    for _ in range(2):
+        hand.jobs.close()
+        hand = Hand(tmp_path)
+        assert hand.jobs.states() == {"queued": 2}
+        assert [hand.jobs._store.claim("check").id for _ in range(2)] == [
+            doomed.name,
+            published.name,
+        ]
+    hand.jobs.close()
+    hand = Hand(tmp_path)
+    shown = {one.name: hand.jobs.look(one.name) for one in (doomed, published)}
+    assert {name: (one["state"], one["attempts"]) for name, one in shown.items()} == {
+        doomed.name: ("failed", 3),
+        published.name: ("done", 3),
+    }
+    assert shown[doomed.name]["error"]["code"] == "worker-crashed"
+    assert "the service itself ended" in shown[doomed.name]["error"]["message"]
+    assert not (doomed / "items.jsonl").exists()
     hand.jobs.close()
 
 

@@ -67,14 +67,14 @@ def test_what_was_accepted_is_there_after_a_crash(store, tmp_path, clock):
     other.close()
 
 
-def test_what_ran_when_the_service_ended_is_queued_again_and_counts_as_no_attempt(
-    store, tmp_path, clock
-):
+def test_what_ran_when_the_service_was_killed_is_queued_again_and_counts(store, tmp_path, clock):
     add(store)
-    assert store.claim("check").attempts == 1
-    store = reopened(store, tmp_path, clock)
-    assert store.recover() == 1
-    assert (store.get("a").state, store.get("a").attempts) == ("queued", 0)
+    for attempt in (1, 2, 3):
+        assert store.claim("check").attempts == attempt
+        store = reopened(store, tmp_path, clock)
+        left = store.recover(3)
+        assert [one.id for one in left] == (["a"] if attempt == 3 else [])
+    assert (store.get("a").state, store.get("a").attempts) == ("running", 3)
     store.close()
 
 

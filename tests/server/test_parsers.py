@@ -504,7 +504,7 @@ def test_an_altered_store_of_jobs_is_read_or_said_to_be_damaged(
     if store is not None:
         with closing(store):
             for look in (
-                store.probe, store.recover, store.states, store.known, store.outlived,
+                store.probe, lambda: store.recover(3), store.states, store.known, store.outlived,
                 lambda: store.listed(None, before=None, limit=9), lambda: store.claim("check"),
             ):  # fmt: skip
                 _, refusal = attempt(StoreError, look)

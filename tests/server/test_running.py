@@ -129,7 +129,7 @@ def test_a_new_state_of_an_index_is_swapped_in_without_dropping_a_request(growin
 
 def test_a_service_looks_for_new_states_by_itself_when_told_to(growing, tmp_path):
     index, grow = growing
-    flags = ("--reload-index-s", "0.1")
+    flags = ("--reload-index", "0.1")
     with serving(index, data=tmp_path / "data", flags=flags) as service, service.client() as client:
         assert label(client, LATER) == "clean"
         grow()
@@ -137,6 +137,9 @@ def test_a_service_looks_for_new_states_by_itself_when_told_to(growing, tmp_path
             if label(client, LATER) == "contaminated":
                 break
         assert label(client, LATER) == "contaminated"
+    # Probes that come while it starts are answered with 503, and nothing is wrong with that.
+    told = [json.loads(line) for line in service.lines if line.startswith("{")]
+    assert [one for one in told if one["level"] in {"warning", "error"}] == []
 
 
 def test_sigterm_lets_a_request_end_and_takes_no_new_one(service_of_its_own, fixture_items):

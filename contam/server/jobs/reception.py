@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from contam.errors import ConfigError
+from contam.server.jobs.model import StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,10 @@ class Receiving:
 def own(home: Path) -> int:
     """Make the folder of jobs this service's alone. Raises ConfigError when another has it."""
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, exist_ok=True)
+        # An earlier version, or a hand, may have made it otherwise.
+        home.chmod(0o700)
         handle = os.open(home.parent / "jobs.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigError(
@@ -61,6 +65,20 @@ def own(home: Path) -> int:
             hint="give each service a --data of its own",
         ) from error
     return handle
+
+
+def make_private(path: Path) -> None:
+    """Make a file for its owner alone, which it becomes if it is there. Raises StoreError."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(handle, 0o600)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise StoreError(
+            "the job store cannot be opened", hint="the operator must look at jobs.db"
+        ) from error
 
 
 def hidden(owner: str, key: str) -> str:

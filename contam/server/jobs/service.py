@@ -24,7 +24,7 @@ from contam.server.jobs.run import LOCK, REQUEST, RESULT
 from contam.server.jobs.store import JobStore
 from contam.server.jobs.tasks import VERDICTS
 from contam.server.jobs.views import RUN, job_view, read_summary
-from contam.server.jobs.worker import Hooks, Worker
+from contam.server.jobs.worker import KILLER, MOST_ATTEMPTS, Hooks, Worker
 from contam.tables.publish import sync_path
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class Jobs:
         self._lock = own(self._home)
         try:
             self._store = JobStore(self._home.parent / "jobs.db", clock=clock, busy_s=_BUSY_S)
+            self._recover()
             self._tidy()
-            self._store.recover()
         except BaseException as error:
             os.close(self._lock)
             if isinstance(error, StoreError):
@@ -286,6 +286,19 @@ class Jobs:
                 self.problem = ""
             except StoreError as error:
                 self.problem = error.message
+
+    def _recover(self) -> None:
+        """Go on with what a killed service was at, unless that is what kills it."""
+        for job in self._store.recover(MOST_ATTEMPTS):
+            published = (self._home / job.id / RESULT).is_dir()
+            if not published:
+                self._note_failure(job.id, dict(KILLER))
+            self._store.finish(
+                job.id,
+                "done" if published else "failed",
+                code="" if published else KILLER["code"],
+                retention_s=self._settings.retention_s,
+            )
 
     def _tidy(self) -> None:
         """Remove what a killed service left: uploads of which no job came, inputs of ended jobs."""

@@ -16,9 +16,9 @@ from contam.server.jobs.model import (
     QueueFullError,
     StoreBusyError,
     StoreDamagedError,
-    StoreError,
-    StoreFullError,
 )
+from contam.server.jobs.reception import make_private
+from contam.server.jobs.store_errors import damaged, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +65,8 @@ class JobStore:
         self._clock = clock or Clock()
         self._lock = threading.Lock()
         self._busy_s = busy_s
-        with _translated():
+        with translated():
+            make_private(path)
             self._db = sqlite3.connect(
                 path, timeout=busy_s, isolation_level=None, check_same_thread=False
             )
@@ -77,6 +78,8 @@ class JobStore:
 
     def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode = WAL")
+        # What is deleted is overwritten, too.
+        self._db.execute("PRAGMA secure_delete = ON")
         # An accepted job must outlive a power cut: the answer is sent after the commit.
         self._db.execute("PRAGMA synchronous = FULL")
         with self._writing():
@@ -95,7 +98,7 @@ class JobStore:
             self._tick()
         (verdict,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            raise _damaged()
+            raise damaged()
 
     def close(self) -> None:
         """Close the file."""
@@ -214,13 +217,21 @@ class JobStore:
                 (0 if counted else 1, job_id),
             )
 
-    def recover(self) -> int:
-        """Queue again what was running when the service ended; returns how many jobs that are."""
+    def recover(self, most_attempts: int) -> list[Job]:
+        """Queue again what was running when the service was killed: it may be what killed it.
+
+        Returns the jobs that were begun `most_attempts` times; they stay running, to be ended.
+        """
         with self._changing():
-            return self._db.execute(
-                "UPDATE jobs SET state = 'queued', started = NULL, attempts = attempts - 1 "
-                "WHERE state = 'running'"
-            ).rowcount
+            self._db.execute(
+                "UPDATE jobs SET state = 'queued', started = NULL "
+                "WHERE state = 'running' AND attempts < ?",
+                (most_attempts,),
+            )
+            rows = self._db.execute(
+                f"SELECT {_COLUMNS} FROM jobs WHERE state = 'running'"  # noqa: S608 - a constant
+            ).fetchall()
+        return [_job(row) for row in rows]
 
     def finish(
         self, job_id: str, state: State, *, retention_s: float, code: str = ""
@@ -326,12 +337,12 @@ class JobStore:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
-        with self._turn(), _translated():
+        with self._turn(), translated():
             yield
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        with self._turn(), _translated(), self._writing():
+        with self._turn(), translated(), self._writing():
             yield
 
     @contextlib.contextmanager
@@ -362,35 +373,5 @@ def _job(row: tuple[Any, ...]) -> Job:
     try:
         about = json.loads(values["about"])
     except (TypeError, ValueError) as error:
-        raise _damaged() from error
+        raise damaged() from error
     return Job(**{**values, "about": about})
-
-
-def _damaged() -> StoreDamagedError:
-    return StoreDamagedError(
-        "the job store is damaged", hint="restore jobs.db, or choose another data folder"
-    )
-
-
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    """SQLite's errors as ours."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise _damaged() from error
-    except sqlite3.Error as error:
-        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise StoreBusyError(
-                "the job store is locked by another process", hint="try again in a moment"
-            ) from error
-        if primary == sqlite3.SQLITE_FULL:
-            raise StoreFullError(
-                "the disk of the job store is full", hint="the operator must free some space"
-            ) from error
-        if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-            raise _damaged() from error
-        raise StoreError(
-            "the job store cannot be used", hint="the operator must look at jobs.db"
-        ) from error

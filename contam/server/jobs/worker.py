@@ -37,6 +37,12 @@ _DEFECT: Final = {
     "message": "the service failed to look after the job",
     "hint": "a defect of contam: report it with the id of the job",
 }
+KILLER: Final = {
+    "code": "worker-crashed",
+    "message": f"it was begun {MOST_ATTEMPTS} times, and the last time the service itself ended",
+    "hint": "send it in several jobs; a service that is killed often lacks memory",
+}
+"""What a job failed of that was running whenever the service was killed."""
 _SECRETS: Final = ("CONTAM_ADMIN_KEY", "CONTAM_KEY")
 
 
