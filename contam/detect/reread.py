@@ -89,11 +89,18 @@ class Library:
         try:
             size = Path(uri).stat().st_size
             if size != shard.size_bytes or shard_digest(shard) != known["digest"]:
-                return f"shard {uri} has changed since the scan"
+                return _elsewhere(uri) or f"shard {uri} has changed since the scan"
             return shard, select_columns(shard, known.get("column", self._column))
         except FileNotFoundError:
-            return f"shard {uri} is gone"
+            return _elsewhere(uri) or f"shard {uri} is gone"
         except OSError as error:
             return f"shard {uri} cannot be read: {error.strerror}"
         except (CorpusError, ShardError) as error:
             return error.message
+
+
+def _elsewhere(uri: str) -> str:
+    """Of a shard that has no place here: a service tells the names of its shards alone."""
+    if Path(uri).is_absolute():
+        return ""
+    return f"shard {uri} lies with the service that was asked; run this in the folder that has it"

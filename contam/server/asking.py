@@ -50,7 +50,7 @@ def parse(body: bytes, settings: Settings) -> CheckRequest:
     try:
         asked = CheckRequest.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False, include_context=False)
+        found = error.errors(include_input=False, include_url=False)
         if found[0]["type"] == "json_invalid":
             raise RequestError(400, "the body is no JSON") from None
         raise RequestValidationError(found) from None

@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Final
-
-from contam.detect.verdict import Verdict
 from contam.server.failures import RequestError
-from contam.server.jobs.requests import (
-    CheckJob,
-    CheckOptions,
-    Inline,
-    RescoreItem,
-    RescoreJob,
-    RescoreOptions,
-)
-from contam.server.schemas import check
+from contam.server.names import known_names
 from contam.tables.doubled_keys import doubled_key
-
-_MODELS: Final = (
-    *(check.CheckRequest, check.Item, check.Options, check.Grams, check.HashedItem),
-    *(check.HashedPart, check.Evidence, CheckJob, CheckOptions, Inline, RescoreItem, RescoreJob),
-    RescoreOptions,
-)
-_KNOWN: Final = frozenset(
-    {name for model in _MODELS for name in model.model_fields}
-    | {one.name for one in fields(Verdict)}
-    | {"evidence", "passage", "question", "choices", "answer"}
-)
 
 
 def refuse_doubled(body: bytes) -> None:
@@ -41,7 +18,7 @@ def refuse_doubled(body: bytes) -> None:
         raise RequestError(400, "the body is no JSON") from None
     if path is not None:
         place = ".".join(
-            str(step) if isinstance(step, int) or step in _KNOWN else "?" for step in path
+            str(step) if isinstance(step, int) or step in known_names() else "?" for step in path
         )
         raise RequestError(
             422, f"a field stands twice in one object: {place}", code="doubled-field",

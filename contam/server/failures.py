@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from contam.errors import ContamError
+from contam.server.wording import told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("contam.server")
 _OURS: Final = 500
 _METHOD_NOT_ALLOWED: Final = 405
+_KINDS: Final = frozenset(("check", "rescore"))
 _LOG: Final = "the operator finds more in the log"
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -155,29 +157,11 @@ def _contam(request: Request, error: Exception) -> Response:
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
     # What was sent may be an unpublished test: only its place and what is wrong go back.
-    errors = [
-        {"place": _place(one), "message": _message(one), "kind": one["type"]}
-        for one in error.errors()
-    ]
+    errors = told(error.errors(), _KINDS)
     return problem(
         request, 422, "invalid", "the request does not fit its schema", errors=errors,
         hint="GET /openapi.json describes it",
     )  # fmt: skip
-
-
-def _message(error: dict[str, Any]) -> str:
-    """What is wrong; the one message that quotes what was sent is put in other words."""
-    if error["type"] == "union_tag_invalid":
-        return "The value is none of those that the schema names"
-    return str(error["msg"])
-
-
-def _place(error: dict[str, Any]) -> str:
-    """Where in the request, without the name of a field that nobody knows: it may be anything."""
-    steps = list(map(str, error["loc"]))
-    if error["type"] == "extra_forbidden":
-        steps[-1] = "?"
-    return ".".join(steps)
 
 
 def _http(request: Request, error: Exception) -> Response:

@@ -9,6 +9,8 @@ import pytest
 import contam
 from contam.benchmark import read_benchmarks
 from contam.client import AsyncClient, Client, ItemName, ServiceError
+from contam.detect.report import load_report
+from contam.detect.show import flagged_items, view_items
 from contam.errors import OutputError, UsageError
 from contam.rescore.run import rescore
 from contam.rescore.tables import Settings
@@ -172,7 +174,9 @@ def test_asking_loads_neither_numba_nor_arrow(patient):
 # -------------------------------------------------------------------------------- contam check
 
 
-def test_the_command_writes_what_a_query_writes(patient, bench_fixtures, tmp_path, queried):
+def test_the_command_writes_what_a_query_writes(
+    patient, bench_fixtures, tmp_path, queried, monkeypatch
+):
     out = tmp_path / "out"
     benchmark = ("--benchmark", bench_fixtures / "items")
     asked = (*benchmark, "--server", patient.url, "--policy", ",".join(POLICIES))
@@ -184,6 +188,15 @@ def test_the_command_writes_what_a_query_writes(patient, bench_fixtures, tmp_pat
     contam.write_report(queried, theirs)
     for name in ("verdicts.parquet", "evidence.parquet", "items.parquet"):
         assert (out / name).read_bytes() == (theirs / name).read_bytes(), name
+    # A service tells no places: what it judged is shown beside its texts where its shards lie.
+    shown = processes.contam("show", out, "--limit", "1")
+    assert "lies with the service that was asked" in shown.stdout
+    views = list(view_items(load_report(out), flagged_items(load_report(out))[:1]))
+    assert views[0].documents[0].parts[0].document == ()
+    monkeypatch.chdir(bench_fixtures / "corpus")
+    views = list(view_items(load_report(out), flagged_items(load_report(out))[:1]))
+    assert views[0].documents[0].problem is None
+    assert views[0].documents[0].parts[0].document
     again = processes.contam("check", *asked, "--out", out)
     processes.assert_one_line_error(again, 1)
     gated = processes.contam("check", *asked, "--fail-on-flagged", "--quiet")

@@ -120,7 +120,7 @@ def parse_job(body: bytes, settings: Settings, *, rescore: bool = False) -> Chec
     try:
         asked: CheckJob | RescoreJob = adapter.validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False, include_context=False)
+        found = error.errors(include_input=False, include_url=False)
         if found[0]["type"] == "json_invalid":
             raise RequestError(400, "the request is no JSON") from None
         raise RequestValidationError(found) from None
