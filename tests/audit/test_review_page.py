@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -353,6 +354,26 @@ def test_answers_that_cannot_be_read_take_no_more_and_hide_nobody_else(audited, 
     with pytest.raises(RequestError) as refused:
         pack.keep(reading.cases[1], "cleo", True, "", 0)
     assert refused.value.status == 503
+
+
+def test_of_two_answers_sent_at_once_one_is_kept_and_the_other_is_asked_about(audited, tmp_path):
+    (pack,) = opened(tmp_path, audited.folder).packs
+    cases = pack.reading().cases[:6]
+
+    def send(said):
+        kept = 0
+        for case in cases:
+            try:
+                kept += pack.keep(case, "anna", said, f"{said}", 0)
+            except ChangedError:
+                continue
+        return kept
+
+    with ThreadPoolExecutor(6) as pool:
+        kept = sum(pool.map(send, [True, False, None] * 4))
+    labels = pack.labels("anna")
+    assert kept == len(labels) == len(cases)
+    assert {one.judged for one in labels} == {case.judged for case in cases}
 
 
 def test_other_evidence_makes_an_item_unread_again(audited, tmp_path):
