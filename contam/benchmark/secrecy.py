@@ -10,12 +10,17 @@ from contam.errors import BenchmarkError
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?""", re.DOTALL)
 
 
+def unquoted(text: str) -> str:
+    """A message without what it quotes."""
+    return _QUOTED.sub("'...'", text)
+
+
 def without_quotes(error: BenchmarkError) -> BenchmarkError:
     """The same error with everything it quotes left out, cells and names of fields alike.
 
     A header-less file has an item where others have their names.
     """
-    message, hint = (_QUOTED.sub("'...'", text) for text in (error.message, error.hint))
+    message, hint = unquoted(error.message), unquoted(error.hint)
     return BenchmarkError(
         message, hint=f"{hint}; nothing is quoted under --no-text".removeprefix("; ")
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from contam.server import failures, guard, openapi, opening
 from contam.server.auth import Keyring
 from contam.server.gate import Gate
 from contam.server.jobs.service import Jobs
+from contam.server.process import keep_private
 from contam.server.routes import (
     check,
     documents,
@@ -41,8 +41,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        # What the service writes, uploads and results among it, is nobody else's to read.
-        os.umask(0o077)
+        keep_private()
         try:
             state.keyring = Keyring(settings)
             state.jobs = Jobs.open(settings, lambda: state.not_ready == "stopping")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.exceptions import RequestValidationError
@@ -11,6 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from contam.errors import ContamError
+from contam.server.places import without_folders
 from contam.server.wording import told
 
 if TYPE_CHECKING:
@@ -59,8 +59,6 @@ _INSIDE: Final = {
     "index-busy": "the index is being changed",
 }
 """What callers are told of failures on our side: the library's words name files of this machine."""
-
-_PATH: Final = re.compile(r"(?<![^\s'\"(=:])(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
 
 _OF_STATUS: Final = {
     400: ("bad-request", "The request cannot be read"),
@@ -150,7 +148,7 @@ def _contam(request: Request, error: Exception) -> Response:
         return problem(
             request, status, error.code, detail, hint="the operator finds more in the log"
         )
-    detail, hint = (_PATH.sub(r"\1", text) for text in (error.message, error.hint))
+    detail, hint = map(without_folders, (error.message, error.hint))
     return problem(request, status, error.code, detail, hint=hint)
 
 

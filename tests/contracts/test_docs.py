@@ -181,26 +181,6 @@ def test_every_decision_is_listed(repository):
 # ------------------------------------------------------------------------------ reference
 
 
-COMMANDS = [
-    "scan",
-    "query",
-    "show",
-    "review",
-    "policies",
-    "sql",
-    "logs",
-    "items",
-    "rescore",
-    "export",
-    "hash",
-    *(f"audit {one}" for one in ("run", "init", "verify", "waive", "gate", "diff", "export")),
-    *(f"keys {one}" for one in ("add", "list", "revoke")),
-    "check",
-    "annotate",
-    *(f"index {one}" for one in ("build", "add", "retire", "compact", "verify", "show")),
-]
-
-
 def parameters_of(command):
     """The parameters of a command, `index build` among them."""
     import typer
@@ -213,6 +193,28 @@ def parameters_of(command):
     return found.params
 
 
+def commands(group=None, above=()):
+    """The names of all commands, `index build` among them."""
+    import typer
+
+    from contam.cli.main import app
+
+    group = group or typer.main.get_command(app)
+    for name, one in group.commands.items():
+        if hasattr(one, "commands"):
+            yield from commands(one, (*above, name))
+        else:
+            yield " ".join((*above, name))
+
+
+COMMANDS = sorted(commands())
+
+
+def test_the_reference_has_a_section_for_every_command_and_for_no_other(repository):
+    written = re.findall(r"^### contam (.*)$", section(repository, "Commands"), re.MULTILINE)
+    assert sorted(written) == COMMANDS
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_reference_names_every_flag(repository, command):
     parameters = parameters_of(command)
@@ -222,6 +224,10 @@ def test_the_reference_names_every_flag(repository, command):
     }
     # Arguments without a dash have rows, too, where a command has several.
     written = {name for name in written if name.startswith("-")}
+    if command == "serve":
+        # Its other flags are settings, and have a table of their own.
+        settings = section(repository, "Service settings")
+        written |= set(re.findall(r"^\| `(--[^`]*)`", settings, re.MULTILINE))
     assert written == known - {"--help", "-h"}
 
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from contam.benchmark.items import BenchItem
+from contam.detect.blind import spelling, write_bodies
+from contam.index.recipe import load_recipe
 from contam.server.keys import KeyStore
 from tests.server.guarded import guarded
-from tests.server.jobbing import ended, submit, submitted
+from tests.server.jobbing import ended, submit, submitted, wait_for
 from tests.server.running import serving
 
 MARKER = "zyzzogeton"
 TEXT = f"seven {MARKER} lanterns {MARKER} over the {MARKER} harbour"
+LINES = f'{{"id": "a", "question": "{TEXT}"}}\n'.encode()
+GRAMS = spelling(load_recipe("standard"))
 ITEM = {"id": "one", "question": TEXT, "passage": TEXT, "choices": [TEXT, "b"], "answer": TEXT}
 
 
@@ -47,13 +54,15 @@ def collector():
         server.server_close()
 
 
+def holds_marker(path):
+    try:
+        return path.is_file() and MARKER.encode() in path.read_bytes()
+    except FileNotFoundError:
+        return False
+
+
 def files_with_marker(*folders):
-    return [
-        path
-        for folder in folders
-        for path in folder.rglob("*")
-        if path.is_file() and MARKER.encode() in path.read_bytes()
-    ]
+    return [path for folder in folders for path in folder.rglob("*") if holds_marker(path)]
 
 
 def refused_and_broken(client):
@@ -77,6 +86,87 @@ def refused_and_broken(client):
     yield submit(client, {"kind": TEXT})
     yield submit(client, {"kind": "check"}, items=("a.jsonl", f"{TEXT}\n".encode()))
     yield submit(client, {"kind": "check"}, items=("a.parquet", f"PAR1{TEXT}".encode()))
+    json_body = {"Content-Type": "application/json"}
+    twice = f'{{"text": "{TEXT}", "text": "{TEXT}"}}'
+    yield client.post("/v1/check", content=twice, headers=json_body)
+    yield submit(
+        client, {"kind": "check", "options": {"mapping": {MARKER: TEXT}}}, items=("a", LINES)
+    )
+    yield submit(client, {"kind": "check", MARKER: TEXT}, items=("a.jsonl", LINES))
+    yield submit(client, {"kind": "check"}, {"Idempotency-Key": MARKER * 40}, items=("a", LINES))
+    yield submit(client, {"kind": "check"}, items=(f"{MARKER}.jsonl", LINES), logs=(MARKER, b""))
+    yield client.post("/v1/rescore", json={"job": MARKER, "scores": [{"id": TEXT, "score": 1}]})
+    yield client.post(
+        "/v1/rescore", json={"inline": {"verdicts": [{MARKER: TEXT}], "coverage": {}}}
+    )
+    part = {"keys": MARKER, "bits": MARKER}
+    grams = {**GRAMS, "items": [{"id": MARKER, "parts": {"question": part}}]}
+    yield client.post("/v1/check", json={"grams": grams})
+    yield client.post("/v1/check", json={"grams": {**grams, "unit": TEXT}})
+    yield client.post(
+        "/v1/check", json={"grams": {**grams, "items": [{"id": "1", "parts": {MARKER: part}}]}}
+    )
+
+
+def refuse_all_and_quote_nothing(client):
+    for failed in refused_and_broken(client):
+        assert 400 <= failed.status_code < 500, failed.text
+        assert MARKER not in failed.text
+        assert MARKER not in str(failed.headers)
+
+
+def blind(client, folder):
+    """A check of the hashes of the text, which the answer cannot show."""
+    item = BenchItem(benchmark="b", split="", item_id="one", question=TEXT)
+    write_bodies(folder / "hashed.jsonl", [item], load_recipe("standard"), {}, 1)
+    body = (folder / "hashed.jsonl").read_bytes()
+    reply = client.post("/v1/check", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 200, reply.text
+    assert MARKER not in reply.text
+    return reply
+
+
+def jobs_of_all_kinds(client, checked):
+    """Jobs that end well, and jobs that fail halfway; all of them have ended."""
+    check = {"kind": "check"}
+    broken = LINES + f'{{"id": "b", "question": "{TEXT}'.encode()
+    found = [submitted(client, check, items=("a.jsonl", broken))]
+    reply = submit(client, check, {"Idempotency-Key": MARKER}, items=("items.jsonl", LINES))
+    assert reply.status_code == 202
+    found.append(reply.json())
+    again = submit(client, check, {"Idempotency-Key": MARKER}, items=("items.jsonl", LINES * 2))
+    assert (again.status_code, MARKER in again.text) == (422, False)
+    good = f"item_id,question,model-a\n0,{TEXT},1\n1,{TEXT},0\n2,{TEXT},1\n"
+    asked = {"kind": "rescore", "job": checked["id"], "options": {"least": 1, "permutations": 99}}
+    found += [
+        submitted(client, asked, logs=("brook.csv", log.encode()))
+        for log in (good, good + f"2,{TEXT},0\n", f"{TEXT},b\n1,2\n")
+    ]
+    scores = [{"id": MARKER, "score": MARKER, "model": "a", "note": TEXT}]
+    found.append(submitted(client, {**asked, "scores": scores}))
+    shown = [ended(client, one) for one in found]
+    assert MARKER not in json.dumps(shown)
+    assert {one["state"] for one in shown} == {"done", "failed"}
+    for one in shown:
+        if one["kind"] == "rescore" and one["state"] == "failed":
+            reply = client.get(f"/v1/rescore/{one['id']}")
+            assert (reply.status_code >= 400, MARKER in reply.text) == (True, False)
+    return found
+
+
+def leaves_no_core(process):
+    limits = Path(f"/proc/{process}/limits").read_text()
+    return re.search(r"^Max core file size +[01] ", limits, re.MULTILINE) is not None
+
+
+def hidden_from(client, key, jobs):
+    """Another key is told nothing of jobs, and nothing of what was asked with them."""
+    asked = {"headers": {"Authorization": f"Bearer {key}"}}
+    for job in jobs:
+        for path in ("", "/results", "/events", "/run"):
+            assert client.get(f"/v1/jobs/{job['id']}{path}", **asked).status_code == 404
+        assert client.get(f"/v1/rescore/{job['id']}", **asked).status_code == 404
+    assert client.get("/v1/jobs", **asked).json() == {"jobs": [], "next": None}
 
 
 def on_the_page(service, secret):
@@ -116,28 +206,28 @@ def test_what_was_asked_is_nowhere_but_in_its_own_answer(small_index, tmp_path):
                 assert answer.status_code == 200
                 assert answer.headers["x-request-id"] == "asked-1"
                 assert client.post("/v1/check", json={"text": TEXT}).status_code == 200
-                for failed in refused_and_broken(client):
-                    assert 400 <= failed.status_code < 500, failed.text
-                    assert MARKER not in failed.text
-                    assert MARKER not in str(failed.headers)
+                refuse_all_and_quote_nothing(client)
                 cookie = on_the_page(service, secret)
+                blind(client, tmp_path)
                 lines = "".join(json.dumps({**ITEM, "id": str(n)}) + "\n" for n in range(3))
                 job = submitted(client, {"kind": "check"}, items=("items.jsonl", lines.encode()))
                 done = ended(client, job)
                 assert done["state"] == "done", done
                 assert MARKER not in json.dumps(done)
+                others = jobs_of_all_kinds(client, job)
                 # The metadata of jobs is no place for texts even while a job is kept.
                 kept = [path for path in data.iterdir() if path.is_file()]
                 assert kept
                 for path in kept:
                     assert MARKER.encode() not in path.read_bytes(), path
-                asked = {"headers": {"Authorization": f"Bearer {other}"}}
-                for path in ("", "/results", "/events"):
-                    seen = client.get(f"/v1/jobs/{job['id']}{path}", **asked)
-                    assert seen.status_code == 404
-                assert MARKER not in client.get("/v1/jobs", **asked).text
+                hidden_from(client, other, [job, *others])
                 assert MARKER not in client.get("/metrics").text
-                assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
+                assert leaves_no_core(service.process.pid)
+                # What was sent for a job is gone as soon as it has ended.
+                wait_for(lambda: files_with_marker(data, temporary) == [])
+                for one in (job, *others):
+                    assert client.delete(f"/v1/jobs/{one['id']}").status_code == 204
+                assert list((data / "jobs").iterdir()) == []
             assert files_with_marker(data, temporary, small_index) == []
             service.stop()
             output = service.process.stdout.read()

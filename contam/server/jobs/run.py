@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import sys
 import threading
 import time
@@ -19,7 +18,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import BenchmarkError, ContamError
+from contam.errors import BenchmarkError, ContamError, LogError
+from contam.server.places import without_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,6 @@ LOCK: Final = "lock"
 REQUEST: Final = "request.json"
 RESULT: Final = "result"
 _NICE: Final = 10
-#: A path with folders, and its last name: where things lie on this disk is nobody's business.
-_PATH: Final = re.compile(r"(?<![^\s'\"(=:])(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
 _MOST_FRAMES: Final = 4
 #: Seconds between two reports of how far a job is.
 _PACE_S: Final = 0.2
@@ -73,8 +71,6 @@ def main() -> int:
 
 
 _SMALLER: Final = "send it in several jobs"
-#: What the library adds where it quotes nothing; the service never quotes.
-_COMMAND_LINES: Final = "nothing is quoted under --no-text"
 _DEFECT: Final = "a defect of contam: report it with the id of the job"
 
 
@@ -162,15 +158,13 @@ def _humble(memory_bytes: int) -> None:
 
 
 def _spoken(error: ContamError, folder: str) -> tuple[str, str]:
-    """What is told of a failure: nothing that stands in a benchmark, no place on this disk."""
-    if isinstance(error, BenchmarkError):
-        from contam.benchmark.secrecy import without_quotes
+    """What is told of a failure: nothing of what a benchmark or log says, no place on this disk."""
+    message, hint = (text.replace(f"{folder}/", "") for text in (error.message, error.hint))
+    if isinstance(error, BenchmarkError | LogError):
+        from contam.benchmark.secrecy import unquoted
 
-        error = without_quotes(error)
-        error.hint = error.hint.replace(_COMMAND_LINES, "").rstrip("; ")
-    texts = (text.replace(f"{folder}/", "") for text in (error.message, error.hint))
-    message, hint = (_PATH.sub(r"\1", text) for text in texts)
-    return message, hint
+        message, hint = unquoted(message), unquoted(hint)
+    return without_folders(message), without_folders(hint)
 
 
 def _where(error: Exception) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contam.server.jobs.uploads import Received
 
 _FAILURE: Final = "failure.json"
-_KEPT: Final = frozenset({RESULT, _FAILURE, LOCK, REQUEST})
+_KEPT: Final = frozenset({RESULT, _FAILURE, LOCK})
 _SWEEP_S: Final = 30.0
 _BUSY_S: Final = 2.0
 _PROBE_S: Final = 2.0
