@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
 
-from contam.audit.facts import read_facts
+from contam.audit.sealed import REPORT, checked_facts
 from contam.detect.report import load_report
 from contam.detect.show import ItemKey, check_policy
 from contam.detect.verdict import FLAGGED
@@ -88,9 +88,14 @@ class Case:
 
 
 def open_result(folder: Path) -> Report:
-    """The verdicts that count in a pack, or those of a scan. Raises OutputError."""
-    report = folder / "report.json"
-    return load_report(folder / read_facts(report).verdicts if report.exists() else folder)
+    """The verdicts that count in a pack that is as published, or those of a scan.
+
+    Raises OutputError when a file of the pack is missing, new or altered.
+    """
+    if not (folder / REPORT).exists():
+        return load_report(folder)
+    facts, _ = checked_facts(folder)
+    return load_report(folder / facts.verdicts)
 
 
 def population(report: Report, policy: str | None = None) -> list[Case]:

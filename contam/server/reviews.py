@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from contam.audit.manifest import files_of
 from contam.audit.reading import Reading, answer
 from contam.audit.review import append_label, read_own_labels
-from contam.audit.sealed import REPORT, checked_pack
 from contam.errors import ConfigError, ContamError, OutputError
 from contam.server.failures import RequestError
 from contam.server.holder import NAME
@@ -75,8 +74,6 @@ class Pack:
             if self._found is None or stamps != self._stamps:
                 self._stamps = stamps
                 try:
-                    if (self._folder / REPORT).exists():
-                        checked_pack(self._folder)
                     self._found = self._draw(self._folder)
                 except ContamError as error:
                     self._found = error

@@ -74,6 +74,14 @@ def test_answers_are_on_the_disk_at_once_and_the_next_call_goes_on(
     assert len({one.judged for one in read_labels([path])}) == 4
 
 
+def test_a_pack_that_was_altered_is_not_read(pack, tmp_path, monkeypatch, capsys):
+    report = pack / "report.md"
+    report.write_bytes(report.read_bytes() + b"\n")
+    assert ask(monkeypatch, pack, tmp_path / "anna.jsonl", "ttff") == 1
+    assert "report.md was altered" in capsys.readouterr().err
+    assert not (tmp_path / "anna.jsonl").exists()
+
+
 def test_a_second_reader_gets_the_same_items(audited, tmp_path, monkeypatch):
     for reader, said in (("anna", "ttff"), ("ben", "tfff")):
         ask(monkeypatch, audited.folder, tmp_path / f"{reader}.jsonl", said, reader=reader)

@@ -10,19 +10,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from contam import scan
 from contam.audit.pack import run_audit
 from contam.audit.reading import Reading
 from contam.audit.review import append_label, read_labels, read_own_labels
 from contam.audit.spec import load_spec
 from contam.cli.main import main
 from contam.config import Settings
+from contam.detect.report import write_report
 from contam.errors import ConfigError, OutputError, UsageError
 from contam.server.auth import OPEN, Caller, Keyring
 from contam.server.failures import RequestError
 from contam.server.keys import KeyStore
 from contam.server.page.reader import reader_of
 from contam.server.reviews import ChangedError, Reviews, named_packs
-from tests.audit.conftest import write_spec
+from tests.audit.conftest import FIXTURES, write_spec
 from tests.server.running import serving
 
 SAMPLE = {"flagged": 4, "clean": 3}
@@ -36,12 +38,19 @@ def room(audited, tmp_path_factory):
     home = tmp_path_factory.mktemp("room")
     pack, data = home / "release", home / "data"
     shutil.copytree(audited.folder, pack)
+    shutil.copytree(FIXTURES / "corpus", home / "corpus")
+    items = FIXTURES / "items" / "brook_math.jsonl"
+    write_report(scan(home / "corpus", items, keep_text=False, workers=1), home / "bare")
+    # What was searched is another one since.
+    with (home / "corpus" / "part-000.parquet").open("ab") as shard:
+        shard.write(b"more")
     store = KeyStore(data)
     people = ("anna", "ben", "cleo", "Dora Ü/..")
     keys = {name: store.add(name, ["review"])[1] for name in people}
     keys["stranger"] = store.add("stranger", ["jobs"])[1]
     keys["twin"], _ = (store.add("twin", ["review"])[1] for _ in range(2))
-    with serving(data=data, flags=("--review", str(pack), *FLAGS)) as service:
+    flags = ("--review", str(pack), str(home / "bare"), *FLAGS)
+    with serving(data=data, flags=flags) as service:
         yield service, data / "reviews" / "release", keys, pack
 
 
@@ -220,6 +229,19 @@ def test_only_who_may_review_gets_anything_and_only_by_our_forms(room):
         assert "read as <bdi>cleo</bdi>" in cleo.client.get("/review/release?reader=anna").text
         assert cleo.client.get("/").url.path == "/review"
     assert {path: path.read_bytes() for path in labels.glob("*")} == before
+
+
+def test_texts_that_are_not_there_are_told_of_and_no_file_is_named(room):
+    service, _, keys, pack = room
+    with Desk(service, keys["ben"], "bare") as ben:
+        page, seen = ben.page(), ""
+        while "No document shares" not in seen or "is gone, or is not the one" not in seen:
+            seen += page.text
+            page = ben.say(page, "skip")
+    assert "texts were kept out of this pack" in seen
+    assert seen.count("Its text is not shown.") > 1
+    assert "<mark>" in seen
+    assert str(pack.parent) not in seen
 
 
 def test_a_service_of_packs_alone_has_no_index_to_ask(room):
