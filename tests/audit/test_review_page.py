@@ -21,6 +21,7 @@ from contam.detect.report import write_report
 from contam.errors import ConfigError, OutputError, UsageError
 from contam.server.auth import OPEN, Caller, Keyring
 from contam.server.failures import RequestError
+from contam.server.holder import IndexHolder
 from contam.server.keys import KeyStore
 from contam.server.page.reader import reader_of
 from contam.server.reviews import ChangedError, Reviews, named_packs
@@ -330,6 +331,13 @@ def test_a_pack_that_is_not_as_published_is_not_offered(pack, tmp_path, harm):
     if harm == "altered":
         report.write_bytes(was)
         assert held.reading().cases[0] == case
+
+
+def test_a_service_with_neither_index_nor_pack_does_not_start(audited, tmp_path):
+    data = str(tmp_path)
+    with pytest.raises(ConfigError, match="no index to serve"):
+        IndexHolder.open(Settings(data=data))
+    assert IndexHolder.open(Settings(data=data, review=(str(audited.folder),))).names == ()
 
 
 def test_packs_have_names_of_their_own(audited, pack, tmp_path):
