@@ -8,6 +8,7 @@ import platform
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import OutputError
+from contam.tables.files import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,13 +20,6 @@ TIMES: Final = "times.json"
 
 FORMAT: Final = 1
 _HINT: Final = "give the folder that `contam audit` wrote"
-
-
-def file_digest(path: Path) -> dict[str, Any]:
-    """Bytes and SHA-256 of a file. Raises OSError."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"bytes": file.tell(), "sha256": digest}
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -46,7 +40,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> str:
         **facts,
         "environment": {"machine": platform.machine(), "system": platform.system()},
         "files": {
-            name: file_digest(path)
+            name: fingerprint(path)
             for name, path in files_of(folder)
             if name not in {MANIFEST, TIMES}
         },

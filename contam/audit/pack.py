@@ -22,7 +22,7 @@ from contam.audit.checks import (
 from contam.audit.combine import combine
 from contam.audit.facts import Facts, schema, write_facts
 from contam.audit.html import write_html
-from contam.audit.manifest import MANIFEST, TIMES, file_digest, write_manifest, write_times
+from contam.audit.manifest import MANIFEST, TIMES, write_manifest, write_times
 from contam.audit.markdown import markdown
 from contam.audit.pages import make_pages
 from contam.audit.rates import reviewed
@@ -32,6 +32,7 @@ from contam.audit.stages import Workshop, copy_tree
 from contam.audit.tell import Beside, make_facts
 from contam.audit.waivers import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
+from contam.tables.files import fingerprint
 from contam.tables.publish import output_errors, publishing
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
         "corpora": {name: report.run["inputs"]["shards"] for name, report in reports.items()},
         "benchmarks": first.run["inputs"]["benchmarks"],
         "logs": _logs(spec),
-        "reviews": {path: file_digest(Path(path)) for path in (*named, *spec.labels)},
+        "reviews": {path: fingerprint(Path(path)) for path in (*named, *spec.labels)},
     }
 
 
@@ -271,7 +272,7 @@ def _logs(spec: AuditSpec) -> dict[str, Any]:
         files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
         for file in files:
             if file.is_file():
-                found[str(file)] = file_digest(file)
+                found[str(file)] = fingerprint(file)
     return found
 
 

@@ -8,8 +8,9 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.manifest import MANIFEST, file_digest, files_of, read_sealed
+from contam.audit.manifest import MANIFEST, files_of, read_sealed
 from contam.errors import OutputError
+from contam.tables.files import fingerprint
 from contam.tables.publish import output_errors
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Workshop:
         try:
             times = make(draft)
             with output_errors(folder):
-                files = {entry: file_digest(path) for entry, path in files_of(draft)}
+                files = {entry: fingerprint(path) for entry, path in files_of(draft)}
                 draft.replace(folder)
                 record = json.dumps({"key": key, "times": times, "files": files})
                 self._record(name).write_text(record, "ascii")
@@ -119,7 +120,7 @@ def _intact(folder: Path, files: object) -> bool:
     try:
         return (
             isinstance(files, dict)
-            and {name: file_digest(path) for name, path in files_of(folder)} == files
+            and {name: fingerprint(path) for name, path in files_of(folder)} == files
         )
     except OSError:
         return False

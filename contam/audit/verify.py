@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.audit.facts import read_facts
-from contam.audit.manifest import MANIFEST, TIMES, file_digest, files_of, read_sealed
+from contam.audit.manifest import MANIFEST, TIMES, files_of, read_sealed
 from contam.detect.report import load_report
 from contam.detect.reread import Library
 from contam.errors import OutputError
 from contam.tables import schemas
+from contam.tables.files import fingerprint
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _files(folder: Path, known: dict[str, Any]) -> Iterator[str]:
             yield f"{name} is not of this pack"
         else:
             try:
-                same = file_digest(found[name]) == known[name]
+                same = fingerprint(found[name]) == known[name]
             except OSError as error:
                 raise OutputError(f"cannot read {found[name]}: {error.strerror}") from error
             if not same:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.audit.reviewed import Reviewed
@@ -14,10 +11,11 @@ from contam.audit.toml import toml_text
 from contam.audit.waivers import KEYS, parse_waivers
 from contam.detect.report import load_report
 from contam.errors import ConfigError, UsageError
-from contam.tables.publish import output_errors
+from contam.tables.files import write_file
 
 if TYPE_CHECKING:
     import datetime as dt
+    from pathlib import Path
 
     from contam.audit.waivers import Waiver
 
@@ -79,14 +77,4 @@ def append(path: Path, waiver: Waiver) -> None:
         raise ConfigError(f"cannot read {path}: {error}", hint="mend it first") from error
     text = f"{before.rstrip()}\n\n{entry(waiver)}"
     parse_waivers(text, str(path))
-    with output_errors(path):
-        path = Path(os.path.realpath(path))
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(draft).chmod(path.stat().st_mode if path.exists() else 0o644)
-            Path(draft).replace(path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
+    write_file(path, text.encode(), overwrite=True)

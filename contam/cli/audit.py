@@ -153,6 +153,7 @@ def init(
     """Write a file to start from, filled with what the corpora and logs show."""
     from contam.audit.init import starting_file
     from contam.cli.terminal import emit, visible
+    from contam.tables.files import write_file
 
     if target.exists() and not overwrite:
         raise OutputError(f"{target} is there already", hint="choose another, or --overwrite")
@@ -163,10 +164,7 @@ def init(
         benchmarks=benchmark or (),
         logs=logs or (),
     )
-    try:
-        target.write_text(text, "utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write {target}: {error.strerror}") from error
+    write_file(target, text.encode(), overwrite=overwrite)
     emit(f"wrote  {visible(str(target))}\nnext   contam audit {visible(str(target))}\n")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from contam.cli import options
-from contam.errors import OutputError, UsageError
+from contam.errors import UsageError
 
 
 class Format(StrEnum):
@@ -64,6 +64,7 @@ def export(
         emit(f"run {visible(found)}\n")
         return
     from contam.audit.exports import conda, model_card
+    from contam.tables.files import write_file
 
     if fmt == Format.CONDA:
         text = conda(folder, policy, reference or "")
@@ -72,8 +73,5 @@ def export(
     if out is None:
         emit(visible(text))
         return
-    try:
-        out.write_text(text, "utf-8", errors="replace")
-    except OSError as error:
-        raise OutputError(f"cannot write {out}: {error.strerror}") from error
+    write_file(out, text.encode("utf-8", "replace"), overwrite=True)
     emit(f"wrote {visible(str(out))}\n")

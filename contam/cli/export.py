@@ -63,7 +63,7 @@ def export(
     """
     from contam.cli.terminal import emit, talk
     from contam.rescore import export as library
-    from contam.rescore.logs.files import write_whole
+    from contam.tables.files import write_file
 
     if lm_eval_samples == inspect:
         raise UsageError("export to what?", hint="give one of --lm-eval-samples and --inspect")
@@ -83,7 +83,7 @@ def export(
     if out is None:
         emit(text)
     else:
-        write_whole(text.encode(), out, overwrite=overwrite)
+        write_file(out, text.encode(), overwrite=overwrite)
     if not quiet:
         for one in judged:
             for line in _told(one):

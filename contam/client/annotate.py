@@ -14,9 +14,9 @@ from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError
 from contam.rescore.clean import clean_results
 from contam.rescore.export import flags_by, judge_logs
-from contam.rescore.logs.files import write_whole
 from contam.rescore.logs.items import LoggedBenchmark, benchmark_of
 from contam.rescore.logs.read import read_logs
+from contam.tables.files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -174,7 +174,7 @@ def write_clean(
         else:
             tree = clean_results(found, about)
             data = json.dumps(tree, indent=2, ensure_ascii=False).encode() + b"\n"
-            write_whole(data, one.out, overwrite=overwrite)
+            write_file(one.out, data, overwrite=overwrite)
     return [
         Written(out=one.out, judged=tuple(found)) for one, found in zip(runs, judged, strict=True)
     ]

@@ -29,11 +29,12 @@ from contam.detect.policy import get_policy
 from contam.detect.query import describe, guard, sources_of, unanswered
 from contam.detect.result import item_ranks
 from contam.detect.search import search_hashes
-from contam.errors import IndexMismatchError, OutputError, UsageError
+from contam.errors import IndexMismatchError, UsageError
 from contam.index.model import KEY_BITS
 from contam.kernels.pairs import ItemFacts
 from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.tokens import CHARS, WORDS
+from contam.tables.files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -261,19 +262,13 @@ def write_bodies(
 
     The file appears whole. Raises OutputError when it cannot be written.
     """
-    draft = path.with_name(f".{path.name}.draft")
     n_lines = 0
-    try:
-        with draft.open("w", encoding="ascii") as file:
-            for begin in range(0, len(items), at_once):
-                hashed = hash_items(items[begin : begin + at_once], recipe)
-                grams = {**spelling(recipe), "items": [_plain(one) for one in hashed]}
-                file.write(json.dumps({**asked, "grams": grams}) + "\n")
-                n_lines += 1
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
+    with whole_file(path, overwrite=True) as file:
+        for begin in range(0, len(items), at_once):
+            hashed = hash_items(items[begin : begin + at_once], recipe)
+            grams = {**spelling(recipe), "items": [_plain(one) for one in hashed]}
+            file.write(json.dumps({**asked, "grams": grams}).encode("ascii") + b"\n")
+            n_lines += 1
     return n_lines
 
 

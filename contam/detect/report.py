@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.result import iter_verdicts, label_counts
 from contam.errors import InternalError, OutputError
 from contam.tables import schemas
+from contam.tables.files import fingerprint
 from contam.tables.publish import output_errors, publishing
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ReportDraft:
             for name, table in tables.items():
                 path = self.folder / name
                 schemas.write_parquet(table, path)
-                outputs[name] = {"rows": table.num_rows, **_fingerprint(path)}
+                outputs[name] = {"rows": table.num_rows, **fingerprint(path)}
             run = {
                 "tool": "contam",
                 "format": schemas.RESULT_FORMAT,
@@ -146,7 +146,7 @@ def _read_table(folder: Path, name: str, run: dict[str, Any]) -> Table:
     path = folder / name
     try:
         expected = run["outputs"][name]
-        found = _fingerprint(path)
+        found = fingerprint(path)
         if {key: expected[key] for key in found} != found:
             raise _damaged(path)
         return schemas.read_parquet(path, TABLES[name])
@@ -164,9 +164,3 @@ def _damaged(path: Path) -> OutputError:
     return OutputError(
         f"{path} was cut short or changed since the scan", hint="scan again with --overwrite"
     )
-
-
-def _fingerprint(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"bytes": file.tell(), "sha256": digest}

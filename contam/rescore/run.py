@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections import Counter
@@ -26,6 +25,7 @@ from contam.rescore.plots import draw, plot_names
 from contam.rescore.summary import markdown
 from contam.rescore.tables import Settings, make_tables
 from contam.tables import schemas
+from contam.tables.files import fingerprint
 from contam.tables.publish import output_errors, publishing
 from contam.tables.score_schemas import RESCORE_FORMAT
 
@@ -167,7 +167,7 @@ def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) ->
             schemas.write_parquet(result.tables[name], folder / f"{name}.parquet")
         (folder / SUMMARY).write_text(result.summary, encoding="utf-8")
         draw(result.tables, folder)
-        run = {**result.run, "outputs": {name: _fingerprint(folder / name) for name in names[:-1]}}
+        run = {**result.run, "outputs": {name: fingerprint(folder / name) for name in names[:-1]}}
         # The only section that differs between equal runs stands last.
         run["timings"] = run.pop("timings")
         (folder / RUN_FILE).write_text(json.dumps(run, indent=2) + "\n", "ascii")
@@ -331,8 +331,3 @@ def _verdict_source(report: Report) -> dict[str, Any]:
             for name, definition in report.run["parameters"]["policy_definitions"].items()
         },
     }
-
-
-def _fingerprint(path: Path) -> dict[str, Any]:
-    data = path.read_bytes()
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}

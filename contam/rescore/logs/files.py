@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from contam.benchmark.compressed import read_unpacked
-from contam.errors import BenchmarkError, LogError, OutputError
+from contam.errors import BenchmarkError, LogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,19 +116,6 @@ def digest_of(*files: LogFile) -> str:
 def beside(path: Path) -> LogFile | None:
     """A companion file, None when it is not there."""
     return LogFile(path) if path.is_file() else None
-
-
-def write_whole(data: bytes, path: Path, *, overwrite: bool = False) -> None:
-    """Write a file, whole or not at all; OutputError when that cannot be done."""
-    draft = path.with_name(f".{path.name}.draft")
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path} is there already", hint="choose another name, or --overwrite")
-    try:
-        draft.write_bytes(data)
-        draft.replace(path)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise OutputError(f"cannot write {path}: {reason}", hint="check the folder") from error
 
 
 def as_dict(value: object) -> Row:

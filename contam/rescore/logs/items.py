@@ -11,7 +11,7 @@ import orjson
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import item_key
 from contam.errors import LogError
-from contam.rescore.logs.files import write_whole
+from contam.tables.files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,7 +75,7 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
 
 def write_items(rows: Iterable[dict[str, object]], path: Path, *, overwrite: bool = False) -> None:
     """Write JSON lines, whole or not at all; OutputError when that cannot be done."""
-    write_whole(b"".join(orjson.dumps(row) + b"\n" for row in rows), path, overwrite=overwrite)
+    write_file(path, b"".join(orjson.dumps(row) + b"\n" for row in rows), overwrite=overwrite)
 
 
 def _row(item: LoggedItem, log: Log) -> dict[str, object]:
