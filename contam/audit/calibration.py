@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.stages import Workshop
     from contam.benchmark.items import Benchmark
+    from contam.detect.report import Report
 
 DECOYS: Final = "decoys"
 CALIBRATION: Final = "calibration"
@@ -36,13 +37,18 @@ def wanted(spec: AuditSpec) -> bool:
 
 
 def calibrated(
-    spec: AuditSpec, items: Items, shop: Workshop, verdicts: str, workers: int | None, talk: Talk
+    spec: AuditSpec,
+    items: Items,
+    shop: Workshop,
+    counted: tuple[str, Report],
+    workers: int | None,
+    talk: Talk,
 ) -> dict[str, Any] | None:
     """What decoys say of the audit's flags; None when it has none.
 
     Decoys are searched for by themselves, so that no verdict depends on them.
 
-    verdicts  the stage whose verdicts count
+    counted  the stage whose verdicts count, and what it says
     """
     if not wanted(spec):
         return None
@@ -52,6 +58,7 @@ def calibrated(
         for draw in range(1, spec.decoys + 1)
     ]
     searched = [one.benchmark for one in decoys if one.benchmark.items] + list(items.natural)
+    verdicts, report = counted
     found = {}
     for corpus in spec.corpora:
         # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
@@ -65,9 +72,9 @@ def calibrated(
 
     def make(draft: Path) -> dict[str, Any]:
         talk.stage(CALIBRATION)
-        counted = load_report(shop.folder / verdicts)
         natural = [one.name for one in items.natural]
-        chance = estimate(counted, combine(found), decoys, natural)
+        beside = combine(found) if len(found) > 1 else next(iter(found.values()))
+        chance = estimate(report, beside, decoys, natural)
         summary = {
             "seed": spec.seed,
             "decoys_per_item": spec.decoys,

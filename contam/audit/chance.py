@@ -12,6 +12,7 @@ from contam.audit.decoys import JOIN, SWAP
 from contam.audit.fdr import calibrate, compete, entrap, smallest_claim
 from contam.detect.verdict import FLAGGED
 from contam.tables import schemas
+from contam.tables.sql import Database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,6 +48,12 @@ ASSUMPTIONS: Final = {
         " the corpora, have scores of one distribution."
     ),
 }
+_TOKENS: Final = """
+SELECT benchmark, split, item_id, max(n) FROM (
+  SELECT benchmark, split, item_id, sum(n_tokens) AS n FROM evidence
+  GROUP BY benchmark, split, item_id, shard, row
+) GROUP BY ALL
+"""
 INCOMPLETE: Final = "not all of the corpora was read"
 NOTHING: Final = "nothing is flagged"
 
@@ -259,7 +266,7 @@ class _World:
 def _judged(report: Result) -> Judged:
     tokens = _tokens(report)
     found: Judged = {}
-    for row in schemas.rows(report.verdicts):
+    for row in schemas.iter_rows(report.verdicts):
         group = found.setdefault((row["benchmark"], row["policy"]), {})
         if row["score"] is not None:
             name = (row["benchmark"], row["split"], row["item_id"])
@@ -271,15 +278,13 @@ def _judged(report: Result) -> Judged:
 
 def _tokens(report: Result) -> dict[Item, int]:
     """How many tokens of an item stand in the document that has most of them."""
-    columns = ("benchmark", "split", "item_id", "shard", "row", "n_tokens")
-    counts: Counter[tuple[Any, ...]] = Counter()
-    for *place, n in zip(*(schemas.column(report.evidence, name) for name in columns), strict=True):
-        counts[tuple(place)] += n
-    most: dict[Item, int] = {}
-    for (benchmark, split, item_id, _, _), n in counts.items():
-        name = (benchmark, split, item_id)
-        most[name] = max(n, most.get(name, 0))
-    return most
+    database = Database()
+    try:
+        database.add_table("evidence", report.evidence)
+        found = database.ask(_TOKENS)[1]
+    finally:
+        database.close()
+    return {(benchmark, split, item_id): int(n) for benchmark, split, item_id, n in found}
 
 
 def _columns(

@@ -35,14 +35,9 @@ def combine(reports: Mapping[str, Report]) -> ScanResult:
         raise InternalError("corpora of one audit were asked different items")
     names = tuple(reports)
     joined = [_worst(rows, names) for rows in zip(*verdicts, strict=True)]
-    evidence = [
-        {**row, "shard": f"{name}/{row['shard']}"}
-        for name, report in reports.items()
-        for row in schemas.rows(report.evidence)
-    ]
     return ScanResult(
         verdict_columns=_columns(joined, schemas.VERDICTS.names),
-        evidence_columns=_columns(evidence, schemas.EVIDENCE.names),
+        evidence_columns=schemas.stacked({n: r.evidence for n, r in reports.items()}, "shard"),
         item_columns=_columns(schemas.rows(first.items), schemas.ITEMS.names),
         run=_run(reports),
     )

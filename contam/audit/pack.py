@@ -25,6 +25,7 @@ from contam.audit.html import write_html
 from contam.audit.manifest import MANIFEST, TIMES, write_manifest, write_times
 from contam.audit.markdown import markdown
 from contam.audit.pages import make_pages
+from contam.audit.qvalues import q_values
 from contam.audit.rates import reviewed
 from contam.audit.review import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
@@ -118,10 +119,10 @@ def run_audit(
         shop = Workshop(out)
         items = read_items(spec, shop.folder)
         reports, verdicts = _check_all(spec, items, shop, workers, talk)
-        together = load_report(shop.folder / verdicts)
+        together = reports.get(verdicts.rpartition("/")[2]) or load_report(shop.folder / verdicts)
         waived = apply_waivers(waivers, together, [one.name for one in spec.corpora])
         scores = _score(spec, shop, verdicts, talk) if spec.logs.paths else None
-        calibration = calibrated(spec, items, shop, verdicts, workers, talk)
+        calibration = calibrated(spec, items, shop, (verdicts, together), workers, talk)
         review = reviewed(population(together), labels)
         facts = make_facts(
             spec,
@@ -135,7 +136,8 @@ def run_audit(
         with output_errors(out):
             for name in shop.keys:
                 copy_tree(shop.folder / name, draft / name)
-            _tell(draft, facts, items)
+            talk.stage("report")
+            _tell(draft, facts, items, together)
             if spec.waivers:
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
             if spec.labels:
@@ -182,13 +184,12 @@ def _score(spec: AuditSpec, shop: Workshop, verdicts: str, talk: Talk) -> Path:
     return shop.stage(SCORES, digest_of([*key, _logs(spec)]), making)
 
 
-def _tell(draft: Path, facts: Facts, items: Items) -> None:
+def _tell(draft: Path, facts: Facts, items: Items, together: Report) -> None:
     """Write the three forms of the report."""
     write_facts(facts, draft / REPORT)
     (draft / "report.md").write_text(markdown(facts), "utf-8", errors="replace")
-    rows, pages = make_pages(
-        load_report(draft / facts.verdicts), items.released, waived_items(facts.waivers)
-    )
+    waived = waived_items(facts.waivers)
+    rows, pages = make_pages(together, items.released, waived, q_values(draft))
     write_html(draft / "report.html", facts, rows, pages, draft / SCORES)
 
 

@@ -11,6 +11,7 @@ from contam.detect.verdict import FLAGGED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from contam.audit.qvalues import QValues
     from contam.detect.marks import Mark
     from contam.detect.report import Report
     from contam.detect.show import DocumentMatch, ItemView, PartMatch
@@ -25,56 +26,67 @@ _LONGEST: Final = 4_000
 
 
 def make_pages(
-    report: Report, released: Mapping[str, str], waived: Mapping[tuple[str, str, str], str]
+    report: Report,
+    released: Mapping[str, str],
+    waived: Mapping[tuple[str, str, str], str],
+    chance: QValues,
 ) -> tuple[list[Tree], list[list[Tree]]]:
     """(rows of the list of flagged items, pages of evidence in the order of the rows).
 
     released  day each benchmark came out, by name
     waived    (benchmark, split, item id) -> why a reviewer waived it
+    chance    what decoys say of every item and policy
 
     Documents are read again from the corpora; one that cannot be says so. Of many flagged items
-    only the best document is shown: all of them are in evidence.parquet.
+    only the best document is shown: all of them are in evidence.parquet. Where the result keeps no
+    texts no document is quoted either: what matches there is the text of the item.
     """
     keys = flagged_items(report)
     most = 3 if len(keys) <= _MANY else 1
+    quoting = bool(report.run["parameters"]["keep_text"])
     rows: list[Tree] = []
     pages: list[list[Tree]] = []
     for number, view in enumerate(view_items(report, keys, max_documents=most)):
         if number % PAGE_ITEMS == 0:
             pages.append([])
-        rows.append(_row(view, released.get(view.key.benchmark), waived))
-        pages[-1].append(_evidence(view, released.get(view.key.benchmark)))
+        day = released.get(view.key.benchmark)
+        rows.append({**_row(view, day, chance), "waived": waived.get(view.key, "")})
+        pages[-1].append(
+            {
+                "reasons": {one.policy: f"{one.label}: {one.reason}" for one in view.verdicts},
+                "chance": {
+                    one.policy: chance.said(*view.key, one.policy)
+                    for one in view.verdicts
+                    if one.label in FLAGGED
+                },
+                "documents": [_document(one, day, quoting=quoting) for one in view.documents],
+                "more": view.n_more_documents,
+            }
+        )
     return rows, pages
 
 
-def _row(view: ItemView, released: str | None, waived: Mapping[tuple[str, str, str], str]) -> Tree:
+def _row(view: ItemView, released: str | None, chance: QValues) -> Tree:
     """What the list shows of one item; the first policy that flags it speaks for it."""
     first = next(one for one in view.verdicts if one.label in FLAGGED)
     kinds = [class_of(one.date, released) for one in view.documents]
+    q = chance.of(*view.key, first.policy)
     return {
         "benchmark": view.key.benchmark,
         "split": view.key.split,
         "item": view.key.item_id,
         "labels": {one.policy: one.label for one in view.verdicts},
         "score": None if first.score is None else round(first.score, 4),
+        "q": None if q is None else round(q, 6),
         "exposure": first.exposure,
         "kind": first.kind or "",
         "documents": first.n_documents,
         "source": next((one.source or one.url or "" for one in view.documents), ""),
         "date": min(kinds, key=CLASSES.index) if kinds else CLASSES[-1],
-        "waived": waived.get(view.key, ""),
     }
 
 
-def _evidence(view: ItemView, released: str | None) -> Tree:
-    return {
-        "reasons": {one.policy: f"{one.label}: {one.reason}" for one in view.verdicts},
-        "documents": [_document(one, released) for one in view.documents],
-        "more": view.n_more_documents,
-    }
-
-
-def _document(one: DocumentMatch, released: str | None) -> Tree:
+def _document(one: DocumentMatch, released: str | None, *, quoting: bool) -> Tree:
     return {
         "id": one.document_id,
         "shard": one.shard,
@@ -84,17 +96,17 @@ def _document(one: DocumentMatch, released: str | None) -> Tree:
         "dated": class_of(one.date, released),
         "source": one.source or "",
         "problem": one.problem or "",
-        "parts": [_part(part) for part in one.parts],
+        "parts": [_part(part, quoting=quoting) for part in one.parts],
     }
 
 
-def _part(one: PartMatch) -> Tree:
+def _part(one: PartMatch, *, quoting: bool) -> Tree:
     return {
         "part": one.part,
         "tokens": one.n_tokens,
         "verified": one.verified,
         "item": list(_marks(one.item)),
-        "document": list(_marks(one.document)),
+        "document": list(_marks(one.document)) if quoting else [],
     }
 
 

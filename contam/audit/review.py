@@ -102,12 +102,12 @@ def population(report: Report, policy: str | None = None) -> list[Case]:
     """Every item that was checkable, under each policy or one. Raises UsageError."""
     check_policy(report, policy)
     evidence: defaultdict[ItemKey, list[str]] = defaultdict(list)
-    for row in schemas.rows(report.evidence):
+    for row in schemas.iter_rows(report.evidence):
         rest = [[name, row[name]] for name in row if name not in _LEFT_OUT]
         evidence[_key(row)].append(json.dumps(rest))
     keys = {
         _key(row): (row["key_version"], row["item_key"], row["full_key"])
-        for row in schemas.rows(report.items)
+        for row in schemas.iter_rows(report.items)
     }
     seen = {key: _digest([keys[key], sorted(evidence[key])]) for key in keys}
     return [
@@ -117,7 +117,7 @@ def population(report: Report, policy: str | None = None) -> list[Case]:
             row["score"],
             _digest([seen[_key(row)], row["policy"], row["label"] in FLAGGED]),
         )
-        for row in schemas.rows(report.verdicts)
+        for row in schemas.iter_rows(report.verdicts)
         if row["label"] in CHECKED and policy in {None, row["policy"]}
     ]
 

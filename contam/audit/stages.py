@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.audit.manifest import MANIFEST, files_of, read_sealed
 from contam.errors import OutputError
 from contam.tables.files import fingerprint
+from contam.tables.memory import give_back
 from contam.tables.publish import output_errors
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Workshop:
                 self._record(name).write_text(record, "ascii")
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+            give_back()
         self.times[name] = times
         return folder
 

@@ -134,24 +134,51 @@ def view_items(
     no longer the one scanned is not an error: its documents say so in `problem`.
     """
     library = Library(report.run)
+    tables = _Tables(report, keys)
     for start in range(0, len(keys), _CHUNK_ITEMS):
         yield from _view_chunk(
-            report, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents
+            tables, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents
         )
 
 
+class _Tables:
+    """The rows of some items in each table of a result, found in one pass."""
+
+    def __init__(self, report: Report, keys: Sequence[ItemKey]) -> None:
+        self.verdicts = _RowsByItem(report.verdicts, keys)
+        self.items = _RowsByItem(report.items, keys)
+        self.evidence = _RowsByItem(report.evidence, keys)
+
+
+class _RowsByItem:
+    """Where in a table the rows of each item stand."""
+
+    def __init__(self, table: Table, keys: Sequence[ItemKey]) -> None:
+        self._table = table
+        self._places: dict[ItemKey, list[int]] = {key: [] for key in keys}
+        columns = (schemas.column(table, name) for name in ItemKey._fields)
+        for at, key in enumerate(zip(*columns, strict=True)):
+            # A plain tuple is equal to the key it spells.
+            places = self._places.get(key)  # type: ignore[call-overload] # see above
+            if places is not None:
+                places.append(at)
+
+    def of(self, keys: Sequence[ItemKey]) -> dict[ItemKey, list[dict[str, Any]]]:
+        """The rows of these items, in table order."""
+        places = [self._places[key] for key in keys]
+        rows = iter(schemas.rows(schemas.take(self._table, [at for own in places for at in own])))
+        return {key: [next(rows) for _ in own] for key, own in zip(keys, places, strict=True)}
+
+
 def _view_chunk(
-    report: Report,
+    tables: _Tables,
     library: Library,
     keys: Sequence[ItemKey],
     policy: str | None,
     max_documents: int,
 ) -> Iterator[ItemView]:
-    verdicts = _rows_by_item(report.verdicts, keys)
-    items = _rows_by_item(report.items, keys)
-    evidence = {
-        key: _by_document(rows) for key, rows in _rows_by_item(report.evidence, keys).items()
-    }
+    verdicts, items = tables.verdicts.of(keys), tables.items.of(keys)
+    evidence = {key: _by_document(rows) for key, rows in tables.evidence.of(keys).items()}
     shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
     library.fetch(place for places in shown.values() for place in places)
     for key in keys:
@@ -231,14 +258,6 @@ def _part_texts(item: dict[str, Any]) -> dict[str, str]:
     if "choices" in texts:
         texts["choices"] = "\n".join(texts["choices"])
     return texts
-
-
-def _rows_by_item(table: Table, keys: Sequence[ItemKey]) -> dict[ItemKey, list[dict[str, Any]]]:
-    wanted: dict[ItemKey, list[dict[str, Any]]] = {key: [] for key in keys}
-    order = [at for at, key in enumerate(_keys(table)) if key in wanted]
-    for row in schemas.rows(schemas.take(table, order)):
-        wanted[ItemKey(row["benchmark"], row["split"], row["item_id"])].append(row)
-    return wanted
 
 
 def _keys(table: Table) -> list[ItemKey]:

@@ -1,6 +1,10 @@
-"""Arrow's memory between the reading of a corpus and the writing of results."""
+"""Memory that the parts of a long run no longer need."""
 
 from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
 
 import pyarrow as pa
 
@@ -8,3 +12,12 @@ import pyarrow as pa
 def release_unused() -> None:
     """Give pages that Arrow keeps for later back to the system."""
     pa.default_memory_pool().release_unused()
+
+
+def give_back() -> None:
+    """Give back all that was freed, whoever keeps it: else the parts of a run add up."""
+    gc.collect()
+    release_unused()
+    # Only glibc has it, and only glibc needs it.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

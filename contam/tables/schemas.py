@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from contam.errors import InternalError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -37,12 +38,13 @@ class Repeated:
 
 
 Table: TypeAlias = pa.Table
-Column: TypeAlias = Sequence[Any] | NDArray[Any] | Repeated
+Column: TypeAlias = Sequence[Any] | NDArray[Any] | Repeated | pa.ChunkedArray
 Columns: TypeAlias = Mapping[str, Column]
 
 RESULT_FORMAT: Final = 1
 
 _ROW_GROUP_ROWS: Final = 1 << 17
+_SOME_ROWS: Final = 1 << 12
 
 
 def _required(name: str, kind: pa.DataType) -> pa.Field:
@@ -154,6 +156,20 @@ def table_of(columns: Columns, schema: pa.Schema) -> Table:
     return table
 
 
+def stacked(tables: Mapping[str, Table], named: str) -> Columns:
+    """The columns of several tables of one schema, one under the other, without plain values.
+
+    named  a column of texts that gets the name of its table and a slash before its own text
+    """
+    parts = []
+    for name, table in tables.items():
+        at = table.schema.get_field_index(named)
+        text = pc.binary_join_element_wise(pa.scalar(name), table.column(at), "/")
+        parts.append(table.set_column(at, table.schema.field(at), text))
+    whole = pa.concat_tables(parts)
+    return {name: whole.column(name) for name in whole.column_names}
+
+
 def records(columns: Columns, schema: pa.Schema) -> list[dict[str, Any]]:
     """What `rows` gives of these columns as a table, without making one; for a few rows."""
     values = [_plain_list(columns[field.name], field) for field in schema]
@@ -177,6 +193,8 @@ def _plain_list(column: Column, field: pa.Field) -> list[Any]:
         found = [column.values[i] if i >= 0 else None for i in column.index.tolist()]
     elif isinstance(column, np.ndarray):
         found = column.tolist()
+    elif isinstance(column, pa.ChunkedArray):
+        found = column.to_pylist()
     else:
         found = list(column)
     if field.name in _NEGATIVE_MEANS_NONE:
@@ -191,7 +209,10 @@ def _plain_list(column: Column, field: pa.Field) -> list[Any]:
 
 def _array(column: Column, field: pa.Field) -> pa.Array:
     """One column; raises ValueError when it holds a null that its field forbids."""
-    if isinstance(column, Repeated):
+    array: Any
+    if isinstance(column, pa.ChunkedArray):
+        array = column
+    elif isinstance(column, Repeated):
         values = pa.array(column.values, type=field.type)
         absent = column.index < 0
         array = values.take(pa.array(column.index, mask=absent if absent.any() else None))
@@ -245,6 +266,12 @@ def rows(table: Table) -> list[dict[str, Any]]:
     """The rows of a table as dictionaries, in order."""
     result: list[dict[str, Any]] = table.to_pylist()
     return result
+
+
+def iter_rows(table: Table) -> Iterator[dict[str, Any]]:
+    """What `rows` gives, some at a time: a million dictionaries are a gigabyte."""
+    for batch in table.to_batches(max_chunksize=_SOME_ROWS):
+        yield from batch.to_pylist()
 
 
 def take(table: Table, order: Sequence[int] | NDArray[np.int64]) -> Table:

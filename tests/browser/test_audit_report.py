@@ -11,6 +11,7 @@ from selenium.webdriver.common.keys import Keys
 from contam.audit.html import write_html
 from contam.audit.pack import run_audit
 from contam.audit.pages import PAGE_ITEMS
+from contam.audit.qvalues import QValues, q_values
 from contam.audit.spec import load_spec
 from contam.detect.report import load_report
 from contam.detect.show import flagged_items, view_items
@@ -21,6 +22,7 @@ HOSTILE = (
     "<img src=x onerror=\"document.title='owned'\"></td></table></script>"
     "\u202eright to left\u2066 isolate {{ 7*7 }} </mark> <b>bold &amp; </textarea>"
 )
+OPENS_MS = 3_000
 QUESTION = (
     "Which lamp does the keeper of the northern pier light first when the evening fog comes in"
 )
@@ -142,6 +144,27 @@ def test_filters_sorting_and_paging_agree_with_the_verdicts(browser, pack):
     assert page.find("th[data-sort=documents]").get_attribute("aria-sort") == "descending"
 
 
+def test_q_values_stand_beside_the_verdicts_and_sort(browser, pack):
+    chance = q_values(pack)
+    page = browser()
+    page.open(pack / "report.html")
+    page.find("th[data-sort=q] button").click()
+    page.find("th[data-sort=q] button").click()
+    shown_q = page.texts("#items td[data-label=q]")
+    known = [float(text) for text in shown_q if text != "not estimated"]
+    assert known == sorted(known, reverse=True)
+    assert len(set(known)) > 1
+    benchmark = page.texts("#items td[data-label=benchmark]")[0].partition(" / ")[0]
+    found = {
+        f"{q:.3f}"
+        for (name, _, item, policy), q in chance.values.items()
+        if (name, item) == (benchmark, shown(page)[0]) and q is not None and policy == "contam"
+    }
+    assert shown_q[0] in found
+    page.find("#items .open").click()
+    assert f"; q {float(shown_q[0]):.2g}" in page.find(".detail li").text
+
+
 def test_links_lead_to_parts_of_the_page(browser, pack):
     page = browser()
     page.open(pack / "report.html")
@@ -204,14 +227,18 @@ def test_ten_thousand_items_are_listed_and_their_evidence_is_read_by_page(browse
     report = load_report(pack / "checks" / "together")
     from contam.audit.pages import make_pages
 
-    rows, pages = make_pages(report, {}, {})
+    rows, pages = make_pages(report, {}, {}, QValues({}, {}))
     many = [{**rows[n % len(rows)], "item": f"item-{n}"} for n in range(10_000)]
     whole = [one for page in pages for one in page]
     evidence = [whole[n % len(whole)] for n in range(10_000)]
     cut = [evidence[n : n + PAGE_ITEMS] for n in range(0, 10_000, PAGE_ITEMS)]
     write_html(tmp_path / "big.html", facts, many, cut, tmp_path)
     page = browser()
-    page.open(tmp_path / "big.html")
+    took = []
+    for _ in range(3):  # others use the machine, too
+        page.open(tmp_path / "big.html")
+        took.append(page.run("return performance.getEntriesByType('navigation')[0].loadEventEnd"))
+    assert 0 < min(took) < OPENS_MS
     assert page.find("#count").text.endswith("of 10,000 flagged items")
     page.find("input[name=text]").send_keys("item-9876")
     assert shown(page) == ["item-9876"]

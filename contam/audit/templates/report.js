@@ -77,7 +77,10 @@
     const td = make("td");
     td.colSpan = list.tHead.rows[0].cells.length;
     const reasons = make("ul");
-    for (const [policy, reason] of Object.entries(one.reasons)) reasons.append(make("li", policy + ": " + reason));
+    for (const [policy, reason] of Object.entries(one.reasons)) {
+      const chance = one.chance[policy];
+      reasons.append(make("li", policy + ": " + reason + (chance ? "; " + chance : "")));
+    }
     td.append(reasons);
     if (row.waived) td.append(make("p", "Waived: " + row.waived));
     for (const doc of one.documents) {
@@ -127,6 +130,7 @@
       cell(tr, "benchmark", row.benchmark + (row.split ? " / " + row.split : ""));
       cell(tr, "verdict", Object.entries(row.labels).map(([p, l]) => p + ": " + l.replace("_", " ")).join(", ") + (row.waived ? " (waived)" : ""));
       cell(tr, "score", row.score === null ? "–" : row.score.toFixed(2), "n");
+      cell(tr, "q", row.q === null ? "not estimated" : row.q < 0.001 ? "<0.001" : row.q.toFixed(3), "n");
       cell(tr, "leaked", row.exposure);
       cell(tr, "kind", row.kind);
       cell(tr, "documents", row.documents.toLocaleString("en"), "n");

@@ -20,7 +20,7 @@ from contam.rescore.logs import (
     simple,
 )
 from contam.rescore.logs.files import LogFile
-from contam.rescore.logs.model import Log
+from contam.rescore.logs.model import Log, LoggedItem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -81,6 +81,7 @@ def find_logs(paths: Sequence[str | Path], *, columns: Mapping[str, str] | None 
     """
     simple.check_columns(columns)
     logs: dict[str, list[Log]] = {}
+    shared = _Shared({}, {})
     skipped: dict[str, str] = {}
     if not paths:
         raise UsageError("no log given", hint="name files or folders of logs")
@@ -94,7 +95,7 @@ def find_logs(paths: Sequence[str | Path], *, columns: Mapping[str, str] | None 
                 if key in logs:
                     continue
                 try:
-                    logs[key] = _read(target, kind, columns)
+                    logs[key] = [shared.log(log) for log in _read(target, kind, columns)]
                 except _NoScoresError as error:
                     if explicit:
                         raise LogError(error.message, hint=error.hint) from error
@@ -134,6 +135,19 @@ def _read(file: LogFile, kind: Kind, columns: Mapping[str, str] | None) -> list[
     if not any(log.columns for log in logs):
         raise _NoScoresError(f"{file.path}: nothing was scored", hint="run it with a scorer")
     return logs
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """Items that logs hold in common, kept once: many models answer the same questions."""
+
+    items: dict[LoggedItem, LoggedItem]
+    lists: dict[tuple[LoggedItem, ...], tuple[LoggedItem, ...]]
+
+    def log(self, log: Log) -> Log:
+        """The log with the items that earlier ones hold, where they are equal."""
+        own = tuple(self.items.setdefault(item, item) for item in log.items)
+        return replace(log, items=self.lists.setdefault(own, own))
 
 
 def _targets(path: Path, *, explicit: bool) -> Iterator[tuple[LogFile, Kind]]:
