@@ -255,8 +255,10 @@ def main() -> None:
     opened = opening_s(page, home / "chromium")
     names = ", ".join(path.stem for path in benchmarks)
     lines = [
-        f"{len(benchmarks)} benchmarks ({names}), {n_items:,} items; {given.models} models,"
-        f" {n_bytes / 1e6:,.0f} MB of logs; {given.workers} workers",
+        (
+            f"{len(benchmarks)} benchmarks ({names}), {n_items:,} items; {given.models} models,"
+            f" {n_bytes / 1e6:,.0f} MB of logs; {given.workers} workers"
+        ),
         "",
         "| | wall s | CPU s | peak MB |",
         "| --- | ---: | ---: | ---: |",
