@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from contam.audit.judge import first_policy
+from contam.audit.manifest import MANIFEST
 from contam.audit.sealed import checked_facts
 from contam.audit.spec import TOGETHER
 from contam.audit.waivers import FALSE_POSITIVE
@@ -17,11 +18,14 @@ from contam.rescore.summary import cell, figure
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from contam.audit.facts import Facts
+    from contam.detect.report import Report
 
+CONDA_FILE: Final = "conda.csv"
+CARD_FILE: Final = "model_card.md"
 CONDA: Final = (
     *("Evaluation Dataset", "Subset", "Contaminated Source", "Model or corpus"),
     *("Train Split", "Development Split", "Test Split", "Approach", "Reference", "PR"),
@@ -50,6 +54,38 @@ def conda(folder: Path, policy: str | None = None, reference: str = "") -> str:
     Raises UsageError for a policy the pack does not have, OutputError when the pack does not hold.
     """
     facts, _ = checked_facts(folder)
+    reports = {
+        corpus.name: load_report(folder / "checks" / corpus.name) for corpus in facts.corpora
+    }
+    return _conda(facts, reports, policy, reference)
+
+
+def model_card(folder: Path, policy: str | None = None, models: Sequence[str] = ()) -> str:
+    """A Markdown section: what of the benchmarks stands in the corpora, and clean scores.
+
+    models  those whose scores are shown; none are the audit's `ours`, else all
+
+    Raises UsageError for a policy or model the pack does not have, OutputError when the pack does
+    not hold. No text of items or documents is in it.
+    """
+    facts, manifest = checked_facts(folder)
+    return _model_card(facts, policy, models, seal=f"Pack `{manifest['digest']}`.")
+
+
+def write_exports(folder: Path, facts: Facts, reports: Mapping[str, Report]) -> None:
+    """Write both for the first policy into a pack that is not sealed yet. Raises OSError.
+
+    reports  the verdicts of each corpus, by name
+    """
+    folder.mkdir()
+    (folder / CONDA_FILE).write_text(_conda(facts, reports), "utf-8", errors="replace")
+    seal = f"The digest of the pack stands in its {MANIFEST}."
+    (folder / CARD_FILE).write_text(_model_card(facts, seal=seal), "utf-8", errors="replace")
+
+
+def _conda(
+    facts: Facts, reports: Mapping[str, Report], policy: str | None = None, reference: str = ""
+) -> str:
     policy = _policy(facts, policy)
     false = {
         (row["benchmark"], row["split"], row["item"])
@@ -60,7 +96,7 @@ def conda(folder: Path, policy: str | None = None, reference: str = "") -> str:
     writer = csv.DictWriter(text, CONDA, delimiter=";", lineterminator="\n")
     writer.writeheader()
     for corpus in facts.corpora:
-        found = _labels(folder / "checks" / corpus.name, policy, false)
+        found = _labels(reports[corpus.name], policy, false)
         for benchmark in sorted(found):
             splits = {
                 column: _percent(labels) for column, labels in sorted(found[benchmark].items())
@@ -78,15 +114,9 @@ def conda(folder: Path, policy: str | None = None, reference: str = "") -> str:
     return text.getvalue()
 
 
-def model_card(folder: Path, policy: str | None = None, models: Sequence[str] = ()) -> str:
-    """A Markdown section: what of the benchmarks stands in the corpora, and clean scores.
-
-    models  those whose scores are shown; none are the audit's `ours`, else all
-
-    Raises UsageError for a policy or model the pack does not have, OutputError when the pack does
-    not hold. No text of items or documents is in it.
-    """
-    facts, manifest = checked_facts(folder)
+def _model_card(
+    facts: Facts, policy: str | None = None, models: Sequence[str] = (), *, seal: str
+) -> str:
     policy = _policy(facts, policy)
     rows = [row for row in facts.scores if row["policy"] == policy]
     wanted = set(models or facts.ours or {row["model"] for row in rows})
@@ -119,10 +149,10 @@ def model_card(folder: Path, policy: str | None = None, models: Sequence[str] = 
     corpora = ", ".join(f"{cell(one.name)} ({cell(one.stage)})" for one in facts.corpora)
     read, expected = facts.coverage["shards_read"], facts.coverage["shards_expected"]
     judged = f"{cell(policy)} ({facts.policies[policy]['fingerprint']})"
-    seal = f"Made with contam; pack `{manifest['digest']}`."
+    searched = f"Corpora: {corpora}; {read} of {expected} shards read."
     lines += [
         "",
-        f"Corpora: {corpora}; {read} of {expected} shards read. Policy: {judged}. {seal}",
+        f"{searched} Policy: {judged}. Made with contam. {seal}",
         "",
         *(f"- {one}" for one in facts.limits),
         "",
@@ -139,17 +169,18 @@ def _policy(facts: Facts, policy: str | None) -> str:
 
 
 def _labels(
-    folder: Path, policy: str, false: set[tuple[str, str, str]]
+    report: Report, policy: str, false: set[tuple[str, str, str]]
 ) -> dict[str, dict[str, Counter[str]]]:
     """Labels of one corpus by benchmark and column; a reviewed false alarm counts as clean."""
     found: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(
         lambda: defaultdict(Counter)
     )
-    for row in schemas.rows(load_report(folder).verdicts):
-        if row["policy"] == policy:
-            item: tuple[Any, ...] = (row["benchmark"], row["split"], row["item_id"])
-            label = "clean" if item in false else row["label"]
-            found[row["benchmark"]][_SPLITS.get(row["split"].lower(), _TEST)][label] += 1
+    names = ("benchmark", "split", "item_id", "policy", "label")
+    columns = (schemas.column(report.verdicts, name) for name in names)
+    for benchmark, split, item_id, judge, label in zip(*columns, strict=True):
+        if judge == policy:
+            counted = "clean" if (benchmark, split, item_id) in false else label
+            found[benchmark][_SPLITS.get(split.lower(), _TEST)][counted] += 1
     return {name: dict(columns) for name, columns in found.items()}
 
 

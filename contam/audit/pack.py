@@ -20,6 +20,7 @@ from contam.audit.checks import (
     write_result,
 )
 from contam.audit.combine import combine
+from contam.audit.exports import write_exports
 from contam.audit.facts import Facts, schema, write_facts
 from contam.audit.html import write_html
 from contam.audit.manifest import MANIFEST, TIMES, write_manifest, write_times
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 REPORT: Final = "report.json"
 SCORES: Final = "scores"
 CHECKS: Final = "checks"
+EXPORTS: Final = "exports"
 WAIVERS: Final = "waivers.toml"
 LABELS: Final = "labels.jsonl"
 ENTRIES: Final = (
@@ -58,6 +60,7 @@ ENTRIES: Final = (
     WAIVERS,
     LABELS,
     "audit.json",
+    EXPORTS,
     "report.html",
     "report.md",
     REPORT,
@@ -138,6 +141,7 @@ def run_audit(
                 copy_tree(shop.folder / name, draft / name)
             talk.stage("report")
             _tell(draft, facts, items, together)
+            write_exports(draft / EXPORTS, facts, reports)
             if spec.waivers:
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
             if spec.labels:

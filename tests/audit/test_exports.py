@@ -9,6 +9,7 @@ import pytest
 
 from contam.audit.exports import CONDA, conda, model_card
 from contam.audit.facts import read_facts
+from contam.audit.manifest import MANIFEST, read_sealed
 from contam.audit.tracking import metrics
 from contam.cli.main import main
 from contam.detect.report import load_report
@@ -108,6 +109,17 @@ def test_the_card_has_the_figures_and_the_seal(audited, capsys):
         model_card(audited.folder, "gpt3-test")
     assert main(["audit", "export", str(audited.folder), "--format", "model-card"]) == 0
     assert capsys.readouterr().out == text
+
+
+def test_both_stand_in_the_pack_as_they_are_exported(audited):
+    own = audited.folder / "exports"
+    assert (own / "conda.csv").read_text("utf-8") == conda(audited.folder)
+    card, exported = (own / "model_card.md").read_text("utf-8"), model_card(audited.folder)
+    assert card.replace("The digest of the pack stands in its manifest.json.", "") == (
+        exported.replace(f"Pack `{audited.digest}`.", "")
+    )
+    files = read_sealed(audited.folder / MANIFEST)["files"]
+    assert {"exports/conda.csv", "exports/model_card.md"} <= set(files)
 
 
 def test_exports_go_to_a_file(audited, tmp_path):
