@@ -121,7 +121,7 @@ class Joiner:
         for row, name in enumerate(self._ids):
             self._by_id.setdefault(name, []).append(row)
         self._ends: PromptEnds | None = None
-        self._last: tuple[Log, Joined] | None = None
+        self._known: dict[tuple[str, str | None, tuple[LoggedItem, ...]], Joined] = {}
 
     def join(self, log: Log, *, allow_unmatched: bool = False) -> Joined:
         """Join one log.
@@ -129,11 +129,11 @@ class Joiner:
         Raises LogError when more than 1 % of its items are not in the result (unless allowed), when
         an item has the name of another text's, and for bare numbers without any text.
         """
-        last = self._last
         # Equal items are found at equal places; logs of many models mostly hold the same ones.
-        if last is None or not _same_items(last[0], log):
-            last = self._last = (log, self._joined(log))
-        joined = last[1]
+        key = (log.benchmark, log.split, log.items)
+        joined = self._known.get(key)
+        if joined is None:
+            joined = self._known[key] = self._joined(log)
         if not joined.n_matched and len(log.items):
             bare = all(item.question is None and item.prompt is None for item in log.items)
             raise LogError(
@@ -342,12 +342,6 @@ class Joiner:
             unmatched=tuple(listed[:_NAMED]),
             benchmarks=benchmarks,
         )
-
-
-def _same_items(one: Log, other: Log) -> bool:
-    return (one.benchmark, one.split) == (other.benchmark, other.split) and (
-        one.items is other.items or one.items == other.items
-    )
 
 
 def _choices_text(item: LoggedItem) -> str | None:
