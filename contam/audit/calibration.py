@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.chance import VERSION, estimate
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.audit.checks import Items
+    from contam.audit.decoys import Decoys
     from contam.audit.pack import Talk
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.stages import Workshop
@@ -36,19 +37,20 @@ def wanted(spec: AuditSpec) -> bool:
     return bool(spec.decoys) or any(one.decoys for one in spec.benchmarks)
 
 
-def calibrated(
-    spec: AuditSpec,
-    items: Items,
-    shop: Workshop,
-    counted: tuple[str, Report],
-    workers: int | None,
-    talk: Talk,
-) -> dict[str, Any] | None:
-    """What decoys say of the audit's flags; None when it has none.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Decoys, and the stages that say what was found of them, by the corpus's name."""
+
+    decoys: tuple[Decoys, ...]
+    stages: dict[str, str]
+
+
+def search_decoys(
+    spec: AuditSpec, items: Items, shop: Workshop, workers: int | None, talk: Talk
+) -> Searched | None:
+    """Look for the audit's decoys in every corpus; None when it has none.
 
     Decoys are searched for by themselves, so that no verdict depends on them.
-
-    counted  the stage whose verdicts count, and what it says
     """
     if not wanted(spec):
         return None
@@ -58,28 +60,46 @@ def calibrated(
         for draw in range(1, spec.decoys + 1)
     ]
     searched = [one.benchmark for one in decoys if one.benchmark.items] + list(items.natural)
-    verdicts, report = counted
-    found = {}
+    stages = {}
     for corpus in spec.corpora:
         # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
         key = make_key(replace(spec, no_text=True), corpus, searched)
-        folder = shop.stage(
-            f"{DECOYS}/{corpus.name}",
+        stages[corpus.name] = f"{DECOYS}/{corpus.name}"
+        shop.stage(
+            stages[corpus.name],
             digest_of([key, MAKER, [one.digest() for one in decoys]]),
             _searching(spec, corpus, searched, workers, talk),
         )
-        found[corpus.name] = load_report(folder)
+    return Searched(tuple(decoys), stages)
+
+
+def calibrated(
+    spec: AuditSpec,
+    items: Items,
+    shop: Workshop,
+    searched: Searched,
+    counted: tuple[str, Report],
+    talk: Talk,
+) -> dict[str, Any]:
+    """What decoys say of the audit's flags.
+
+    counted  the stage whose verdicts count, and what it says
+    """
+    verdicts, report = counted
 
     def make(draft: Path) -> dict[str, Any]:
         talk.stage(CALIBRATION)
         natural = [one.name for one in items.natural]
+        found = {name: load_report(shop.folder / stage) for name, stage in searched.stages.items()}
         beside = combine(found) if len(found) > 1 else next(iter(found.values()))
-        chance = estimate(report, beside, decoys, natural)
+        chance = estimate(report, beside, searched.decoys, natural)
         summary = {
             "seed": spec.seed,
             "decoys_per_item": spec.decoys,
             "maker": MAKER,
-            "without_decoy": {one.benchmark.name: one.n_items - len(one.kinds) for one in decoys},
+            "without_decoy": {
+                one.benchmark.name: one.n_items - len(one.kinds) for one in searched.decoys
+            },
             "policies": chance.rows,
         }
         with output_errors(draft):
@@ -89,7 +109,7 @@ def calibrated(
             (draft / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", "ascii")
         return {}
 
-    keys = [shop.keys[verdicts], *(shop.keys[f"{DECOYS}/{name}"] for name in found)]
+    keys = [shop.keys[verdicts], *(shop.keys[stage] for stage in searched.stages.values())]
     folder = shop.stage(CALIBRATION, digest_of([keys, VERSION]), make)
     summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
     return summary

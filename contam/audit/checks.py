@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contam.benchmark.paths import expanded
 from contam.benchmark.readers import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.guarantee import refuse_unanswerable
@@ -19,12 +20,13 @@ from contam.detect.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
-from contam.errors import BenchmarkError, ShardError
+from contam.errors import BenchmarkError, LogError, ShardError
 from contam.index.open import Index
+from contam.tables.files import fingerprint
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.benchmark.items import Benchmark
@@ -48,10 +50,30 @@ class Items:
     natural: tuple[Benchmark, ...] = ()
 
 
-def read_items(spec: AuditSpec, scratch: Path) -> Items:
+def log_files(spec: AuditSpec) -> dict[str, Any]:
+    """The files that the paths of the logs lead to, each with its digest.
+
+    Raises LogError for a path that leads nowhere, or a file that cannot be read.
+    """
+    found: dict[str, Any] = {}
+    for path in expanded(spec.logs.paths, "log", LogError):
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in files:
+            if file.is_file():
+                try:
+                    found[str(file)] = fingerprint(file)
+                except OSError as error:
+                    raise LogError(
+                        f"cannot read {file}: {error.strerror}", hint="check its rights"
+                    ) from error
+    return found
+
+
+def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items:
     """All benchmarks of the audit, each read as its own entry says.
 
     scratch  folder for the items that are taken out of logs
+    logs     what `log_files` says: other logs have other items
 
     Raises BenchmarkError also for two items under one name in different entries.
     """
@@ -59,7 +81,7 @@ def read_items(spec: AuditSpec, scratch: Path) -> Items:
     natural: list[Benchmark] = []
     released: dict[str, str] = {}
     for entry in spec.benchmarks:
-        paths = [str(_from_logs(spec, scratch))] if entry.from_logs else list(entry.paths)
+        paths = [str(_from_logs(spec, scratch, logs))] if entry.from_logs else list(entry.paths)
         read = read_benchmarks(
             paths,
             mapping=entry.map or None,
@@ -195,11 +217,12 @@ def _state(uri: str) -> list[int]:
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
-def _from_logs(spec: AuditSpec, scratch: Path) -> Path:
+def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
     from contam.rescore.logs import read_logs
     from contam.rescore.logs.items import benchmark_of, write_items
 
-    path = scratch / FROM_LOGS
+    # An audit that was stopped may have left those of other logs.
+    path = scratch / f"{digest_of([logs, spec.logs.columns])[:16]}-{FROM_LOGS}"
     if not path.exists():
         found = benchmark_of(read_logs(list(spec.logs.paths), columns=spec.logs.columns or None))
         write_items(found.rows, path)

@@ -8,6 +8,7 @@ import json
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.audit.chapters import chapters, largest_changes
 from contam.audit.facts import to_tree
 from contam.audit.pages import PAGE_ITEMS
 from contam.audit.spec import TOGETHER
@@ -26,12 +27,12 @@ _NONE: Final = "\N{EN DASH}"
 
 
 def write_html(
-    path: Path, facts: Facts, rows: Sequence[Tree], pages: Sequence[Sequence[Tree]], plots: Path
+    path: Path, facts: Facts, rows: Sequence[Tree], pages: Sequence[Sequence[Tree]], scores: Path
 ) -> None:
     """Write the report.
 
     rows, pages  what `contam.audit.pages.make_pages` gives
-    plots        folder of the re-scoring's SVG files; it need not exist
+    scores       folder of the re-scoring; it need not exist
     """
     from jinja2 import Environment, StrictUndefined, select_autoescape
 
@@ -44,6 +45,7 @@ def write_html(
     environment.filters |= {"percent": _percent, "figure": _figure, "shade": _shade}
     template = environment.from_string((home / _TEMPLATE).read_text("utf-8"))
     tree = to_tree(facts)
+    own, others = chapters(tree, scores)
     page = template.render(
         facts=tree,
         together=TOGETHER,
@@ -56,7 +58,9 @@ def write_html(
         pages=[inert(page) for page in pages],
         n_flagged=len(rows),
         page_items=PAGE_ITEMS,
-        plots=_plots(plots),
+        chapters=own,
+        others=others,
+        changes=largest_changes(tree),
     )
     path.write_text(page, "utf-8", errors="replace")
 
@@ -65,19 +69,6 @@ def inert(value: object) -> str:
     """JSON that can stand inside a script element: nothing in it can end the element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _plots(folder: Path) -> list[Tree]:
-    """Plots as images: what is drawn in an image runs nothing."""
-    if not folder.is_dir():
-        return []
-    return [
-        {
-            "name": path.stem,
-            "data": base64.b64encode(path.read_bytes()).decode(),
-        }
-        for path in sorted(folder.glob("*.svg"))
-    ]
 
 
 def _percent(share: float | None) -> str:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import contam
-from contam.audit.calibration import CALIBRATION, DECOYS, calibrated, wanted
+from contam.audit.calibration import CALIBRATION, DECOYS, calibrated, search_decoys, wanted
 from contam.audit.checks import (
     check,
     digest_of,
+    log_files,
     make_key,
     read_items,
     without_times,
@@ -120,12 +121,24 @@ def run_audit(
     labels = read_labels(spec.labels)
     with publishing(out, names=names, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES) as draft:
         shop = Workshop(out)
-        items = read_items(spec, shop.folder)
-        reports, verdicts = _check_all(spec, items, shop, workers, talk)
-        together = reports.get(verdicts.rpartition("/")[2]) or load_report(shop.folder / verdicts)
-        waived = apply_waivers(waivers, together, [one.name for one in spec.corpora])
-        scores = _score(spec, shop, verdicts, talk) if spec.logs.paths else None
-        calibration = calibrated(spec, items, shop, (verdicts, together), workers, talk)
+        logs = log_files(spec)
+        items = read_items(spec, shop.folder, logs)
+        verdicts = _check_all(spec, items, shop, workers, talk)
+        corpora = [one.name for one in spec.corpora]
+        if waivers:
+            # A waiver that does not hold is told before hours are spent on the rest.
+            apply_waivers(waivers, load_report(shop.folder / verdicts), corpora)
+        scores = _score(spec, shop, verdicts, logs, talk) if spec.logs.paths else None
+        searched = search_decoys(spec, items, shop, workers, talk)
+        # Only now, so that what was found is not held while more is searched.
+        reports = {name: load_report(shop.folder / CHECKS / name) for name in corpora}
+        together = reports[corpora[0]]
+        if len(corpora) > 1:
+            together = load_report(shop.folder / verdicts)
+        waived = apply_waivers(waivers, together, corpora)
+        calibration = None
+        if searched:
+            calibration = calibrated(spec, items, shop, searched, (verdicts, together), talk)
         review = reviewed(population(together), labels)
         facts = make_facts(
             spec,
@@ -146,7 +159,7 @@ def run_audit(
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
             if spec.labels:
                 write_labels(draft / LABELS, labels, notes=not spec.no_text)
-            digest = _seal(draft, spec, facts, shop, _inputs(spec, reports))
+            digest = _seal(draft, spec, facts, shop, {**_inputs(spec, reports), "logs": logs})
             write_times(draft, {**shop.times, "audit": _times(started)})
     shop.remove()
     return Pack(out, facts, digest, tuple(shop.reused))
@@ -166,26 +179,32 @@ def _entries(spec: AuditSpec) -> list[str]:
 
 def _check_all(
     spec: AuditSpec, items: Items, shop: Workshop, workers: int | None, talk: Talk
-) -> tuple[dict[str, Report], str]:
-    """The result of each corpus, and the stage whose verdicts count."""
-    reports: dict[str, Report] = {}
+) -> str:
+    """Search every corpus for every item; returns the stage whose verdicts count."""
     keys = {}
     for corpus in spec.corpora:
         name = f"{CHECKS}/{corpus.name}"
         keys[corpus.name] = make_key(spec, corpus, items.benchmarks)
         making = _checking(spec, corpus, items, workers, talk)
-        reports[corpus.name] = load_report(shop.stage(name, keys[corpus.name], making))
-    if len(reports) == 1:
-        return reports, name
+        shop.stage(name, keys[corpus.name], making)
+    if len(keys) == 1:
+        return name
+
+    def together(draft: Path) -> dict[str, Any]:
+        found = {one: load_report(shop.folder / CHECKS / one) for one in keys}
+        return write_result(combine(found), draft)
+
     name = f"{CHECKS}/{TOGETHER}"
-    shop.stage(name, digest_of(keys), lambda draft: write_result(combine(reports), draft))
-    return reports, name
+    shop.stage(name, digest_of(keys), together)
+    return name
 
 
-def _score(spec: AuditSpec, shop: Workshop, verdicts: str, talk: Talk) -> Path:
+def _score(
+    spec: AuditSpec, shop: Workshop, verdicts: str, logs: Mapping[str, Any], talk: Talk
+) -> Path:
     key = [shop.keys[verdicts], asdict(spec.logs), spec.least, spec.permutations, spec.seed]
     making = _scoring(spec, shop.folder / verdicts, talk)
-    return shop.stage(SCORES, digest_of([*key, _logs(spec)]), making)
+    return shop.stage(SCORES, digest_of([*key, logs]), making)
 
 
 def _tell(draft: Path, facts: Facts, items: Items, together: Report) -> None:
@@ -265,20 +284,8 @@ def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
     return {
         "corpora": {name: report.run["inputs"]["shards"] for name, report in reports.items()},
         "benchmarks": first.run["inputs"]["benchmarks"],
-        "logs": _logs(spec),
         "reviews": {path: fingerprint(Path(path)) for path in (*named, *spec.labels)},
     }
-
-
-def _logs(spec: AuditSpec) -> dict[str, Any]:
-    """The files that the paths of the logs lead to."""
-    found: dict[str, Any] = {}
-    for path in map(Path, spec.logs.paths):
-        files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-        for file in files:
-            if file.is_file():
-                found[str(file)] = fingerprint(file)
-    return found
 
 
 def _write_json(path: Path, tree: object) -> None:

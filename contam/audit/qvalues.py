@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contam.audit.calibration import CALIBRATION, SUMMARY, TABLE
+from contam.audit.sealed import REPORT
 from contam.tables import audit_schemas, schemas
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ class QValues:
             "not checkable" if self.values else "no decoys were searched for"
         )
         return f"q not estimated: {reason}"
+
+
+def chance_of(folder: Path) -> QValues | None:
+    """The q-values of a pack; None for a result that is no pack."""
+    return q_values(folder) if (folder / REPORT).exists() else None
 
 
 def q_values(pack: Path) -> QValues:

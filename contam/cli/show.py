@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from contam.audit.qvalues import QValues
     from contam.detect.marks import Mark
     from contam.detect.report import Report
     from contam.detect.show import DocumentMatch, ItemView, PartMatch
@@ -25,7 +26,10 @@ _LISTED = 20
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `contam scan --out` wrote.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="What `contam scan` or `contam audit` wrote."),
+    ],
     item: Annotated[
         str | None,
         typer.Argument(metavar="[ITEM]", help="An item id, or benchmark/id. Default: all flagged."),
@@ -48,13 +52,16 @@ def show(
 ) -> None:
     """Show flagged items and documents side by side.
 
-    What matches stands between marks and in colour. Documents are read again from the corpus.
+    What matches stands between marks and in colour. Documents are read again from the corpus. Of a
+    pack, verdicts are shown with their q-values.
     """
+    from contam.audit.qvalues import chance_of
+    from contam.audit.review import open_result
     from contam.cli import render
-    from contam.detect.report import load_report
     from contam.detect.show import check_policy, find_items, flagged_items, view_items
 
-    report = load_report(folder)
+    report = open_result(folder)
+    chance = chance_of(folder)
     check_policy(report, policy)
     keys = flagged_items(report, policy) if item is None else find_items(report, item)
     limit = limit or (len(keys) if as_json else _LISTED)
@@ -62,12 +69,12 @@ def show(
         documents = 1 if item is None and not as_json else 5
     views = view_items(report, keys[:limit], policy=policy, max_documents=documents)
     if as_json:
-        render.emit_json({"flagged": len(keys), "items": [as_tree(view) for view in views]})
+        render.emit_json({"flagged": len(keys), "items": [as_tree(view, chance) for view in views]})
         return
     if not keys:
         _say_nothing_flagged(report, policy)
     for view in views:
-        render.emit_renderable(*item_blocks(view))
+        render.emit_renderable(*item_blocks(view, chance))
     if len(keys) > limit:
         render.emit_renderable(
             f"{len(keys) - limit:,} more flagged items: --limit {len(keys)}, or name an item"
@@ -81,18 +88,24 @@ def _say_nothing_flagged(report: Report, policy: str | None) -> None:
     render.emit_renderable(f"no item is flagged{by} in {report.folder}")
 
 
-def as_tree(view: ItemView) -> dict[str, Any]:
-    """A view as plain values, ready for JSON."""
+def as_tree(view: ItemView, chance: QValues | None = None) -> dict[str, Any]:
+    """A view as plain values, ready for JSON; of a pack, each verdict with its `q_value`."""
+    verdicts = [
+        {**verdict.to_dict(), "q_value": chance.of(*view.key, verdict.policy)}
+        if chance
+        else verdict.to_dict()
+        for verdict in view.verdicts
+    ]
     return {
         **view.key._asdict(),
-        "verdicts": [verdict.to_dict() for verdict in view.verdicts],
+        "verdicts": verdicts,
         "texts": view.texts,
         "documents": [asdict(document) for document in view.documents],
         "more_documents": view.n_more_documents,
     }
 
 
-def item_blocks(view: ItemView) -> list[RenderableType]:
+def item_blocks(view: ItemView, chance: QValues | None = None) -> list[RenderableType]:
     """A view as what is printed of it."""
     from rich.rule import Rule
     from rich.text import Text
@@ -101,7 +114,13 @@ def item_blocks(view: ItemView) -> list[RenderableType]:
 
     name = "/".join(visible(part) for part in view.key if part)
     blocks: list[RenderableType] = [Rule(Text(name, style="bold"), align="left")]
-    blocks += [_verdict(verdict) for verdict in view.verdicts]
+    blocks += [
+        _verdict(
+            verdict,
+            chance.said(*view.key, verdict.policy) if chance and verdict.flagged else "",
+        )
+        for verdict in view.verdicts
+    ]
     if not view.texts:
         blocks.append("the item's texts were kept out of this result")
     for document in view.documents:
@@ -113,7 +132,7 @@ def item_blocks(view: ItemView) -> list[RenderableType]:
     return [*blocks, ""]
 
 
-def _verdict(verdict: Verdict) -> Text:
+def _verdict(verdict: Verdict, chance: str) -> Text:
     from rich.text import Text
 
     from contam.cli.render import label_style
@@ -128,6 +147,7 @@ def _verdict(verdict: Verdict) -> Text:
     facts += [verdict.kind] if verdict.kind else []
     if verdict.n_documents:
         facts.append(f"documents {verdict.n_documents:,}, occurrences {verdict.n_occurrences:,}")
+    facts += [chance] if chance else []
     return line.append(visible(f"  {', '.join(facts)}: {verdict.reason}"), style="default")
 
 

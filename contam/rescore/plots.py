@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.tables import schemas
@@ -20,9 +21,25 @@ _DPI: Final = 150
 _NAMED: Final = 40
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """One figure: what it shows, and the rows it is made of.
+
+    name  of its files, without what says their kind
+    kind  "full-and-clean", "sweep" or "ranks"
+    """
+
+    name: str
+    kind: str
+    benchmark: str
+    metric: str
+    policy: str
+    rows: list[dict[str, Any]]
+
+
 def plot_names(tables: Mapping[str, Table]) -> list[str]:
     """The files that `draw` writes, in order."""
-    return [f"{name}.{suffix}" for name, _, _ in _planned(tables) for suffix in ("svg", "png")]
+    return [f"{one.name}.{suffix}" for one in planned(tables) for suffix in ("svg", "png")]
 
 
 def draw(tables: Mapping[str, Table], folder: Path) -> None:
@@ -33,11 +50,11 @@ def draw(tables: Mapping[str, Table], folder: Path) -> None:
 
     # No display, and equal bytes for equal figures.
     with mpl.rc_context({"svg.hashsalt": "contam", "svg.fonttype": "none"}):
-        for name, kind, rows in _planned(tables):
+        for one in planned(tables):
             figure = Figure(figsize=(6.4, 4.8), layout="constrained")
             FigureCanvasAgg(figure)
-            _KINDS[kind](figure.subplots(), rows)
-            _save(figure, folder / name)
+            _KINDS[one.kind](figure.subplots(), one.rows)
+            _save(figure, folder / one.name)
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -45,7 +62,8 @@ def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path.with_name(f"{path.name}.png"), dpi=_DPI, metadata={"Software": None})
 
 
-def _planned(tables: Mapping[str, Table]) -> list[tuple[str, str, list[dict[str, Any]]]]:
+def planned(tables: Mapping[str, Table]) -> list[Plot]:
+    """The figures for these tables: "scores", "sweep" and "rankings"."""
     scores = [row for row in schemas.rows(tables["scores"]) if row["subset_by"] == "all"]
     sources = {
         "full-and-clean": [row for row in scores if row["clean"] is not None],
@@ -62,7 +80,17 @@ def _planned(tables: Mapping[str, Table]) -> list[tuple[str, str, list[dict[str,
             while name in taken:
                 name, number = f"{stem}-{number}", number + 1
             taken.add(name)
-            found.append((name, kind, group))
+            benchmark, metric, policy = key
+            found.append(
+                Plot(
+                    name=name,
+                    kind=kind,
+                    benchmark=benchmark,
+                    metric=metric,
+                    policy=policy,
+                    rows=group,
+                )
+            )
     return found
 
 

@@ -14,7 +14,7 @@ from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.audit.verify import verify_pack
 from contam.detect.report import load_report
-from contam.errors import BenchmarkError, ConfigError, OutputError
+from contam.errors import BenchmarkError, ConfigError, LogError, OutputError
 from contam.tables import schemas
 from tests.audit.conftest import FIXTURES, write_spec
 
@@ -52,7 +52,8 @@ def test_a_stage_that_is_done_survives_a_failure_after_it(tmp_path):
     path = write_spec(tmp_path)
     broken = path.read_text().replace(f"{FIXTURES}/logs/brook_math.csv", str(tmp_path / "no-logs"))
     path.write_text(broken)
-    with pytest.raises(Exception, match="no-logs"):
+    (tmp_path / "no-logs").mkdir()
+    with pytest.raises(LogError, match="no-logs"):
         run_audit(load_spec(path))
     assert not (tmp_path / "pack").exists()
     done = run_audit(load_spec(write_spec(tmp_path)))

@@ -6,6 +6,7 @@ import re
 import pyarrow.parquet as pq
 
 from contam.audit.qvalues import QValues, q_values
+from contam.cli.main import main
 from contam.detect.report import load_report
 from contam.detect.verdict import FLAGGED
 from contam.tables import schemas
@@ -67,3 +68,18 @@ def test_an_audit_without_decoys_says_that_nothing_is_estimated(tmp_path):
 def test_where_too_few_decoys_are_the_reason_is_said():
     chance = QValues({("b", "", "1", "p"): None}, {("b", "p"): "3 decoys, and 20 are needed"})
     assert chance.said("b", "", "1", "p") == "q not estimated: 3 decoys, and 20 are needed"
+
+
+def test_show_opens_a_pack_with_the_q_value_beside_each_flag(audited, capsys):
+    assert main(["show", str(audited.folder), "brook-001", "--policy", "contam"]) == 0
+    chance = q_values(audited.folder)
+    q = chance.of("brook_math", "", "brook-001", "contam")
+    assert f"q {q:.3g}" in " ".join(capsys.readouterr().out.split())
+    assert main(["show", str(audited.folder), "--json", "--limit", "3"]) == 0
+    for item in json.loads(capsys.readouterr().out)["items"]:
+        for verdict in item["verdicts"]:
+            key = (item["benchmark"], item["split"], item["item_id"], verdict["policy"])
+            assert verdict["q_value"] == chance.of(*key)
+    together = audited.folder / "checks" / "together"
+    assert main(["show", str(together), "--json", "--limit", "1"]) == 0
+    assert "q_value" not in json.loads(capsys.readouterr().out)["items"][0]["verdicts"][0]

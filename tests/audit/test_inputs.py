@@ -1,0 +1,92 @@
+"""An audit takes items and scores from the logs it is given, and from no others."""
+
+import json
+
+import pytest
+
+from contam.audit.manifest import MANIFEST, read_sealed
+from contam.audit.pack import run_audit
+from contam.audit.spec import load_spec
+from contam.errors import LogError
+from tests.audit.conftest import FIXTURES
+from tests.rescore.logs.small import lm_eval
+
+SPEC = """
+[audit]
+out = "pack"
+least = 1
+permutations = 99
+decoys = 0
+[[corpus]]
+name = "web"
+paths = ["{corpus}"]
+[[benchmark]]
+{benchmark}
+[logs]
+paths = ["{logs}"]
+"""
+
+
+def write(folder, *, benchmark="from_logs = true", logs="logs"):
+    path = folder / "AUDIT.toml"
+    corpus = FIXTURES / "corpus" / "part-000.parquet"
+    path.write_text(SPEC.format(corpus=corpus, benchmark=benchmark, logs=logs))
+    return load_spec(path)
+
+
+def docs(name):
+    lines = (FIXTURES / "items" / f"{name}.jsonl").read_text("utf-8").splitlines()
+    return [
+        {"question": row["question"], "answer": row["answer"]} for row in map(json.loads, lines)
+    ]
+
+
+def test_logs_alone_give_the_items(tmp_path):
+    own = docs("brook_math")[:30]
+    lm_eval(tmp_path / "logs" / "m", [1.0] * 30, docs=own, task="brook")
+    done = run_audit(write(tmp_path))
+    (bench,) = done.facts.benchmarks
+    assert (bench.name, bench.n_items) == ("brook", 30)
+    assert bench.policies[0].contaminated > 5
+    assert {row["n"] for row in done.facts.scores} == {30}
+    files = read_sealed(done.folder / MANIFEST)["inputs"]["logs"]
+    assert len(files) == 2
+
+
+def test_an_audit_that_was_stopped_leaves_no_items_of_other_logs(tmp_path, monkeypatch):
+    own = docs("brook_math")
+    lm_eval(tmp_path / "logs" / "m", [1.0] * 20, docs=own[:20], task="brook")
+    with monkeypatch.context() as patch:
+        patch.setattr("contam.audit.pack.check", _stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run_audit(write(tmp_path))
+    assert (tmp_path / "pack.work").is_dir()
+    lm_eval(tmp_path / "logs" / "m", [1.0] * 30, docs=own[10:40], task="brook")
+    done = run_audit(write(tmp_path))
+    assert done.facts.benchmarks[0].n_items == 30
+
+
+def _stopped(*_given, **_named):
+    raise KeyboardInterrupt
+
+
+def test_logs_given_as_a_pattern_are_inputs_like_others(tmp_path):
+    own = docs("brook_math")
+    for name in ("one", "two"):
+        lm_eval(tmp_path / "logs" / name, [1.0] * len(own), docs=own, task="brook", model=name)
+    items = f'paths = ["{FIXTURES}/items/brook_math.jsonl"]'
+    spec = write(tmp_path, benchmark=items, logs="logs/*/samples*.jsonl")
+    before = run_audit(spec)
+    assert len(read_sealed(before.folder / MANIFEST)["inputs"]["logs"]) == 2
+    lm_eval(tmp_path / "logs" / "two", [0.0] * len(own), docs=own, task="brook", model="two")
+    after = run_audit(spec, overwrite=True)
+    assert "scores" not in after.reused
+    scores = {row["model"]: row["full"] for row in after.facts.scores}
+    assert scores == {"one": 1.0, "two": 0.0}
+
+
+def test_logs_that_are_not_there_are_told_before_anything_is_searched(tmp_path):
+    items = f'paths = ["{FIXTURES}/items/brook_math.jsonl"]'
+    with pytest.raises(LogError, match="no such log"):
+        run_audit(write(tmp_path, benchmark=items, logs="gone"))
+    assert not (tmp_path / "pack.work" / "checks").exists()
