@@ -165,6 +165,38 @@ def test_q_values_stand_beside_the_verdicts_and_sort(browser, pack):
     assert f"; q {float(shown_q[0]):.2g}" in page.find(".detail li").text
 
 
+def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
+    from contam.audit.facts import read_facts
+
+    facts = read_facts(pack / "report.json")
+    page = browser()
+    page.open(pack / "report.html")
+    for number, bench in enumerate(facts.benchmarks, 1):
+        text = page.run(
+            "return document.getElementById(arguments[0]).closest('section').innerText",
+            f"benchmark-{number}",
+        )
+        own = [row for row in facts.scores if row["benchmark"] == bench.name]
+        assert own
+        for row in own:
+            assert row["model"] in text
+            assert f"{row['full']:.3f}" in text
+            assert f"{row['full_lo']:.3f}–{row['full_hi']:.3f}" in text
+        assert f"{bench.policies[0].exposures[0].name.replace('_', ' ')} " in text
+        assert bench.policies[0].sources[0].source in text
+        others = {one.name for one in facts.benchmarks} - {bench.name}
+        shown_plots = page.run(
+            "return [...document.getElementById(arguments[0]).closest('section')"
+            ".querySelectorAll('img')].map(one => one.alt)",
+            f"benchmark-{number}",
+        )
+        assert shown_plots
+        assert not [name for name in others for caption in shown_plots if name in caption]
+    every = page.run("return [...document.images].map(one => one.alt)")
+    for shows in ("Clean score against full", "Gain as the threshold", "Rank on all and on clean"):
+        assert [caption for caption in every if caption.startswith(shows)], shows
+
+
 def test_links_lead_to_parts_of_the_page(browser, pack):
     page = browser()
     page.open(pack / "report.html")
@@ -232,7 +264,7 @@ def test_ten_thousand_items_are_listed_and_their_evidence_is_read_by_page(browse
     whole = [one for page in pages for one in page]
     evidence = [whole[n % len(whole)] for n in range(10_000)]
     cut = [evidence[n : n + PAGE_ITEMS] for n in range(0, 10_000, PAGE_ITEMS)]
-    write_html(tmp_path / "big.html", facts, many, cut, tmp_path)
+    write_html(tmp_path / "big.html", facts, many, cut, pack / "scores")
     page = browser()
     took = []
     for _ in range(3):  # others use the machine, too
