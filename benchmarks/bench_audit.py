@@ -9,8 +9,9 @@ logs       lm-eval's sample and results files, written here: every model answers
            with each request, as lm-eval does
 index      an index of the same corpus, to be asked in place of reading the corpus
 
-The audit is a process of its own. Its memory is what the system says it held at the most (VmHWM),
-and by stage what was seen of it every 20 ms; CPU seconds are those of all its threads.
+The audit is a process of its own. Its memory is what the system says it held at the most, and by
+stage what was seen of it every 20 ms; "own" leaves out pages of mapped files such as an index, which
+the system may take back at any time. CPU seconds are those of all its threads.
 """
 
 from __future__ import annotations
@@ -150,6 +151,7 @@ class Seen:
     wall: float = 0.0
     cpu: float = 0.0
     peak_mb: float = 0.0
+    own_mb: float = 0.0
     stages: dict[str, list[float]] = field(default_factory=dict)
     status: int = 0
     said: list[str] = field(default_factory=list)
@@ -185,13 +187,15 @@ def run(arguments: list[str]) -> Seen:
         if pid:
             ended = usage
             process.returncode = seen.status = os.waitstatus_to_exitcode(status)
-            cpu, held = usage.ru_utime + usage.ru_stime, 0.0
+            cpu, held, own = usage.ru_utime + usage.ru_stime, 0.0, 0.0
         else:
-            cpu, held = _cpu(process.pid), _held_mb(process.pid)
-        found = seen.stages.setdefault(stage[0], [0.0, 0.0, 0.0])
+            cpu, (held, own) = _cpu(process.pid), _held_mb(process.pid)
+        found = seen.stages.setdefault(stage[0], [0.0, 0.0, 0.0, 0.0])
         found[0] += now - last[0]
         found[1] += max(0.0, cpu - last[1])
         found[2] = max(found[2], held)
+        found[3] = max(found[3], own)
+        seen.own_mb = max(seen.own_mb, own)
         last = (now, cpu)
     listener.join()
     seen.wall = time.perf_counter() - began
@@ -208,12 +212,15 @@ def _cpu(pid: int) -> float:
     return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _held_mb(pid: int) -> float:
+def _held_mb(pid: int) -> tuple[float, float]:
+    """(all that is in memory, what of it is no page of a file)."""
     try:
-        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text("ascii"))
+        text = Path(f"/proc/{pid}/status").read_text("ascii")
     except OSError:
-        return 0.0
-    return int(found[1]) * 1024 / 1e6 if found else 0.0
+        return 0.0, 0.0
+    found = [re.search(rf"{name}:\s+(\d+)", text) for name in ("VmRSS", "RssAnon")]
+    whole, own = (int(one[1]) * 1024 / 1e6 if one else 0.0 for one in found)
+    return whole, own
 
 
 def opening_s(page: Path, home: Path) -> float | None:
@@ -260,12 +267,12 @@ def main() -> None:
             f" {n_bytes / 1e6:,.0f} MB of logs; {given.workers} workers"
         ),
         "",
-        "| | wall s | CPU s | peak MB |",
-        "| --- | ---: | ---: | ---: |",
+        "| | wall s | CPU s | peak MB | own MB |",
+        "| --- | ---: | ---: | ---: | ---: |",
         _line("`contam audit`, all of it", made),
         *(
-            f"| {name} | {wall:.1f} | {cpu:.1f} | {held:,.0f} |"
-            for name, (wall, cpu, held) in made.stages.items()
+            f"| {name} | {wall:.1f} | {cpu:.1f} | {held:,.0f} | {own:,.0f} |"
+            for name, (wall, cpu, held, own) in made.stages.items()
         ),
         _line("the same again: nothing has changed", again),
         _line("`contam audit verify`", verified),
@@ -279,7 +286,9 @@ def main() -> None:
 
 
 def _line(name: str, seen: Seen) -> str:
-    return f"| {name} | {seen.wall:.1f} | {seen.cpu:.1f} | {seen.peak_mb:,.0f} |"
+    return (
+        f"| {name} | {seen.wall:.1f} | {seen.cpu:.1f} | {seen.peak_mb:,.0f} | {seen.own_mb:,.0f} |"
+    )
 
 
 def _arguments() -> argparse.Namespace:
