@@ -10,8 +10,8 @@ logs       lm-eval's sample and results files, written here: every model answers
 index      an index of the same corpus, to be asked in place of reading the corpus
 
 The audit is a process of its own. Its memory is what the system says it held at the most, and by
-stage what was seen of it every 20 ms; "own" leaves out pages of mapped files such as an index, which
-the system may take back at any time. CPU seconds are those of all its threads.
+stage what was seen of it every 20 ms; "own" leaves out pages of mapped files, such as an index,
+which the system may take back at any time. CPU seconds are those of all its threads.
 """
 
 from __future__ import annotations
@@ -286,9 +286,8 @@ def main() -> None:
 
 
 def _line(name: str, seen: Seen) -> str:
-    return (
-        f"| {name} | {seen.wall:.1f} | {seen.cpu:.1f} | {seen.peak_mb:,.0f} | {seen.own_mb:,.0f} |"
-    )
+    times = f"{seen.wall:.1f} | {seen.cpu:.1f}"
+    return f"| {name} | {times} | {seen.peak_mb:,.0f} | {seen.own_mb:,.0f} |"
 
 
 def _arguments() -> argparse.Namespace:
