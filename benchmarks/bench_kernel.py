@@ -62,7 +62,9 @@ def find_in_batch(  # noqa: PLR0913, PLR0917 - a kernel is handed every array it
             continue
         hits = (buffers.hit_at, buffers.hit_gram, found)
         doc = (buffers.hashes, n)
-        n_runs = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], room.runs)
+        n_runs, _ = find_runs(
+            doc, hits, spec.seed, spec.min_run, plan, memory[0], room.runs, spec.most_steps
+        )
         note_longest(room.runs, n_runs, plan.part_start, memory[1])
         order_runs(room.runs, n_runs, room.order, room.spare)
         total += n_runs

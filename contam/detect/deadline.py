@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.model import NOT_CHECKABLE, Judgements
+from contam.kernels.judge import NO_LIMIT
 
 if TYPE_CHECKING:
     from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 
 REASON: Final = "deadline"
 """Why an item is `not_checkable` whose question was not answered in time."""
+
+
+MOST_STEPS: Final = 1_000_000_000
+"""A second or two: what is to be answered in time and needs more for a few documents is late.
+
+Steps and not time, so that an item which no time would do for is late wherever it is asked.
+"""
 
 
 class DeadlinePassed(Exception):  # noqa: N818 - no error: the question is answered with it
@@ -28,6 +36,11 @@ class Deadline:
     """A moment, in seconds of `time.monotonic`; None for never."""
 
     at: float | None = None
+
+    @property
+    def most_steps(self) -> int:
+        """Steps that may be spent on one batch of documents without a look at the clock."""
+        return NO_LIMIT if self.at is None else MOST_STEPS
 
     def check(self) -> None:
         """Raise DeadlinePassed when the moment is there."""

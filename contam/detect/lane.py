@@ -25,6 +25,7 @@ from contam.kernels.plan import (
     count_owners,
     fill_table,
     hash_item_grams,
+    note_skips,
     short_places_first,
 )
 from contam.kernels.pretokenized import PRETOKENIZED
@@ -308,7 +309,6 @@ def lane_of(
     names = sorted(set(benchmarks))
     place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-
     grams = Grams.of(hashes, starts, seed)
     where, part_of = grams.place, grams.part
     owners = np.empty(len(where), np.int32)
@@ -329,6 +329,7 @@ def lane_of(
     idf = np.log(max(n_items, 2) / holders).astype(np.float32)
     gram_idf[grams.at] = idf[grams.number]
     short_places_first(grams.start, starts, min_run, where, part_of, gram_short)
+    skip = note_skips(hashes, starts, (grams.start, common_owners), where, part_of)
     slots = _power_of_two(2 * len(grams.key) + 2)
     slot_key = np.zeros(slots, np.uint64)
     slot_gram = np.full(slots, EMPTY, np.int32)
@@ -350,6 +351,7 @@ def lane_of(
         gram_common=common_owners,
         place=where,
         place_part=part_of,
+        place_skip=skip,
         filter_words=filter_words,
         front_words=_folded(filter_words),
     )
@@ -390,11 +392,8 @@ def _stretches(
     starts: NDArray[np.int64],
     spans: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """Tokens of each item's longest text that every layout keeps together.
-
-    That is its passage, its question or one of its choices: letters and bullets come between
-    choices.
-    """
+    """Tokens of each item's longest passage, question or single choice."""
+    # Letters and bullets come between choices; every layout keeps together what is within one.
     longest = longest_pieces(data, offsets, starts, spans, N_PARTS, CHOICES)
     result: NDArray[np.int32] = longest.reshape(-1, N_PARTS)[:, :ANSWER].max(axis=1)
     return result

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.detect.collect import Collection, Pieces, pairs_from_rows
+from contam.detect.deadline import DeadlinePassed
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
+from contam.kernels.judge import NO_LIMIT
+from contam.kernels.pairs import TOO_LONG
 from contam.kernels.pretokenized import scan_tokens
 from contam.text.tokenizer import char_tables
 
@@ -27,15 +30,20 @@ _FIRST_ROOM = 1 << 20
 class Matcher:
     """One worker's buffers for one lane. Not shared between threads."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, most_steps: int = NO_LIMIT) -> None:
+        """Of a batch that would take more than `most_steps` matching raises DeadlinePassed."""
         self._lane = lane
+        self._spec = lane.spec._replace(most_steps=most_steps)
         self._room = _FIRST_ROOM
         self._buffers = new_buffers(self._room, lane.spec.unit)
         self._scratch = new_scratch(lane.longest)
         self._last_run = np.zeros(lane.items.n_items * 4, np.int32)
 
     def match(self, batch: DocBatch, into: Collection) -> None:
-        """Match every document of a batch and add what is found to the collection."""
+        """Match every document of a batch and add what is found to the collection.
+
+        Raises DeadlinePassed when that takes too many steps; the collection then lacks the batch.
+        """
         lane = self._lane
         if lane.tokenizer is not None:
             tokens = lane.tokenizer.encode(batch.data, batch.offsets)
@@ -45,7 +53,7 @@ class Matcher:
         found = scan_batch(
             batch.data,
             batch.offsets,
-            lane.spec,
+            self._spec,
             lane.plan,
             lane.facts,
             char_tables(),
@@ -63,7 +71,7 @@ class Matcher:
             batch.data,
             batch.offsets,
             tokens,
-            lane.spec,
+            self._spec,
             lane.plan,
             lane.facts,
             self._buffers,
@@ -81,6 +89,8 @@ class Matcher:
 
 def _add(batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Collection) -> None:
     rows, where, n_tokens = found
+    if rows.used[2] & TOO_LONG:
+        raise DeadlinePassed
     into.n_tokens += n_tokens
     benchmark = into.lane.items.benchmark
     shard = batch.shard if batch.shards is None else batch.shards

@@ -77,7 +77,8 @@ class IndexReader:
 
         items     a text stands for an item of which it is the question
         deadline  in seconds of `time.monotonic`: when it passes before all is answered, every item
-                  is `not_checkable`, with the reason "deadline"; at most one document later
+                  is `not_checkable`, with the reason "deadline"; at most a few documents later.
+                  So are items that need too much work for those (see `MOST_STEPS`)
 
         Raises ContamError subclasses; shards that are gone or changed are in `result.coverage`.
         """

@@ -187,7 +187,7 @@ def _match_kept(opened: IndexSet, plan: Plan, wanted: Wanted, deadline: Deadline
     collection = start_collection(plan)
     if not len(wanted.row):
         return collection
-    matcher = Matcher(plan.lanes[0])
+    matcher = Matcher(plan.lanes[0], deadline.most_steps)
     for batch in gathered(_kept(opened, wanted, deadline), _STEP_BYTES):
         deadline.check()
         matcher.match(batch, collection)
@@ -225,7 +225,7 @@ class _Work:
     def run(self) -> Collection:
         """Take tasks until none is left; each thread fills a collection of its own."""
         collection = start_collection(self.plan)
-        matcher = Matcher(self.plan.lanes[0])
+        matcher = Matcher(self.plan.lanes[0], self.deadline.most_steps)
         while not self.stop.is_set():
             with self.lock:
                 task = self.tasks.pop() if self.tasks else None
@@ -297,7 +297,7 @@ def _match_hashed(
     into: Collection,
     deadline: Deadline,
 ) -> None:
-    matcher = Matcher(plan.lanes[0])
+    matcher = Matcher(plan.lanes[0], deadline.most_steps)
     for number in np.unique(wanted.part).tolist():
         mine = wanted.take(wanted.part == number)
         part = opened.parts[number]

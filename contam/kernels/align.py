@@ -37,7 +37,7 @@ class AlignScratch(NamedTuple):
     effective: NDArray[np.float32]
     weight_before: NDArray[np.float64]
     worth: NDArray[np.float32]
-    state: NDArray[np.uint8]
+    reach: NDArray[np.int32]
     spans: NDArray[np.int64]
 
 
@@ -52,7 +52,7 @@ def new_scratch(longest_part: int) -> AlignScratch:
         effective=np.empty(longest_part + 1, np.float32),
         weight_before=np.empty(longest_part + 1, np.float64),
         worth=np.empty(longest_part + 1, np.float32),
-        state=np.empty(longest_part + 1, np.uint8),
+        reach=np.empty((longest_part + 1, 2), np.int32),
         spans=np.empty((4, 2), np.int64),
     )
 

@@ -20,8 +20,10 @@ from contam.kernels.pairs import (
     PIECE_DOC,
     PIECE_LENGTH,
     REAL_COLUMNS,
+    TOO_LONG,
     ItemFacts,
     Rows,
+    spend,
 )
 from contam.kernels.plan import PlanArrays, find_hits, hash_grams
 from contam.kernels.runs import RUN_COLUMNS, RUN_PART, find_runs, note_longest, order_runs
@@ -104,14 +106,15 @@ def new_room(n_runs: int, n_blocks: int) -> Room:
 
 
 @kernel
-def start_batch() -> Found:
-    """Nothing found yet."""
+def start_batch(most_steps: int) -> Found:
+    """Nothing found yet, and so many steps to be spent."""
     rows = Rows(
         np.empty((FIRST_PAIRS, PAIR_COLUMNS), np.int32),
         np.empty((FIRST_PAIRS, REAL_COLUMNS), np.float32),
         np.empty((FIRST_PIECES, PIECE_COLUMNS), np.int32),
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
     )
+    rows.used[3] = most_steps
     where = np.empty((FIRST_PIECES, 2), np.int32)
     return Found(rows, where, new_room(FIRST_RUNS, FIRST_BLOCKS))
 
@@ -122,20 +125,23 @@ def with_more_room(found: Found, lacking: int) -> Found:
     rows, where, room = found.rows, found.where, found.room
     pairs, reals, pieces = rows.pairs, rows.reals, rows.pieces
     n_pairs, n_pieces = rows.used[0], rows.used[1]
+    n_runs, n_blocks = room.runs.shape[0], room.blocks.shape[0]
+    n_runs *= _MORE if lacking & FEW_RUNS else 1
+    n_blocks *= _MORE if lacking & FEW_BLOCKS else 1
     if lacking & FEW_PAIRS:
         pairs = np.empty((_MORE * pairs.shape[0], PAIR_COLUMNS), np.int32)
         pairs[:n_pairs] = rows.pairs[:n_pairs]
         reals = np.empty((_MORE * reals.shape[0], REAL_COLUMNS), np.float32)
         reals[:n_pairs] = rows.reals[:n_pairs]
-    if lacking & FEW_PIECES:
-        pieces = np.empty((_MORE * pieces.shape[0], PIECE_COLUMNS), np.int32)
+    if lacking & (FEW_PIECES | FEW_RUNS):
+        # So many runs are as many pieces, often: pages that stay untouched cost nothing.
+        n = pieces.shape[0]
+        n = _MORE * n if lacking & FEW_PIECES else max(n, n_pieces + n_runs)
+        pieces = np.empty((n, PIECE_COLUMNS), np.int32)
         pieces[:n_pieces] = rows.pieces[:n_pieces]
         where = np.empty((pieces.shape[0], 2), np.int32)
         where[:n_pieces] = found.where[:n_pieces]
     if lacking & (FEW_RUNS | FEW_BLOCKS):
-        n_runs, n_blocks = room.runs.shape[0], room.blocks.shape[0]
-        n_runs *= _MORE if lacking & FEW_RUNS else 1
-        n_blocks *= _MORE if lacking & FEW_BLOCKS else 1
         room = new_room(n_runs, n_blocks)
     return Found(Rows(pairs, reals, pieces, rows.used), where, room)
 
@@ -165,7 +171,10 @@ def scan_document(
         return
     hits = (buffers.hit_at, buffers.hit_gram, found)
     doc = (buffers.hashes, n_tokens)
-    n = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], runs)
+    left = rows.used[3]
+    n, left = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], runs, left)
+    if not spend(rows, rows.used[3] - left):
+        return
     if n < 0:
         rows.used[2] |= FEW_RUNS
     if n <= 0:
@@ -213,6 +222,9 @@ def place_pieces(
     order = np.argsort(rows.pieces[first : rows.used[1], PIECE_DOC], kind="mergesort")
     byte = 0
     point = 0
+    # An end whose code point is known: pieces that overlap much mostly end close together.
+    known = 0
+    known_point = 0
     for k in order:
         p = first + k
         d = rows.pieces[p, PIECE_DOC]
@@ -221,7 +233,16 @@ def place_pieces(
         byte = start
         end = int64(spans[d + rows.pieces[p, PIECE_LENGTH] - 1, 1])
         where[p, 0] = point
-        where[p, 1] = point + count_code_points(text, lo + start, lo + end)
+        if end - start <= abs(end - known):
+            behind = point + count_code_points(text, lo + start, lo + end)
+        elif end >= known:
+            behind = known_point + count_code_points(text, lo + known, lo + end)
+        else:
+            behind = known_point - count_code_points(text, lo + end, lo + known)
+        where[p, 1] = behind
+        if end > known or end - start > abs(end - known):
+            known = end
+            known_point = behind
 
 
 @kernel
@@ -252,6 +273,8 @@ def add_document(
         lacking = used[2]
         if lacking == 0:
             break
+        if lacking & TOO_LONG:
+            return found
         used[0], used[1], used[2] = first_pair, first, 0
         found = with_more_room(found, lacking)
     if used[1] > first:
@@ -276,7 +299,7 @@ def scan_batch(
     text     uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]
     return   (rows, int32[pieces, 2] code-point spans of the pieces, tokens read)
     """
-    found = start_batch()
+    found = start_batch(spec.most_steps)
     total = 0
     for i in range(offsets.shape[0] - 1):
         limits = (offsets[i], offsets[i + 1])
@@ -288,4 +311,6 @@ def scan_batch(
         found = add_document(
             text, here, buffers.spans, spec, plan, facts, buffers, scratch, memory, found
         )
+        if found.rows.used[2] & TOO_LONG:
+            break
     return found.rows, found.where, total

@@ -19,6 +19,7 @@ from contam.kernels.pairs import (
     add_piece,
     align_part,
     new_pair,
+    spend,
     weigh_part,
 )
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
@@ -32,12 +33,23 @@ if TYPE_CHECKING:
     from contam.kernels.plan import PlanArrays
 
 
+#: More than any machine does.
+NO_LIMIT = 1 << 62
+
+
 class LaneSpec(NamedTuple):
-    """unit of the tokens (WORDS, CHARS), tokens of a seed, and the run that is always reported."""
+    """How a lane is matched.
+
+    unit, seed, min_run  of the tokens (WORDS, CHARS); tokens of a seed, and of a run that is always
+                         reported
+    most_steps           work that one batch may take, about a nanosecond each; what takes more is
+                         given up
+    """
 
     unit: int
     seed: int
     min_run: int
+    most_steps: int = NO_LIMIT
 
 
 @lean_kernel
@@ -54,6 +66,8 @@ def add_loose_runs(
     pair = rows.used[0] - 1
     alignment = 0
     last = rows.used[1]
+    if not spend(rows, (limits[1] - limits[0]) * (last - first_piece)):
+        return
     pieces = rows.pieces
     for p in range(first_piece, last):
         alignment = max(alignment, pieces[p, PIECE_ALIGNMENT] + 1)
@@ -149,7 +163,7 @@ def judge_item(
         length = plan.part_start[part + 1] - plan.part_start[part]
         here = (y, end)
         lengths = (spec.seed, spec.min_run)
-        share = weigh_part(runs, order, here, lengths, plan, scratch.state, rows)
+        share = weigh_part(runs, order, here, lengths, plan, scratch.reach, rows)
         reported = rows.pairs[pair, PAIR_LONGEST + kind] >= min(spec.min_run, length)
         begin = rows.used[1]
         if share >= WORTH_ALIGNING:

@@ -52,6 +52,8 @@ FEW_RUNS = 1
 FEW_PAIRS = 2
 FEW_PIECES = 4
 FEW_BLOCKS = 8
+#: The work took more steps than it may: nothing that was found of the batch means anything.
+TOO_LONG = 16
 
 #: A pair whose runs weigh less than this share of the part is not aligned.
 WORTH_ALIGNING = 0.10
@@ -77,14 +79,25 @@ class ItemFacts(NamedTuple):
 class Rows(NamedTuple):
     """Output of one batch, in arrays that are replaced by larger ones where they were too small.
 
-    used  int64[3]: pairs and pieces written, and what there was no room for (FEW_...), 0 where
-          nothing is missing; where something is, the document must be matched again
+    used  int64[4]: pairs and pieces written; what there was no room for (FEW_...), 0 where
+          nothing is missing, else the document must be matched again, or TOO_LONG; steps that may
+          still be spent
     """
 
     pairs: NDArray[np.int32]
     reals: NDArray[np.float32]
     pieces: NDArray[np.int32]
     used: NDArray[np.int64]
+
+
+@lean_kernel
+def spend(rows: Rows, steps: int) -> bool:
+    """Take so many steps off those that may be spent; whether there were as many."""
+    rows.used[3] -= steps
+    if rows.used[3] < 0:
+        rows.used[2] |= TOO_LONG
+        return False
+    return True
 
 
 @lean_kernel
@@ -128,14 +141,15 @@ def weigh_part(
     limits: tuple[int, int],
     lengths: tuple[int, int],
     plan: PlanArrays,
-    state: NDArray[np.uint8],
+    reach: NDArray[np.int32],
     rows: Rows,
 ) -> float:
     """Fill the newest pair's columns of one part; the weight share of its tokens in any run.
 
     limits   (lo, hi): runs[order[lo:hi]] are the part's runs in this document
     lengths  tokens of a seed, and of a run that is always reported
-    state    uint8[>= tokens of the part], scratch
+    reach    int32[>= tokens of the part, 2], scratch: for each token the furthest end of the runs
+             that begin there, and of those that are always reported
     """
     lo, hi = limits
     seed, min_run = lengths
@@ -146,7 +160,8 @@ def weigh_part(
     weights, gram_idf = plan.weight, plan.gram_idf
     pair = rows.used[0] - 1
     for t in range(m):
-        state[t] = np.uint8(0)
+        reach[t, 0] = 0
+        reach[t, 1] = 0
     longest = int64(0)
     reported = 0
     for y in range(lo, hi):
@@ -156,24 +171,24 @@ def weigh_part(
         longest = max(longest, length)
         long = length >= min_run
         reported += int64(long or length == m)
-        for t in range(start, start + length):
-            mark = np.uint8(1)
-            if long:
-                mark |= np.uint8(2)
-            if t + seed <= start + length:
-                mark |= np.uint8(4)
-            state[t] |= mark
+        reach[start, 0] = max(int64(reach[start, 0]), start + length)
+        if long:
+            reach[start, 1] = max(int64(reach[start, 1]), start + length)
     weight = 0.0
     idf = 0.0
     idf_all = 0.0
     covered = 0
+    end = int64(0)
+    long_end = int64(0)
     for t in range(m):
-        if state[t] & np.uint8(1):
+        end = max(end, int64(reach[t, 0]))
+        long_end = max(long_end, int64(reach[t, 1]))
+        if t < end:
             weight += weights[first + t]
-        if state[t] & np.uint8(2):
+        if t < long_end:
             covered += 1
         idf_all += gram_idf[first + t]
-        if state[t] & np.uint8(4):
+        if t + seed <= end:
             idf += gram_idf[first + t]
     rows.pairs[pair, PAIR_LONGEST + kind] = longest
     rows.pairs[pair, PAIR_RUNS + kind] = reported
@@ -232,6 +247,8 @@ def align_part(
     first_best, first_second = (0, 0), (0, 0)
     y = lo
     while y < hi:
+        if not spend(rows, m):
+            return
         end = next_place(runs, order, y, hi, min(m, 400) + 32)
         begin = n
         share = 0.0

@@ -41,6 +41,7 @@ class PlanArrays(NamedTuple):
     gram_common   bool[grams], shared by so many items that a short run of it proves nothing
     place         int64[places], index into `token` where the gram stands
     place_part    int32[places], its part
+    place_skip    uint8[places], see note_skips
     filter_words  uint64[2**f], two bits a gram in one word
     front_words   uint64[2**e], e <= f: the filter folded, so that it stays in a core's own cache
     """
@@ -59,6 +60,7 @@ class PlanArrays(NamedTuple):
     gram_common: NDArray[np.bool_]
     place: NDArray[np.int64]
     place_part: NDArray[np.int32]
+    place_skip: NDArray[np.uint8]
     filter_words: NDArray[np.uint64]
     front_words: NDArray[np.uint64]
 
@@ -247,3 +249,31 @@ def short_places_first(
                 place_part[front] = part
                 front += 1
         gram_short[gram] = front - lo
+
+
+@kernel
+def note_skips(
+    token: NDArray[np.uint64],
+    part_start: NDArray[np.int64],
+    grams: tuple[NDArray[np.int64], NDArray[np.bool_]],
+    place: NDArray[np.int64],
+    place_part: NDArray[np.int32],
+) -> NDArray[np.uint8]:
+    """How many places of its gram, from each on, have the same token before them; 255 at most.
+
+    grams   (gram_start, gram_common): of those that are not common every figure is 1
+    return  uint8[places]; a place that begins its part has no token before it
+    """
+    gram_start, gram_common = grams
+    skip = np.ones(place.shape[0], np.uint8)
+    for gram in range(gram_start.shape[0] - 1):
+        hi = gram_start[gram + 1]
+        for j in range(hi - 1, gram_start[gram] - 1, -1):
+            more = int64(0)
+            if gram_common[gram] and j + 1 < hi:
+                here, after = place[j], place[j + 1]
+                inside = here > part_start[place_part[j]] and after > part_start[place_part[j + 1]]
+                if inside and token[here - 1] == token[after - 1]:
+                    more = int64(skip[j + 1])
+            skip[j] = min(more + 1, 255)
+    return skip

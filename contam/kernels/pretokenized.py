@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from contam.kernels._jit import kernel
 from contam.kernels.document import DocBuffers, add_document, start_batch
+from contam.kernels.pairs import TOO_LONG
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +41,7 @@ def scan_tokens(
     return   (rows, int32[pieces, 2] code-point spans of the pieces, tokens read)
     """
     hashes, spans, starts = tokens
-    found = start_batch()
+    found = start_batch(spec.most_steps)
     for i in range(offsets.shape[0] - 1):
         n = starts[i + 1] - starts[i]
         if n == 0:
@@ -49,4 +50,6 @@ def scan_tokens(
         here = (i, offsets[i], n)
         its = spans[starts[i] : starts[i + 1]]
         found = add_document(text, here, its, spec, plan, facts, buffers, scratch, memory, found)
+        if found.rows.used[2] & TOO_LONG:
+            break
     return found.rows, found.where, starts[offsets.shape[0] - 1]

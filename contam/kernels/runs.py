@@ -19,6 +19,9 @@ RUN_DOC = 2
 RUN_LENGTH = 3
 RUN_COLUMNS = 4
 
+#: What it takes to write a run, and to order and read it later, in steps of `find_runs`.
+_RUN_STEPS = 8
+
 #: Runs that are put in order one by one, before such stretches are merged.
 _SORTED_AT_ONCE = 16
 
@@ -32,14 +35,17 @@ def find_runs(
     plan: PlanArrays,
     last_run: NDArray[np.int32],
     runs: NDArray[np.int32],
-) -> int:
+    left: int,
+) -> tuple[int, int]:
     """Maximal runs that the document shares with any part, each found at its first token.
 
     doc       (token hashes of the document, how many)
     hits      (index of the gram in the document, gram number, how many), ascending by index
     last_run  int32[parts], scratch; holds anything
     runs      int32[room, RUN_COLUMNS], written, by document position of the first hit
-    return    their number, -1 where there is no room for them
+    left      steps that may be spent: places looked at, tokens compared
+    return    (their number, -1 where there is no room for them; steps left, negative where there
+              were too few and runs are missing)
     Every run of min_run tokens is there, and every run of `seed` tokens that holds a gram few
     items share or fills a short part; runs of fewer than min_run tokens of common grams alone
     are left out.  A run of a periodic text that overlaps the one before it, with the same first
@@ -49,7 +55,7 @@ def find_runs(
     hit_at, hit_gram, n_hits = hits
     # Locals: handing the whole plan to a helper would copy it for every place of every hit.
     token, part_start, common_at = plan.token, plan.part_start, plan.common_at
-    places, place_part = plan.place, plan.place_part
+    places, place_part, place_skip = plan.place, plan.place_part, plan.place_skip
     n = 0
     streak_end = 0
     streak = 0
@@ -62,11 +68,16 @@ def find_runs(
         lo, hi = plan.gram_start[gram], plan.gram_start[gram + 1]
         short_end = lo + plan.gram_short[gram]
         long_only = hi
-        if plan.gram_common[gram]:
+        common = plan.gram_common[gram]
+        if common:
             long_only = short_end
             if streak + seed - 1 < min_run:
                 hi = long_only
-        for j in range(lo, hi):
+        following = lo
+        while following < hi:
+            j = following
+            following += 1
+            left -= 1
             where = places[j]
             at = int64(hit_at[h])
             part = int64(place_part[j])
@@ -85,30 +96,44 @@ def find_runs(
                     break
                 back += 1
             if earlier:
+                if common and back == 0:
+                    # Those that follow with the same token before them started earlier, too.
+                    following = j + int64(place_skip[j])
                 continue
             most = min(part_start[part + 1] - where, n_doc - at)
-            length = seed
-            while length < most and token[where + length] == words[at + length]:
-                length += 1
-            if length + back < least or (back > 0 and length + back >= min_run):
-                continue
+            covered = int64(0)
             before = last_run[part]
             if 0 <= before < n and runs[before, RUN_PART] == part:
                 same = runs[before, RUN_ITEM] == where - back - first
                 inside = at - back < runs[before, RUN_DOC] + runs[before, RUN_LENGTH]
-                if same and inside and length + back <= runs[before, RUN_LENGTH]:
-                    continue
+                if same and inside:
+                    covered = int64(runs[before, RUN_LENGTH])
+            if most + back <= covered:
+                continue
+            length = seed
+            while length < most and token[where + length] == words[at + length]:
+                length += 1
+            left -= length
+            if left < 0:
+                return n, left
+            if length + back < least or (back > 0 and length + back >= min_run):
+                continue
+            if length + back <= covered:
+                continue
             if not equal_tokens(token, where, words, at, seed):
                 continue
             if n == runs.shape[0]:
-                return -1
+                return -1, left
             runs[n, RUN_PART] = part
             runs[n, RUN_ITEM] = where - back - first
             runs[n, RUN_DOC] = at - back
             runs[n, RUN_LENGTH] = length + back
             last_run[part] = n
             n += 1
-    return n
+            left -= _RUN_STEPS
+        if left < 0:
+            break
+    return n, left
 
 
 @lean_kernel

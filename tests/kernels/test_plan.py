@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -127,6 +129,27 @@ def test_places_in_short_parts_come_first_and_keep_their_order(world, min_run):
         ordered, short = grams.short_first([(at, part) for at, part in pairs], lengths, min_run)
         assert list(zip(place[lo:hi].tolist(), place_part[lo:hi].tolist(), strict=True)) == ordered
         assert gram_short[gram] == short
+
+
+@given(gram_places(), st.lists(st.integers(0, 2), min_size=200, max_size=200), st.booleans())
+@example(([[0] * 150], [0]), [1] * 200, True)
+@example(([[0] * 400], [0]), [1] * 600, True)
+def test_skips_count_the_places_that_follow_behind_the_same_token(world, values, common):
+    parts_of_grams, benchmark = world
+    flat = [part for parts in parts_of_grams for part in parts]
+    gram_start = np.cumsum([0, *map(len, parts_of_grams)])
+    size = len(values) // (4 * len(benchmark))
+    part_start = np.arange(4 * len(benchmark) + 1) * size
+    place = np.array([part * size + at % size for at, part in enumerate(flat)], np.int64)
+    told = plan.note_skips(
+        u64s(values), part_start, (gram_start, np.full(len(parts_of_grams), common)), place,
+        np.array(flat, np.int32),
+    )  # fmt: skip
+    before = [None if at % size == 0 else values[at - 1] for at in place.tolist()]
+    expected = []
+    for lo, hi in pairwise(gram_start.tolist()):
+        expected += grams.skips(before[lo:hi], 255) if common else [1] * (hi - lo)
+    assert told.tolist() == expected
 
 
 @pytest.mark.parametrize("length", [0, 1, 4, 5])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -24,20 +26,25 @@ from tests.kernels.support import (
 Run = tuple[int, int, int, int]
 
 
-def runs_of(lane: lanes.Lane, document: str) -> np.ndarray:
-    """What the kernels find in one document: int32[n, 4] of part, item token, document token, length."""
+def hits_of(lane: lanes.Lane, document: str) -> tuple:
+    """A document as `find_runs` takes it: its tokens, and its hits."""
     found = tokenize_bytes(document.encode(), unit=UNITS[lane.unit])
     words, n = found.hashes, len(found)
     grams = np.empty(n + 1, np.uint64)
     at, gram = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
     count = hash_grams(words, 0, n, lane.spec.seed, grams)
-    hits = (at, gram, find_hits(grams, count, lane.plan, at, gram))
+    return (words, n), (at, gram, find_hits(grams, count, lane.plan, at, gram))
+
+
+def runs_of(lane: lanes.Lane, document: str) -> np.ndarray:
+    """What the kernels find in one document: int32[n, 4] of part, item token, document token, length."""
+    doc, hits = hits_of(lane, document)
     last_run = np.full(4 * lane.items.n_items, -7, np.int32)
     used, room = -1, 1
     while used < 0:
         runs = np.full((room, 4), -7, np.int32)
-        used = find_runs(
-            (words, n), hits, lane.spec.seed, lane.spec.min_run, lane.plan, last_run, runs
+        used, _ = find_runs(
+            doc, hits, lane.spec.seed, lane.spec.min_run, lane.plan, last_run, runs, 1 << 40
         )
         room += 3
     return runs[:used]
@@ -141,3 +148,45 @@ def test_one_word_a_thousand_times_is_found_in_linear_space():
 def test_a_short_periodic_question_that_many_items_share_is_told_once():
     items = [make_item(n, question="red " * 6) for n in range(lanes.COMMON_OWNERS + 1)]
     check_runs(lane_of(items), items, "red " * 6, all_from=5)
+
+
+@given(
+    st.lists(st.sampled_from(["red ", "red fox ", "red fox runs ", "12 "]), min_size=1, max_size=3),
+    st.lists(st.sampled_from(["red ", "red fox ", "red fox runs ", "12 "]), min_size=1, max_size=3),
+    st.integers(1, 40),
+)
+@example(["red "], ["red "], 40)
+def test_places_passed_over_at_once_are_those_that_begin_no_run(item, document, times):
+    text = "".join(one * times for one in item)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "COMMON_PLACES", 3)
+        lane = lane_of([make_item(0, question=text), make_item(1, question="fox " + text)])
+    one_by_one = replace(
+        lane, plan=lane.plan._replace(place_skip=np.ones_like(lane.plan.place_skip))
+    )
+    for repeated in ("".join(one * times for one in document), text, text + text):
+        assert (runs_of(lane, repeated) == runs_of(one_by_one, repeated)).all()
+
+
+def test_work_beyond_its_steps_is_given_up_and_says_so():
+    lane = lane_of([make_item(0, question="red fox " * 400)])
+    doc, hits = hits_of(lane, "red fox " * 400)
+    last_run, runs = np.zeros(4, np.int32), np.empty((1 << 12, 4), np.int32)
+    given = (doc, hits, lane.spec.seed, lane.spec.min_run, lane.plan, last_run, runs)
+    n, left = find_runs(*given, 1 << 40)
+    spent = (1 << 40) - left
+    assert find_runs(*given, spent) == (n, 0)
+    assert find_runs(*given, spent - 1)[1] < 0
+
+
+def test_the_places_of_a_text_that_repeats_itself_are_not_all_looked_at():
+    text = "one red fox sees two more " * 60
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "COMMON_PLACES", 3)
+        lane = lane_of([make_item(0, question=text)])
+    doc, hits = hits_of(lane, text)
+    last_run, runs = np.zeros(4, np.int32), np.empty((1 << 10, 4), np.int32)
+    n, left = find_runs(doc, hits, 5, 8, lane.plan, last_run, runs, 1 << 40)
+    compared = int(runs[:n, 3].sum())
+    # At each of 356 grams 60 places; what is left is to compare and write the runs.
+    assert (1 << 40) - left < compared + 8 * n + 3 * len(hits[0])

@@ -52,6 +52,7 @@ ENTRIES = (
     "contam.kernels.plan.count_owners",
     "contam.kernels.plan.fill_table",
     "contam.kernels.plan.hash_item_grams",
+    "contam.kernels.plan.note_skips",
     "contam.kernels.plan.short_places_first",
     "contam.kernels.tokens.tokenize",
 )

@@ -46,6 +46,20 @@ def short_first(places: list[tuple[int, int]], lengths: list[int], min_run: int)
     return short + [place for place in places if lengths[place[1]] >= min_run], len(short)
 
 
+def skips(before: list[int | None], most: int) -> list[int]:
+    """For each place of one gram how many from it on have the same token before them, `most` at most.
+
+    before  the token before each place, None where its part begins there
+    """
+    found = []
+    for j, token in enumerate(before):
+        same = 1
+        while j + same < len(before) and token is not None and before[j + same] == token:
+            same += 1
+        found.append(min(same, most))
+    return found
+
+
 def template_weights(
     base: list[float], places: list[tuple[int, int]], n: int, most: float, floor: float
 ) -> list[float]:

@@ -106,6 +106,22 @@ def test_a_deadline_that_does_not_pass_changes_nothing(home, items):
     assert said(later) == said(reader.check(items))
 
 
+@pytest.mark.parametrize("workers", [None, 2])
+def test_what_takes_too_many_steps_for_an_answer_in_time_is_late_and_never_clean(
+    home, items, monkeypatch, workers
+):
+    monkeypatch.setattr("contam.detect.deadline.MOST_STEPS", 1000)
+    far = time.monotonic() + 3600
+    if workers is None:
+        reader = contam.open_index(home)
+        late, whole = reader.check(items, deadline=far), reader.check(items)
+    else:
+        late = contam.query(home, ITEMS, workers=workers, deadline=far)
+        whole = contam.query(home, ITEMS, workers=workers)
+    assert {(one.label, one.reason) for one in late} == {("not_checkable", "deadline")}
+    assert {one.label for one in whole} >= {"contaminated"}
+
+
 def test_a_whole_query_keeps_a_deadline_too(home):
     late = contam.query(home, ITEMS[:1], workers=1, deadline=time.monotonic())
     assert {(one.label, one.reason) for one in late} == {("not_checkable", "deadline")}
