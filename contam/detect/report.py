@@ -29,6 +29,17 @@ TABLES: Final = {
 }
 FILES: Final = (*TABLES, RUN_FILE)
 
+#: What coverage tells, by type: whoever shows it relies on that.
+_COVERAGE: Final[dict[str, type]] = {
+    "shards_expected": int,
+    "shards_read": int,
+    "shards_failed": list,
+    "complete": bool,
+    "rows": int,
+    "n_bytes": int,
+    "by_shard": list,
+}
+
 _SCAN_HINT: Final = "give the folder that `contam scan --out` wrote"
 
 
@@ -139,7 +150,20 @@ def _read_run(folder: Path) -> dict[str, Any]:
             f"this contam reads format {schemas.RESULT_FORMAT}",
             hint="use the contam version named in its run.json, or scan again",
         )
+    if not _is_sound(run):
+        raise _damaged(path)
     return run
+
+
+def _is_sound(run: dict[str, Any]) -> bool:
+    """Whether the sections that every reader goes by are what they should be."""
+    parameters, coverage = run.get("parameters"), run.get("coverage")
+    if not isinstance(parameters, dict) or not isinstance(coverage, dict):
+        return False
+    failed = coverage.get("shards_failed", [])
+    return all(
+        isinstance(coverage.get(name, kind()), kind) for name, kind in _COVERAGE.items()
+    ) and all(isinstance(one, dict) and {"shard", "reason"} <= one.keys() for one in failed)
 
 
 def _read_table(folder: Path, name: str, run: dict[str, Any]) -> Table:

@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.verdict import FLAGGED
-from contam.errors import InternalError
+from contam.errors import InternalError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,7 +182,10 @@ def _rows(group: Sequence[Series], items: Ints) -> list[Floats]:
 def flags_of(
     verdicts: Table, items: Table, evidence: Table, thresholds: Mapping[str, float]
 ) -> dict[str, Flags]:
-    """The verdicts of each policy as arrays over the rows of the items table."""
+    """The verdicts of each policy as arrays over the rows of the items table.
+
+    Raises OutputError for verdicts that are not one of each policy of items that are there.
+    """
     from contam.tables import schemas
 
     places = zip(*(schemas.column(evidence, n) for n in ("shard", "row", "source")), strict=True)
@@ -192,9 +195,12 @@ def flags_of(
     place = {key: at for at, key in enumerate(keys)}
     columns = {name: schemas.column(verdicts, name) for name in verdicts.schema.names}
     rows = np.array(
-        [place[key] for key in zip(*(columns[n] for n in _ITEM_KEY), strict=True)], np.int64
+        [place.get(key, -1) for key in zip(*(columns[n] for n in _ITEM_KEY), strict=True)], np.int64
     )
     policy = np.array(columns["policy"], object)
+    known = set(columns["policy"]) <= thresholds.keys() and set(columns["label"]) <= set(LABELS)
+    if not known or len(place) < len(keys) or np.any(rows < 0):
+        raise _contradiction()
     length = np.array(schemas.column(items, "question_tokens"), np.float64)
     cluster = _clusters(items)
     subjects = _subjects(items)
@@ -202,6 +208,8 @@ def flags_of(
     for name in sorted(set(columns["policy"])):
         chosen = np.flatnonzero(policy == name)
         at = rows[chosen]
+        if len(np.unique(at)) < len(at):
+            raise _contradiction()
         label = np.full(len(keys), NOT_CHECKABLE, np.int8)
         label[at] = [LABELS.index(columns["label"][i]) for i in chosen]
         score = np.full(len(keys), np.nan)
@@ -260,3 +268,10 @@ def _subjects(items: Table) -> NDArray[np.object_]:
     result = np.empty(len(found), object)
     result[:] = found
     return result
+
+
+def _contradiction() -> OutputError:
+    return OutputError(
+        "the verdicts and their items contradict each other",
+        hint="give the folder as contam wrote it",
+    )

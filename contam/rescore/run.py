@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.detect.report import RUN_FILE, load_report
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import Joiner
@@ -184,10 +184,16 @@ def _earlier(out: Path, names: Sequence[str]) -> list[str]:
 
 
 def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:
-    definitions = report.run["parameters"]["policy_definitions"]
-    thresholds = {
-        name: min(definition["thresholds"].values()) for name, definition in definitions.items()
-    }
+    try:
+        thresholds = {
+            name: float(min(definition["thresholds"].values()))
+            for name, definition in report.run["parameters"]["policy_definitions"].items()
+        }
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise OutputError(
+            f"{report.folder} does not say how its policies judge",
+            hint="give the folder as contam wrote it",
+        ) from error
     known = flags_of(report.verdicts, report.items, report.evidence, thresholds)
     for name in policies:
         if name not in known:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
 
 import contam as library
-from contam.errors import LogError
+from contam.errors import LogError, OutputError
 from contam.rescore.run import rescore
 from contam.rescore.tables import Settings
 from contam.tables import schemas
+from contam.tables.files import fingerprint
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
 from tests.unit.cli.processes import assert_one_line_error, contam
 
@@ -63,6 +65,46 @@ def whole(result):
 
 
 # ----------------------------------------------------------------------------------- half a log
+
+
+def altered(verdicts, folder, column, change):
+    """A result with another column in its verdicts, and true digests: who sends one knows how."""
+    shutil.copytree(verdicts, folder)
+    path = folder / "verdicts.parquet"
+    table = schemas.read_parquet(path, schemas.VERDICTS)
+    at = table.schema.get_field_index(column)
+    values = change(schemas.column(table, column))
+    schemas.write_parquet(table.set_column(at, table.schema.field(at), [values]), path)
+    run = json.loads((folder / "run.json").read_bytes())
+    run["outputs"][path.name].update(fingerprint(path))
+    (folder / "run.json").write_text(json.dumps(run))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("label", "fine"), ("item_id", "nobody"), ("policy", "/etc/passwd")]
+)
+def test_verdicts_that_contradict_their_items_are_refused(verdicts, items, tmp_path, column, value):
+    folder = altered(verdicts, tmp_path / "out", column, lambda whole: [value, *whole[1:]])
+    with pytest.raises(OutputError, match="contradict each other"):
+        rescore(folder, table(tmp_path, rows_of(items)), settings=FAST)
+
+
+def test_two_verdicts_of_one_item_are_refused(verdicts, items, tmp_path):
+    folder = altered(verdicts, tmp_path / "out", "item_id", lambda ids: [ids[1], *ids[1:]])
+    with pytest.raises(OutputError, match="contradict each other"):
+        rescore(folder, table(tmp_path, rows_of(items)), settings=FAST)
+
+
+@pytest.mark.parametrize("definitions", [None, {"contam": {}}, {"contam": {"thresholds": {}}}])
+def test_verdicts_of_a_policy_that_is_not_defined_are_refused(
+    scanned, items, tmp_path, definitions
+):
+    parameters = {**scanned.run["parameters"], "policy_definitions": definitions}
+    changed = replace(scanned, run={**scanned.run, "parameters": parameters})
+    folder = library.write_report(changed, tmp_path / "out")
+    with pytest.raises(OutputError, match="how its policies judge"):
+        rescore(folder, table(tmp_path, rows_of(items)), settings=FAST)
 
 
 def test_a_table_that_lacks_more_than_one_percent_of_the_items_is_refused(

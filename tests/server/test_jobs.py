@@ -288,6 +288,21 @@ def test_a_rescoring_of_uploaded_verdicts_that_fails_says_why(client, asked_alon
     assert "logs/folder/brook_math.csv" in reply.json()["detail"]
 
 
+def test_uploaded_verdicts_that_are_none_are_the_senders_mistake(client, asked_alone):
+    run = json.loads((asked_alone / "run.json").read_bytes())
+    files = {one.name: one.read_bytes() for one in asked_alone.iterdir()}
+    files["run.json"] = json.dumps({**run, "coverage": {"shards_failed": 3}}).encode()
+    reply = client.post(
+        "/v1/rescore",
+        files=parts(
+            {"options": QUICK}, "rescore",
+            verdicts=list(files.items()), logs=("a.csv", b"item_id,question,m\n1,why?,1\n"),
+        ),
+    )  # fmt: skip
+    assert (reply.status_code, reply.json()["code"]) == (422, "usage")
+    assert "run.json" in reply.json()["detail"]
+
+
 REFUSED = [
     ({"kind": "check"}, {}, 422, "upload"),
     ({"kind": "check"}, {"logs": ("a.csv", b"id,score")}, 422, "upload"),

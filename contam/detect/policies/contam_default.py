@@ -53,7 +53,8 @@ CONTAM: Final = PolicySpec(
     count_rule="documents that by themselves make the item suspect or contaminated",
     too_short=(
         "an item is not_checkable when neither passage, question nor any one choice has as many"
-        " tokens as a seed; a question shorter than that is looked for beside its choices"
+        " tokens as a seed, or its question has none; a question shorter than a seed is looked for"
+        " beside its choices"
     ),
     # telling: what a question's words must weigh to speak for themselves.
     # strictness, no_run: what is lost for each share not found, of a question that weighs nothing
@@ -231,6 +232,8 @@ class WeightedCoverage:
         label[score >= self.spec.threshold("contaminated")] = CONTAMINATED
         if items.stretch is not None:
             label[(label == CLEAN) & (items.stretch < items.seed)] = NOT_CHECKABLE
+        # Whatever else of it stands somewhere: there is no question that could be missing there.
+        label[(label == CLEAN) & (items.n_tokens[:, QUESTION] == 0)] = NOT_CHECKABLE
         return Judgements(label=label, score=score)
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
@@ -239,6 +242,8 @@ class WeightedCoverage:
         if judgement.label[i] == NOT_CHECKABLE:
             stretch = 0 if items.stretch is None else int(items.stretch[i])
             token = several(unit_name(self.spec, items, i))
+            if stretch >= items.seed:
+                return f"there is nothing to look for: {token} in its question: 0"
             return (
                 f"too short to judge: {token} in its longest text: {stretch}, "
                 f"and a search needs {items.seed} together"

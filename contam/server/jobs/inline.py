@@ -41,6 +41,8 @@ def write_inline(inline: Row, verdicts: Path) -> None:
     _refuse_doubles(rows)
     keys = list(dict.fromkeys(tuple(row[name] for name in _KEY) for row in rows))
     items = {(one["benchmark"], one["split"], one["id"]): one for one in inline["items"]}
+    if len(items) < len(inline["items"]):
+        raise UsageError("two items have one id", hint="send each item once")
     if items and any(key not in items for key in keys):
         raise UsageError(
             "some verdicts are of items that are not among the items",

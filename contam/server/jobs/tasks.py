@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.errors import OutputError, UsageError
 from contam.server.jobs.run import RESULT
 
 if TYPE_CHECKING:
@@ -62,21 +63,27 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
         write_scores(request["scores"], Path(LOGS))
     options = request["options"]
     report.phase("re-scoring")
-    result = run_rescore(
-        VERDICTS,
-        LOGS,
-        policies=request["policies"],
-        columns=options["columns"],
-        allow_unmatched=options["allow_unmatched"],
-        allow_partial=options["allow_partial"],
-        separate_runs=options["separate_runs"],
-        settings=Settings(
-            least=options["least"],
-            permutations=options["permutations"],
-            seed=options["seed"],
-            references=tuple(options["references"]),
-        ),
-    )
+    try:
+        result = run_rescore(
+            VERDICTS,
+            LOGS,
+            policies=request["policies"],
+            columns=options["columns"],
+            allow_unmatched=options["allow_unmatched"],
+            allow_partial=options["allow_partial"],
+            separate_runs=options["separate_runs"],
+            settings=Settings(
+                least=options["least"],
+                permutations=options["permutations"],
+                seed=options["seed"],
+                references=tuple(options["references"]),
+            ),
+        )
+    except OutputError as error:
+        if request["job"] is not None:
+            raise
+        # The verdicts were sent: that they cannot be read is not the service's failure.
+        raise UsageError(error.message, hint="send the files as contam wrote them") from error
     report.phase("writing")
     write_rescore(result, RESULT)
 

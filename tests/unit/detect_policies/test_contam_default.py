@@ -49,6 +49,14 @@ def test_a_stem_with_its_passage_is_the_question(tmp_path):
     assert verdict.label == "contaminated"
 
 
+@pytest.mark.parametrize("question", ["???", "\u2026 (*)"])
+def test_an_item_whose_question_has_no_words_is_never_clean(tmp_path, question):
+    for text in (PASSAGE, OTHER):
+        verdict = judged(tmp_path, {"passage": PASSAGE, "question": question}, text)
+        assert verdict.label == "not_checkable"
+        assert verdict.reason == "there is nothing to look for: words in its question: 0"
+
+
 def test_a_stem_without_a_passage_stays_a_doubt(tmp_path):
     verdict = judged(tmp_path, {"question": STEM}, f"{OTHER} {STEM}", others=SIBLINGS)
     assert verdict.label == "suspect"
