@@ -162,11 +162,6 @@ class IndexSet:
         """The windows of each of the parts; only where the recipe has them."""
         return tuple(Windows.of(one.segment, one.state == SHUT) for one in self.parts)
 
-    @property
-    def lost(self) -> Int64s:
-        """Shards that are not to be read: they failed, when the index was made or since."""
-        return np.array([failure.shard for failure in self.coverage.failures], np.int64)
-
     def place_of(self, part: Part, documents: Int64s) -> tuple[Int32s, Int64s]:
         """Shard (its place in `names`) and row of documents of a segment."""
         shard, row = part.segment.place_of(documents)

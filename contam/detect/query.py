@@ -154,7 +154,7 @@ def unanswered(opened: IndexSet, plan: Plan) -> tuple[Plan, Answer]:
     What was found until then is dropped: a document not yet read may hold more than those read.
     """
     policies = tuple(Unanswered(policy) for policy in plan.policies)
-    return replace(plan, policies=policies), nothing_found(plan, opened.recipe)
+    return replace(plan, policies=policies), nothing_found(plan, opened)
 
 
 def sources_of(opened: IndexSet, answer: Answer) -> IndexSources:
@@ -177,7 +177,7 @@ def sources_of(opened: IndexSet, answer: Answer) -> IndexSources:
         proposed=frozenset(
             zip(wanted.shard[wanted.near].tolist(), wanted.row[wanted.near].tolist(), strict=True)
         ),
-        coverage=opened.coverage,
+        coverage=answer.coverage,
         notes=tuple(notes),
     )
 

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.corpus.coverage import Coverage
     from contam.detect.candidates import Candidates
     from contam.detect.indexed import IndexSet
     from contam.detect.model import Bools, Int64s
     from contam.detect.plan import Plan
     from contam.detect.policy import Policy
     from contam.detect.scan import Progress
-    from contam.index.model import Recipe
 
 #: Row groups that one worker decodes before it asks for more, in bytes of text.
 _UNIT_BYTES: Final = 32 << 20
@@ -68,13 +68,17 @@ class Wanted:
 
 @dataclass(eq=False)
 class Answer:
-    """What searching indexes for the items of one lane gave."""
+    """What searching indexes for the items of one lane gave.
+
+    coverage  of the indexes when it was made; hashed  shards of which hashes alone were compared
+    """
 
     collection: Collection
     lookup: Lookup
     wanted: Wanted
     capped: Bools
     hashed: frozenset[int]
+    coverage: Coverage
 
 
 def search(
@@ -111,25 +115,31 @@ def search(
             extra,
         )
     wanted = _wanted(opened, found)
-    lost = opened.lost
-    unread = np.isin(wanted.shard, lost) if len(lost) else np.zeros(len(wanted.row), np.bool_)
-    readable = wanted.take(~unread) if len(lost) else wanted
-    if keep_rows:
-        collection = _match_kept(opened, plan, readable, deadline)
-    else:
-        collection = _match_streamed(opened, plan, readable, workers, progress, deadline)
-    hashed = frozenset(opened.gone & set(wanted.shard[unread].tolist()))
-    if hashed:
-        gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
-        _match_hashed(opened, plan, lookup, wanted.take(gone), collection, deadline)
-    return Answer(collection, lookup, wanted, found.capped, hashed)
+    while True:
+        coverage = opened.coverage
+        lost = np.array([failure.shard for failure in coverage.failures], np.int64)
+        unread = np.isin(wanted.shard, lost) if len(lost) else np.zeros(len(wanted.row), np.bool_)
+        readable = wanted.take(~unread) if len(lost) else wanted
+        if keep_rows:
+            collection = _match_kept(opened, plan, readable, deadline)
+        else:
+            collection = _match_streamed(opened, plan, readable, workers, progress, deadline)
+        if opened.coverage is not coverage:
+            # A shard failed meanwhile: the answer is the one that will be given from now on.
+            continue
+        hashed = frozenset(opened.gone & set(wanted.shard[unread].tolist()))
+        if hashed:
+            gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
+            _match_hashed(opened, plan, lookup, wanted.take(gone), collection, deadline)
+        return Answer(collection, lookup, wanted, found.capped, hashed, coverage)
 
 
-def nothing_found(plan: Plan, recipe: Recipe) -> Answer:
+def nothing_found(plan: Plan, opened: IndexSet) -> Answer:
     """The answer of a search that found nothing, or that was given up."""
-    lookup = Lookup.of(plan.lanes[0], recipe)
+    lookup = Lookup.of(plan.lanes[0], opened.recipe)
     capped = np.zeros(len(lookup.keys), np.bool_)
-    return Answer(start_collection(plan), lookup, _nothing_wanted(), capped, frozenset())
+    nothing = _nothing_wanted()
+    return Answer(start_collection(plan), lookup, nothing, capped, frozenset(), opened.coverage)
 
 
 def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
@@ -325,4 +335,5 @@ def search_hashes(
     wanted = _wanted(opened, found)
     collection = start_collection(plan)
     _match_hashed(opened, plan, lookup, wanted, collection, deadline)
-    return Answer(collection, lookup, wanted, found.capped, frozenset(wanted.shard.tolist()))
+    hashed = frozenset(wanted.shard.tolist())
+    return Answer(collection, lookup, wanted, found.capped, hashed, opened.coverage)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 import threading
 import time
@@ -77,6 +79,24 @@ def test_of_shards_that_fail_at_once_none_is_forgotten(home):
         sys.setswitchinterval(before)
     assert {failure.shard for failure in opened.coverage.failures} == set(range(n))
     assert n > 1
+
+
+@pytest.mark.parametrize("altered", [False, True])
+def test_a_shard_that_goes_under_an_open_index_changes_the_answer_once(tmp_path, items, altered):
+    corpus = shutil.copytree(FIXTURES / "corpus", tmp_path / "corpus")
+    home = make(corpus, tmp_path / "index")
+    reader = contam.open_index(home)
+    before = said(reader.check(items, policies=POLICIES))
+    path = min(corpus.rglob("*.parquet"))
+    if altered:
+        os.truncate(path, path.stat().st_size - 1)
+    else:
+        path.unlink()
+    after = said(reader.check(items, policies=POLICIES))
+    assert after != before
+    assert said(reader.check(items, policies=POLICIES)) == after
+    assert said(contam.open_index(home).check(items, policies=POLICIES)) == after
+    assert after == said(reader.check(items, policies=POLICIES, deadline=time.monotonic() + 3600))
 
 
 def test_rows_are_those_of_the_tables(home, items):
