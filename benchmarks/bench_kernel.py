@@ -27,9 +27,7 @@ def tokenise_batch(
     total = 0
     for i in range(offsets.shape[0] - 1):
         limits = (offsets[i], offsets[i + 1])
-        total += tokenize(
-            data, limits, WORDS, buffers.folded, buffers.hashes, buffers.spans, tables
-        )
+        total += tokenize(data, limits, WORDS, buffers.hashes, buffers.spans, tables)
     return total
 
 
@@ -54,7 +52,7 @@ def find_in_batch(  # noqa: PLR0913, PLR0917 - a kernel is handed every array it
     total = 0
     for i in range(offsets.shape[0] - 1):
         limits = (offsets[i], offsets[i + 1])
-        n = tokenize(data, limits, WORDS, buffers.folded, buffers.hashes, buffers.spans, tables)
+        n = tokenize(data, limits, WORDS, buffers.hashes, buffers.spans, tables)
         count = hash_grams(buffers.hashes, 0, n, spec.seed, buffers.grams)
         found = find_hits(buffers.grams, count, plan, buffers.hit_at, buffers.hit_gram)
         if last == 0:

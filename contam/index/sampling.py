@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from contam.errors import IndexMismatchError
-from contam.kernels.fold import PADDING
 from contam.kernels.sample import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
@@ -111,7 +110,6 @@ class Sampler:
         self._tokenizer = tokenizer
         self._sketcher = sketcher
         self._unit = CHARS if recipe.unit == "char" else WORDS
-        self._folded = np.empty(0, np.uint8)
         self._hashes = np.empty(0, np.uint64)
         self._spans = np.empty((0, 2), np.int32)
         self._entries = np.empty(0, np.uint64)
@@ -150,7 +148,6 @@ class Sampler:
         longest = int(np.diff(batch.offsets).max(initial=0))
         each = 5 if self._unit == CHARS else 2
         most = each * batch.n_bytes + 16 * n_docs
-        self._folded = _room(self._folded, longest + PADDING)
         self._hashes = _room(self._hashes, (most if keep else each * longest) + 16)
         if len(self._spans) < each * longest + 16:
             self._spans = np.empty((each * longest + 16, 2), np.int32)
@@ -164,7 +161,6 @@ class Sampler:
             recipe.gram,
             recipe.stride,
             keep,
-            self._folded,
             self._hashes,
             self._spans,
             char_tables(),

@@ -9,7 +9,6 @@ import numpy as np
 from contam.errors import UsageError
 from contam.index.bands import permutations
 from contam.index.minhash import SCHEME_CODES
-from contam.kernels.fold import PADDING
 from contam.kernels.minhash import hash_shingles, sign_texts
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
@@ -60,7 +59,6 @@ def sign_batch(
         SCHEME_CODES[scheme],
         factor,
         shift,
-        np.empty(longest + PADDING, np.uint8),
         np.empty(room, np.uint64),
         np.empty((room, 2), np.int32),
         np.empty(room, np.uint32),

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SEED = np.uint64(0x9E3779B97F4A7C15)
 MUL_CHUNK = np.uint64(0xD6E8FEB86659FD93)
 MUL_END = np.uint64(0xFF51AFD7ED558CCD)
+#: Makes eight ASCII letters small ones, and leaves digits as they are.
+LOWER = np.uint64(0x2020202020202020)
+_ONE = np.uint64(1)
 
 if INTERPRETED:
 
@@ -23,14 +26,14 @@ if INTERPRETED:
         """Eight bytes from `index` on, little endian; the caller guarantees they exist."""
         return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
 
-    def store8(array: NDArray[np.uint8], index: int, value: np.uint64) -> None:
-        """Write eight bytes at `index`, little endian; the caller guarantees they exist."""
-        array[index : index + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
-
     def trailing_zeros(value: np.uint64) -> int:
         """Number of zero bits below the lowest set bit; 64 for zero."""
         number = int(value)
         return 64 if number == 0 else (number & -number).bit_length() - 1
+
+    def count_ones(value: np.uint64) -> int:
+        """Number of bits that are set."""
+        return int(value).bit_count()
 
 else:
     from llvmlite import ir
@@ -54,18 +57,6 @@ else:
         return types.uint64(array, types.intp), codegen
 
     @intrinsic
-    def store8(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-        """Write eight bytes at `index`, little endian; the caller guarantees they exist."""
-        del typingctx, index, value
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            stored = builder.store(args[2], _address(context, builder, signature, args))
-            stored.align = 1
-            return context.get_dummy_value()
-
-        return types.none(array, types.intp, types.uint64), codegen
-
-    @intrinsic
     def trailing_zeros(typingctx: Any, value: Any) -> Any:
         """Number of zero bits below the lowest set bit; 64 for zero."""
         del typingctx, value
@@ -73,6 +64,17 @@ else:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             del context, signature
             return builder.cttz(args[0], ir.IntType(1)(0))
+
+        return types.int64(types.uint64), codegen
+
+    @intrinsic
+    def count_ones(typingctx: Any, value: Any) -> Any:
+        """Number of bits that are set."""
+        del typingctx, value
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            del context, signature
+            return builder.ctpop(args[0])
 
         return types.int64(types.uint64), codegen
 
@@ -92,3 +94,15 @@ def finish_hash(state: np.uint64) -> np.uint64:
     if mixed == np.uint64(0):
         return np.uint64(1)
     return mixed
+
+
+@lean_kernel
+def lower_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
+    """The next bytes of an ASCII word in lower case, eight or the n that are left of it."""
+    if p + 8 <= text.shape[0]:
+        chunk = load8(text, p) | LOWER
+        return chunk if n >= 8 else chunk & ((_ONE << np.uint64(8 * n)) - _ONE)
+    chunk = np.uint64(0)
+    for i in range(min(n, 8)):
+        chunk |= (np.uint64(text[p + i]) | np.uint64(0x20)) << np.uint64(8 * i)
+    return chunk

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.bits import SEED, finish_hash, load8, mix_chunk
-from contam.kernels.fold import fold_eight
+from contam.kernels.bits import SEED, finish_hash, lower_bytes, mix_chunk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,16 +130,7 @@ def name_hash(text: NDArray[np.uint8], lo: int, hi: int) -> np.uint64:
     state = SEED
     at = lo
     while at < hi:
-        if at + 8 <= text.shape[0]:
-            chunk = fold_eight(load8(text, at))
-        else:
-            chunk = np.uint64(0)
-            for i in range(at, hi):
-                chunk |= np.uint64(text[i]) << np.uint64(8 * (i - at))
-            chunk = fold_eight(chunk)
-        if hi - at < 8:
-            chunk &= (np.uint64(1) << np.uint64(8 * (hi - at))) - np.uint64(1)
-        state = mix_chunk(state, chunk)
+        state = mix_chunk(state, lower_bytes(text, at, hi - at))
         at += 8
     return finish_hash(state)
 

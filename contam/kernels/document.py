@@ -8,7 +8,6 @@ import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.align import BLOCK_COLUMNS
-from contam.kernels.fold import PADDING
 from contam.kernels.judge import LaneSpec, is_promising, judge_item
 from contam.kernels.pairs import (
     FEW_BLOCKS,
@@ -37,9 +36,8 @@ if TYPE_CHECKING:
 
 
 class DocBuffers(NamedTuple):
-    """Scratch for one document of up to n bytes: folded uint8[n + PADDING], the others 2 n + 16."""
+    """Scratch for one document of up to n bytes, 2 n + 16 each; 5 n + 16 in the unit CHARS."""
 
-    folded: NDArray[np.uint8]
     hashes: NDArray[np.uint64]
     spans: NDArray[np.int32]
     grams: NDArray[np.uint64]
@@ -51,7 +49,6 @@ def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
     """Buffers for documents of up to n_bytes bytes; untouched pages cost nothing."""
     room = (5 if unit == CHARS else 2) * n_bytes + 16
     return DocBuffers(
-        folded=np.empty(n_bytes + PADDING, np.uint8),
         hashes=np.empty(room, np.uint64),
         spans=np.empty((room, 2), np.int32),
         grams=np.empty(room, np.uint64),
@@ -305,7 +302,7 @@ def scan_batch(
         limits = (offsets[i], offsets[i + 1])
         if limits[0] == limits[1]:
             continue
-        n = tokenize(text, limits, spec.unit, buffers.folded, buffers.hashes, buffers.spans, tables)
+        n = tokenize(text, limits, spec.unit, buffers.hashes, buffers.spans, tables)
         total += n
         here = (i, offsets[i], n)
         found = add_document(

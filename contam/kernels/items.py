@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, kernel
-from contam.kernels.fold import PADDING
 from contam.kernels.tokens import CHARS, tokenize
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ def tokenize_parts(
     longest = 0
     for i in range(n_texts):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    folded = np.empty(longest + PADDING, np.uint8)
     some_hashes = np.empty(per_byte * longest + 16, np.uint64)
     some_spans = np.empty((per_byte * longest + 16, 2), np.int32)
     hashes = np.empty(data.shape[0] // 4 + 64, np.uint64)
@@ -41,7 +39,7 @@ def tokenize_parts(
     total = 0
     for i in range(n_texts):
         limits = (offsets[i], offsets[i + 1])
-        n = tokenize(data, limits, unit, folded, some_hashes, some_spans, tables)
+        n = tokenize(data, limits, unit, some_hashes, some_spans, tables)
         if total + n > hashes.shape[0]:
             room = 2 * (total + n)
             more_hashes = np.empty(room, np.uint64)

@@ -142,7 +142,6 @@ def sign_texts(
     scheme: int,
     factor: NDArray[np.uint64],
     shift: NDArray[np.uint64],
-    folded: NDArray[np.uint8],
     hashes: NDArray[np.uint64],
     spans: NDArray[np.int32],
     shingle: NDArray[np.uint32],
@@ -151,14 +150,14 @@ def sign_texts(
 ) -> None:
     """Signature of each document text[offsets[i] : offsets[i + 1]], in words.
 
-    folded, hashes, spans  scratch for the longest document, as `tokenize` wants it
-    shingle                uint32[as long as hashes], scratch
-    out                    uint32[docs, p], written
+    hashes, spans  scratch for the longest document, as `tokenize` wants it
+    shingle        uint32[as long as hashes], scratch
+    out            uint32[docs, p], written
     """
     for i in range(offsets.shape[0] - 1):
         limits = (offsets[i], offsets[i + 1])
         count = 0
         if limits[1] > limits[0]:
-            words = tokenize(text, limits, WORDS, folded, hashes, spans, tables)
+            words = tokenize(text, limits, WORDS, hashes, spans, tables)
             count = hash_shingles(hashes, 0, words, n, shingle)
         sign(shingle, count, scheme, factor, shift, out[i])

@@ -92,7 +92,6 @@ def sample_text(
     gram: int,
     stride: int,
     keep: bool,
-    folded: NDArray[np.uint8],
     hashes: NDArray[np.uint64],
     spans: NDArray[np.int32],
     tables: CharTables,
@@ -104,7 +103,7 @@ def sample_text(
 
     text, offsets  document i is text[offsets[i] : offsets[i + 1]], UTF-8
     keep           whether the tokens of all documents are wanted, not just their numbers
-    folded, spans  scratch for the longest document, as `tokenize` wants it
+    spans          scratch for the longest document, as `tokenize` wants it
     hashes         uint64[as many as the longest document needs; with keep, all together], written:
                    with keep the tokens of document i are hashes[starts[i] : starts[i + 1]]
     starts         int64[docs + 1], written: tokens before each document
@@ -120,7 +119,7 @@ def sample_text(
         before = count
         if limits[1] > limits[0]:
             at = total if keep else 0
-            n = tokenize(text, limits, unit, folded, hashes[at:], spans, tables)
+            n = tokenize(text, limits, unit, hashes[at:], spans, tables)
             count = sample_document(hashes, (at, at + n), gram, stride, entries, count)
         total += n
         starts[i + 1] = total

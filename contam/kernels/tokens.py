@@ -1,8 +1,9 @@
 """UTF-8 text -> token hashes with byte offsets, for the `word` and the `char` unit.
 
-Plain ASCII words are hashed from the folded bytes sixteen at a time; everything else (characters
-outside ASCII, escapes, tags, entities, line-break hyphens) goes through `read_slowly`, which
-follows docs/normaliser.md rule by rule and comes back when a word is closed.
+Plain ASCII words are found 64 bytes at a time and hashed together. What may be more than a border
+between words (characters outside ASCII, escapes, tags, entities, line-break hyphens) is looked at
+where it stands; what `read_quickly` cannot read goes through `read_slowly`, which follows
+docs/normaliser.md rule by rule.
 """
 
 from __future__ import annotations
@@ -12,12 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.bits import SEED, finish_hash, load8, mix_chunk, trailing_zeros
+from contam.kernels.bits import SEED, count_ones, trailing_zeros
 from contam.kernels.chars import (
-    ALIKES,
-    FIRST_ALIKE,
     JOIN,
-    PAGES,
     CharTables,
     decode_utf8,
     is_blank,
@@ -29,7 +27,27 @@ from contam.kernels.chars import (
     read_percent,
     read_tag,
 )
-from contam.kernels.fold import HYPHEN, PLAIN, fold_ascii
+from contam.kernels.marks import BLOCK, mark_block, mark_some
+from contam.kernels.words import (
+    EXPANSION,
+    HAS_ALIKE,
+    HAS_FOREIGN,
+    HYPHEN_POINT,
+    LAST_IS_LETTER,
+    LETTER,
+    SEPARATOR,
+    SINGLE,
+    SOFT_HYPHEN,
+    TRANSPARENT,
+    finish,
+    hash_single,
+    hash_words,
+    letter_flags,
+    push,
+    read_quickly,
+    read_singles,
+    reads_as_latin,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,74 +56,15 @@ if TYPE_CHECKING:
 WORDS = 0
 CHARS = 1
 
-_SEPARATOR = 0
-_LETTER = 1
-_SINGLE = 3
-_TRANSPARENT = 4
-_EXPANSION = 5
 #: What `pass_mark` calls a joining tag: unlike a mark it belongs to no character.
 _NOTHING = 7
 
-_HAS_LATIN = 1
-_HAS_ALIKE = 2
-_HAS_FOREIGN = 4
-_HAS_INCONSISTENT = 8
-_LAST_IS_LETTER = 16
-
-_WORD_BIT = np.uint64(0x2020202020202020)
-_FIVE = np.uint64(5)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
-_EIGHT = np.uint64(8)
-
-
-@lean_kernel
-def utf8_bytes(cp: int) -> tuple[np.uint64, np.uint64]:
-    """The UTF-8 bytes of a code point, first byte lowest, and how many there are."""
-    c = np.uint64(cp)
-    low = np.uint64(0x80) | (c & np.uint64(0x3F))
-    if cp < 0x80:
-        return c, _ONE
-    if cp < 0x800:
-        return np.uint64(0xC0) | (c >> np.uint64(6)) | (low << _EIGHT), np.uint64(2)
-    middle = np.uint64(0x80) | ((c >> np.uint64(6)) & np.uint64(0x3F))
-    if cp < 0x10000:
-        first = np.uint64(0xE0) | (c >> np.uint64(12))
-        return first | (middle << _EIGHT) | (low << np.uint64(16)), np.uint64(3)
-    first = np.uint64(0xF0) | (c >> np.uint64(18))
-    second = np.uint64(0x80) | ((c >> np.uint64(12)) & np.uint64(0x3F))
-    tail = (middle << np.uint64(16)) | (low << np.uint64(24))
-    return first | (second << _EIGHT) | tail, np.uint64(4)
-
-
-@lean_kernel
-def push(
-    value: np.uint64, chunk: np.uint64, filled: np.uint64, cp: int
-) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Append the UTF-8 bytes of a code point to a running hash: state, open chunk, bytes in it."""
-    packed, n = utf8_bytes(cp)
-    chunk |= packed << (filled * _EIGHT)
-    filled += n
-    if filled >= _EIGHT:
-        value = mix_chunk(value, chunk)
-        filled -= _EIGHT
-        chunk = packed >> ((n - filled) * _EIGHT) if filled > _ZERO else _ZERO
-    return value, chunk, filled
-
-
-@lean_kernel
-def finish(value: np.uint64, chunk: np.uint64, filled: np.uint64) -> np.uint64:
-    """Hash of all that was pushed."""
-    if filled > _ZERO:
-        value = mix_chunk(value, chunk)
-    return finish_hash(value)
-
-
-@lean_kernel
-def hash_single(folded: int) -> np.uint64:
-    """Hash of a token of one character."""
-    packed, _ = utf8_bytes(folded)
-    return finish_hash(mix_chunk(SEED, packed))
+_EVERY_BIT = np.uint64(2**64 - 1)
+_LAST_BIT = np.uint64(1 << 63)
+#: Ends of words that are written at once, needed or not: how many there are is a coin toss.
+_AT_ONCE = 4
 
 
 @lean_kernel
@@ -121,33 +80,6 @@ def read_marked(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) 
     if c == 37:
         return read_percent(text, p, stop)
     return int64(c), p + 1
-
-
-@lean_kernel
-def letter_flags(flags: int, cp: int, folded: int, table: NDArray[np.int32]) -> tuple[int, int]:
-    """What one more letter tells of its word, and the Latin letter it looks like (or itself)."""
-    flags |= _LAST_IS_LETTER
-    if folded < 0x80:
-        return flags | _HAS_LATIN, folded
-    key = cp - FIRST_ALIKE
-    if key < 0 or key >= ALIKES:
-        key = folded - FIRST_ALIKE
-    if key < 0 or key >= ALIKES:
-        return flags | _HAS_FOREIGN, folded
-    twin = int64(table[PAGES + key])
-    if twin == 0:
-        return flags | _HAS_FOREIGN, folded
-    if twin & 0x80:
-        return flags | _HAS_ALIKE, twin & 0x7F
-    return flags | _HAS_ALIKE | _HAS_INCONSISTENT, twin
-
-
-@lean_kernel
-def reads_as_latin(flags: int) -> bool:
-    """The look-alike rule: every foreign letter has a Latin twin, and the word is mixed or sure."""
-    if not flags & _HAS_ALIKE or flags & _HAS_FOREIGN:
-        return False
-    return bool(flags & _HAS_LATIN) or not flags & _HAS_INCONSISTENT
 
 
 @lean_kernel
@@ -184,17 +116,21 @@ def read_slowly(
             code, after = c, p + 1
         else:
             code, after = read_marked(text, p, stop, tables)
-        if opened and flags & _LAST_IS_LETTER and (c == 45 or code == 0x2010 or code == 0xAD):
+        if (
+            opened
+            and flags & LAST_IS_LETTER
+            and (c == 45 or code == HYPHEN_POINT or code == SOFT_HYPHEN)
+        ):
             line = read_break(text, after, stop, table) if c == 45 or c >= 0x80 else -1
             if line >= 0:
                 p = line
                 continue
-        entry = _TRANSPARENT if code == JOIN else _SEPARATOR
+        entry = TRANSPARENT if code == JOIN else SEPARATOR
         if code >= 0:
             entry = lookup(code, table)
         at = 0
         left = 1
-        if entry & 7 == _EXPANSION:
+        if entry & 7 == EXPANSION:
             at = entry >> 3
             left = int64(table[at])
         while left > 0:
@@ -203,14 +139,14 @@ def read_slowly(
                 at += 1
                 entry = int64(table[at])
             kind = entry & 7
-            if kind == _TRANSPARENT:
+            if kind == TRANSPARENT:
                 # A mark belongs to the character it stands right behind; a joining tag does not.
                 if code >= 0 and opened and end == p - lo:
                     end = after - lo
                 elif code >= 0 and not opened and count > 0 and spans[count - 1, 1] == p - lo:
                     spans[count - 1, 1] = np.int32(after - lo)
                 continue
-            if opened and (kind == _SEPARATOR or kind == _SINGLE or unit == CHARS):
+            if opened and (kind == SEPARATOR or kind == SINGLE or unit == CHARS):
                 if reads_as_latin(flags):
                     h, chunk, filled = h2, chunk2, filled2
                 hashes[count] = finish(h, chunk, filled)
@@ -218,10 +154,10 @@ def read_slowly(
                 spans[count, 1] = np.int32(end)
                 count += 1
                 opened = False
-            if kind == _SEPARATOR:
+            if kind == SEPARATOR:
                 continue
             folded = entry >> 3
-            if kind == _SINGLE:
+            if kind == SINGLE:
                 hashes[count] = hash_single(folded)
                 spans[count, 0] = np.int32(p - lo)
                 spans[count, 1] = np.int32(after - lo)
@@ -233,16 +169,16 @@ def read_slowly(
                 start = p - lo
                 h, chunk, filled = SEED, _ZERO, _ZERO
             end = after - lo
-            if kind == _LETTER and unit == WORDS:
-                known = flags & _HAS_ALIKE
+            if kind == LETTER and unit == WORDS:
+                known = flags & HAS_ALIKE
                 flags, latin = letter_flags(flags, code, folded, table)
-                if flags & _HAS_ALIKE and not flags & _HAS_FOREIGN:
+                if flags & HAS_ALIKE and not flags & HAS_FOREIGN:
                     if not known:
                         h2, chunk2, filled2 = h, chunk, filled
                     h2, chunk2, filled2 = push(h2, chunk2, filled2, latin)
             else:
-                flags &= ~_LAST_IS_LETTER
-                if flags & _HAS_ALIKE:
+                flags &= ~LAST_IS_LETTER
+                if flags & HAS_ALIKE:
                     h2, chunk2, filled2 = push(h2, chunk2, filled2, folded)
             h, chunk, filled = push(h, chunk, filled, folded)
         p = after
@@ -267,13 +203,28 @@ def pass_mark(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) ->
     """
     if text[p] >= 0x80:
         code, after = decode_utf8(text, p)
-        if code == 0x2010:
-            return _LETTER, after
+        if code == HYPHEN_POINT:
+            return LETTER, after
     else:
         code, after = read_marked(text, p, stop, tables)
     if code < 0:
-        return (_NOTHING if code == JOIN else _SEPARATOR), after
+        return (_NOTHING if code == JOIN else SEPARATOR), after
     return lookup(code, tables.table), after
+
+
+@lean_kernel
+def put_places(spans: NDArray[np.int32], side: int, row: int, place: int, bits: np.uint64) -> int:
+    """Write `place` + i to spans[row:, side] for each bit i that is set; the row behind the last.
+
+    Up to _AT_ONCE - 1 rows behind that are overwritten with anything.
+    """
+    end = row + count_ones(bits)
+    while row < end:
+        for _ in range(_AT_ONCE):
+            spans[row, side] = np.int32(place + trailing_zeros(bits))
+            row += 1
+            bits &= bits - _ONE
+    return end
 
 
 @lean_kernel
@@ -281,7 +232,6 @@ def tokenize(
     text: NDArray[np.uint8],
     limits: tuple[int, int],
     unit: int,
-    folded: NDArray[np.uint8],
     hashes: NDArray[np.uint64],
     spans: NDArray[np.int32],
     tables: CharTables,
@@ -290,7 +240,6 @@ def tokenize(
 
     text    uint8[n], valid UTF-8, holding one document at limits = (lo, hi)
     unit    WORDS or CHARS
-    folded  uint8[>= hi - lo + PADDING], scratch
     hashes  uint64[>= 2 * (hi - lo) + 16], in the unit CHARS 5 * (hi - lo) + 16; written
     spans   int32[as many, 2], written: start and end byte
     return  number of tokens
@@ -298,69 +247,80 @@ def tokenize(
     lo, hi = limits
     if unit == CHARS:
         return read_slowly(text, (lo, lo, hi), unit, hashes, spans, 0, tables)[1]
-    fold_ascii(text, lo, hi, folded)
-    n = hi - lo
-    count = 0
-    p = 0
-    while p < n:
-        first = load8(folded, p)
-        gap = ~first & _WORD_BIT
-        if gap & np.uint64(0x20) != _ZERO:
-            if folded[p] == PLAIN or folded[p] == HYPHEN:
-                p += 1
+    table = tables.table
+    # Tokens that are begun, ended and hashed; at most one is begun and not ended.
+    begun, count, hashed = 0, 0, 0
+    base = lo
+    while base < hi:
+        if base + BLOCK <= text.shape[0]:
+            word, hyphen, blank, other = mark_block(text, base)
+            if hi - base < BLOCK:
+                inside = (_ONE << np.uint64(hi - base)) - _ONE
+                word, hyphen, other = word & inside, hyphen & inside, other & inside
+        else:
+            word, hyphen, blank, other = mark_some(text, base, hi)
+        place = base - lo
+        following = base + BLOCK
+        carry = np.uint64(begun - count)
+        # A hyphen may join what stands before it only where white space follows it.
+        other |= hyphen & ((word << _ONE) | carry) & ((blank >> _ONE) | _LAST_BIT)
+        while other != _ZERO:
+            at = base + trailing_zeros(other)
+            before = (other & (~other + _ONE)) - _ONE
+            opened = bool(((word << _ONE) | carry) & (before + _ONE) != _ZERO)
+            c = int64(text[at])
+            if c == 45 and not (opened and at + 1 < hi and is_blank(int64(text[at + 1]))):
+                other &= other - _ONE
                 continue
-            entry, after = pass_mark(text, lo + p, hi, tables)
+            entry, after = TRANSPARENT, at + 1
+            if c != 45:
+                entry, after = pass_mark(text, at, hi, tables)
             kind = entry & 7
-            if kind == _SINGLE:
-                hashes[count] = hash_single(entry >> 3)
-                spans[count, 0] = np.int32(p)
-                spans[count, 1] = np.int32(after - lo)
-                count += 1
-            elif kind == _TRANSPARENT:
+            passed = not opened and (kind == TRANSPARENT or kind == _NOTHING)
+            if kind == SEPARATOR or passed:
                 # A mark belongs to the character it stands right behind.
-                if count > 0 and spans[count - 1, 1] == p:
+                if kind == TRANSPARENT and count > 0 and spans[count - 1, 1] == at - lo:
                     spans[count - 1, 1] = np.int32(after - lo)
-            elif kind != _SEPARATOR and kind != _NOTHING:
-                after, count = read_slowly(
-                    text, (lo, lo + p, hi), unit, hashes, spans, count, tables
-                )
-            p = after - lo
-            continue
-        second = load8(folded, p + 8)
-        gap2 = ~second & _WORD_BIT
-        value = mix_chunk(SEED, first & (((gap & (~gap + _ONE)) >> _FIVE) - _ONE))
-        length = trailing_zeros(gap) >> 3
-        if gap == _ZERO:
-            more = trailing_zeros(gap2) >> 3
-            if more > 0:
-                value = mix_chunk(value, second & (((gap2 & (~gap2 + _ONE)) >> _FIVE) - _ONE))
-            length += more
-            while gap2 == _ZERO:
-                second = load8(folded, p + length)
-                gap2 = ~second & _WORD_BIT
-                more = trailing_zeros(gap2) >> 3
-                if more > 0:
-                    value = mix_chunk(value, second & (((gap2 & (~gap2 + _ONE)) >> _FIVE) - _ONE))
-                length += more
-        end = p + length
-        mark = folded[end]
-        after = end + 1
-        if mark != PLAIN and end < n:
-            if mark == HYPHEN:
-                closed = end + 1 == n or not is_blank(int64(text[lo + end + 1]))
             else:
-                entry, after = pass_mark(text, lo + end, hi, tables)
-                after -= lo
-                closed = entry & 7 == _SEPARATOR
-                if entry & 7 == _SINGLE:
-                    closed, after = True, end
-            if not closed:
-                p, count = read_slowly(text, (lo, lo + p, hi), unit, hashes, spans, count, tables)
-                p -= lo
-                continue
-        hashes[count] = finish_hash(value)
-        spans[count, 0] = np.int32(p)
-        spans[count, 1] = np.int32(end)
+                behind = (word << _ONE) | carry
+                begun = put_places(spans, 0, begun, place, word & ~behind & before)
+                count = put_places(spans, 1, count, place, behind & ~word & before)
+                carry = _ZERO
+                if opened and kind == SINGLE:
+                    spans[count, 1] = np.int32(at - lo)
+                    count += 1
+                hash_words(text, lo, spans, (hashed, count), hashes)
+                if kind != SINGLE:
+                    first = lo + int64(spans[count, 0]) if opened else at
+                    after = read_quickly(text, (lo, first, hi), hashes, spans, count, table)
+                    count += 1
+                    if after < 0:
+                        after, count = read_slowly(
+                            text, (lo, first, hi), unit, hashes, spans, count - 1, tables
+                        )
+                elif c >= 0x80:
+                    after, count = read_singles(text, (lo, at, hi), hashes, spans, count, table)
+                else:
+                    hashes[count] = hash_single(entry >> 3)
+                    spans[count, 0] = np.int32(at - lo)
+                    spans[count, 1] = np.int32(after - lo)
+                    count += 1
+                begun = hashed = count
+                before = _ZERO
+            # What stands before is left to do, or nothing; what was read is not looked at again.
+            if after - base >= BLOCK:
+                word &= before
+                following = after
+                break
+            unread = _EVERY_BIT << np.uint64(after - base)
+            word &= unread | before
+            other &= unread
+        behind = (word << _ONE) | carry
+        begun = put_places(spans, 0, begun, place, word & ~behind)
+        count = put_places(spans, 1, count, place, behind & ~word)
+        base = following
+    if begun > count:
+        spans[count, 1] = np.int32(hi - lo)
         count += 1
-        p = after
+    hash_words(text, lo, spans, (hashed, count), hashes)
     return count

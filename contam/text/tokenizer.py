@@ -17,7 +17,6 @@ from contam.kernels.chars import (
     TAG_SHIFT,
     CharTables,
 )
-from contam.kernels.fold import PADDING
 from contam.kernels.tokens import CHARS, WORDS, tokenize
 from contam.text.tables import load_tables
 
@@ -91,6 +90,5 @@ def tokenize_bytes(text: bytes, *, unit: int = WORDS) -> Tokens:
     hashes = np.empty(room, np.uint64)
     spans = np.empty((room, 2), np.int32)
     data = np.frombuffer(text, np.uint8)
-    folded = np.empty(n + PADDING, np.uint8)
-    count = tokenize(data, (0, n), unit, folded, hashes, spans, char_tables())
+    count = tokenize(data, (0, n), unit, hashes, spans, char_tables())
     return Tokens(hashes[:count].copy(), spans[:count].copy())

@@ -19,13 +19,13 @@ def read_word(array, index):
 
 
 @kernel
-def write_word(array, index, value):
-    bits.store8(array, index, value)
+def zeros_below(value):
+    return bits.trailing_zeros(value)
 
 
 @kernel
-def zeros_below(value):
-    return bits.trailing_zeros(value)
+def ones_of(value):
+    return bits.count_ones(value)
 
 
 @given(U64, U64)
@@ -51,9 +51,15 @@ def test_a_word_is_read_from_any_byte_little_endian(data, more):
     assert int(read_word(array, at)) == int.from_bytes(data[at : at + 8], "little")
 
 
-@given(st.integers(0, 12), U64)
-def test_a_word_is_written_to_any_byte_and_nowhere_else(at, value):
-    array = np.full(20, 0xA5, np.uint8)
-    write_word(array, at, np.uint64(value))
-    rest = bytes([0xA5])
-    assert array.tobytes() == rest * at + value.to_bytes(8, "little") + rest * (12 - at)
+@pytest.mark.parametrize("value", U64_EDGES)
+def test_ones_are_counted(value):
+    assert ones_of(np.uint64(value)) == f"{value:b}".count("1")
+
+
+@given(st.text("azAZ09", min_size=1, max_size=12), st.data())
+def test_a_word_is_read_in_lower_case_as_far_as_it_goes(word, more):
+    at = more.draw(st.integers(0, len(word) - 1))
+    for behind in ("", "-" * 8):
+        array = frozen(np.frombuffer((word + behind).encode(), np.uint8), np.uint8)
+        want = int.from_bytes(word[at : at + 8].lower().encode(), "little")
+        assert int(bits.lower_bytes(array, at, len(word) - at)) == want

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import minhash, windows
-from contam.kernels.fold import PADDING
 from contam.kernels.plan import _SPREAD, GRAM_BASE
 from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.kernels.support import FEW, U64, u64s
@@ -98,7 +97,6 @@ def test_texts_are_tokenised_and_signed():
         3,
         minhash.AFFINE32,
         *arrays(perms),
-        np.empty(len(data) + PADDING, np.uint8),
         np.empty(room, np.uint64),
         np.empty((room, 2), np.int32),
         np.empty(room, np.uint32),

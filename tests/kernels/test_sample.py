@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import plan, sample
-from contam.kernels.fold import PADDING
 from contam.text.tokenizer import char_tables
 from tests.kernels.support import FEW, U64, UNITS, batch, frozen, texts, twin_tokens, u64s
 from tests.twins import brute, grams
@@ -68,7 +67,7 @@ def test_a_batch_is_its_documents_one_after_another(documents, recipe, unit, kee
     starts, doc_entries = np.empty(one.n_docs + 1, np.int64), np.empty(one.n_docs, np.uint32)
     out = np.full(room, GUARD, np.uint64)
     n = sample.sample_text(
-        one.data, one.offsets, UNITS[unit], k, w, keep, np.empty(one.n_bytes + PADDING, np.uint8),
+        one.data, one.offsets, UNITS[unit], k, w, keep,
         hashes, spans, char_tables(), starts, doc_entries, out,
     )  # fmt: skip
     read = [twin_tokens(text, unit) for text in documents]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.kernels import tokens
-from contam.kernels.fold import PADDING
+from contam.kernels import tokens, words
 from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.kernels.support import CHARACTERS, LOOKALIKES, NAMES, NOISE, UNITS, few, frozen
 from tests.twins import tokens as twin
@@ -23,15 +22,12 @@ def read(data: bytes, unit: str, before: bytes = b"zz", after: bytes = b"zz") ->
     """Tokens of a text in the middle of a buffer; fails when the kernel writes past its room."""
     n, room = len(data), ROOM[unit] * len(data) + 16
     text = frozen(np.frombuffer(before + data + after, np.uint8), np.uint8)
-    folded = np.full(n + PADDING + 8, GUARD, np.uint8)
     hashes = np.full(room + 8, GUARD, np.uint64)
     spans = np.full((room + 8, 2), GUARD, np.int32)
     limits = (len(before), len(before) + n)
-    count = tokens.tokenize(
-        text, limits, UNITS[unit], folded[: n + PADDING], hashes[:room], spans[:room], char_tables()
-    )
-    for buffer, used in ((folded, n + PADDING), (hashes, room), (spans, room)):
-        assert (buffer[used:] == GUARD).all()
+    count = tokens.tokenize(text, limits, UNITS[unit], hashes[:room], spans[:room], char_tables())
+    for buffer in (hashes, spans):
+        assert (buffer[room:] == GUARD).all()
     return [
         (int(h), int(a), int(b)) for h, (a, b) in zip(hashes[:count], spans[:count], strict=True)
     ]
@@ -92,6 +88,19 @@ def test_a_word_may_end_at_any_distance_from_an_eight_byte_border(length):
 
 
 @both_units
+@given(n=st.integers(44, 66), filler=st.sampled_from(("a", "z ", ". ", "é", "中")), text=NOISE)
+@few
+@example(n=63, filler="a", text="-\nb")
+@example(n=64, filler="a", text="-\nb")
+@example(n=62, filler="z ", text="<b>b")
+@example(n=63, filler="a", text="中")
+@example(n=63, filler="z ", text="\u201d b")
+def test_what_stands_over_the_end_of_a_block_reads_as_the_twin_reads_it(unit, n, filler, text):
+    data = ((filler * n).encode()[:n].decode("utf-8", "ignore") + text + " tail" * 14).encode()
+    assert read(data, unit) == said(data, unit)
+
+
+@both_units
 @given(text=NOISE, before=st.binary(max_size=3), after=st.binary(max_size=9))
 @few
 def test_what_stands_around_the_text_plays_no_part(unit, text, before, after):
@@ -112,9 +121,9 @@ def test_the_library_hands_the_kernel_what_it_asks_for(unit, text):
 
 @given(st.lists(CHARACTERS, max_size=30))
 def test_a_hash_may_be_fed_one_code_point_at_a_time(chars):
-    state = (tokens.SEED, np.uint64(0), np.uint64(0))
+    state = (words.SEED, np.uint64(0), np.uint64(0))
     for char in chars:
-        packed, n = tokens.utf8_bytes(ord(char))
+        packed, n = words.utf8_bytes(ord(char))
         assert int(packed).to_bytes(8, "little")[: int(n)] == char.encode()
-        state = tuple(np.uint64(one) for one in tokens.push(*state, ord(char)))
-    assert int(tokens.finish(*state)) == twin.token_hash("".join(chars))
+        state = tuple(np.uint64(one) for one in words.push(*state, ord(char)))
+    assert int(words.finish(*state)) == twin.token_hash("".join(chars))

@@ -1,4 +1,4 @@
-"""Twin of the 64-bit arithmetic and of the byte folding: one number, one byte at a time."""
+"""Twin of the 64-bit arithmetic and of the classes of bytes: one number, one byte at a time."""
 
 MASK = 2**64 - 1
 
@@ -19,16 +19,15 @@ def trailing_zeros(value: int) -> int:
     return 64 - len(digits.rstrip("0"))
 
 
-def fold_byte(byte: int) -> int:
-    """Lower-case letters and digits stay, all else becomes a marker."""
-    if byte >= 0x80:
-        return 0x80
-    char = chr(byte)
-    if char.isalnum():
-        return ord(char.lower())
-    if char in "\\<&%":
-        return 1
-    return 2 if char == "-" else 0
+def byte_class(byte: int) -> str:
+    """What a byte of UTF-8 is to a reader of words; nothing where it only parts them."""
+    if byte >= 0x80 or chr(byte) in "\\<&%":
+        return "other"
+    if chr(byte).isalnum():
+        return "word"
+    if chr(byte) in "\t\n\v\f\r ":
+        return "blank"
+    return "hyphen" if chr(byte) == "-" else ""
 
 
 def code_points(data: bytes) -> int:
