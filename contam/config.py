@@ -235,7 +235,9 @@ def _checked(values: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = str(first["loc"][0])
+        # "Input should be less than or equal to 65535", and what the parser thought of it.
+        wrong = first["msg"].removeprefix("Input ").partition(",")[0]
         raise ConfigError(
-            f"{origin.get(name, name)}: {name}: {first['msg']}",
+            f"{origin.get(name, name)}: {name}: {wrong}",
             hint="`contam serve --help` lists the settings",
         ) from error

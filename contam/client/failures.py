@@ -9,6 +9,11 @@ from contam.errors import ContamError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_UNAUTHORISED: Final = "unauthorised"
+_KEY_HINT: Final = (
+    "set CONTAM_KEY, or CONTAM_KEY_FILE to a file that holds it; the operator of the service makes "
+    "one by `contam keys add`"
+)
 BUSY: Final = frozenset({429, 502, 503, 504})
 """Statuses of a service, or of a proxy before it, that may answer later."""
 
@@ -78,6 +83,7 @@ def problem_error(status: int, problem: Mapping[str, object], where: str) -> Ser
         return value if isinstance(value, str) else ""
 
     kind = BusyError if status in BUSY else ServiceError
+    hint = _KEY_HINT if said("code") == _UNAUTHORISED else said("hint")
     message = said("detail") or said("title") or f"status {status}"
     places = problem.get("errors")
     if isinstance(places, list):
@@ -91,6 +97,6 @@ def problem_error(status: int, problem: Mapping[str, object], where: str) -> Ser
         f"{where}: {message}",
         status=status,
         code=said("code") or "http",
-        hint=said("hint"),
+        hint=hint,
         request_id=said("request_id"),
     )

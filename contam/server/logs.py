@@ -7,6 +7,7 @@ code and names of types instead. Only uvicorn's own words about itself are kept.
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 import traceback
@@ -32,6 +33,7 @@ _NUMBER: Final = {name: logging.getLevelNamesMapping()[name.upper()] for name in
 
 _SPOKEN_FOR: Final = ("uvicorn", "contam")
 _MAX_FRAMES: Final = 12
+_OURS: Final = re.compile(r" contam\.errors\.\w+: ")
 _ROOT: Final = str(Path(__file__).parents[2])
 
 _Event: TypeAlias = MutableMapping[str, Any]
@@ -64,6 +66,9 @@ class _Handler(logging.Handler):
             level = next((name for name in LEVELS if record.levelno <= _NUMBER[name]), "error")
             known = record.name.split(".")[0] in _SPOKEN_FOR
             said = " ".join(record.getMessage().split()) if known else "a library has a message"
+            if said.startswith("Traceback ") and _OURS.search(said):
+                # Why the service cannot start; the command says it in words.
+                return
             more: dict[str, Any] = {"logger": record.name}
             if not known:
                 more["place"] = f"{record.module}:{record.lineno}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: A whole path with folders, and its last name. What only has a slash in it stays as it is.
-_PATH: Final = re.compile(r"(?<![^\s'\"(=:])(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
+#: A whole path with folders, and its last name. What only has a slash in it stays as it is, and so
+#: does the address of a route.
+_PATH: Final = re.compile(r"(?<![^\s'\"(=:])(?!/v1/)(?:/[^\s/:,;]*)+/([^\s/:,;]+)")
 
 
 def without_folders(text: str) -> str:

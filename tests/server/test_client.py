@@ -216,6 +216,7 @@ def test_a_service_with_keys_is_asked_with_the_key_of_the_environment(small_inde
         with pytest.raises(ServiceError) as caught, Client(running.url) as client:
             client.check("a text of some words")
         assert (caught.value.status, caught.value.exit_code) == (401, 2)
+        assert "CONTAM_KEY" in caught.value.hint
         file = tmp_path / "key"
         file.write_text(key)
         text = ("--text", "nothing that anybody wrote about seven lanterns on a quay")

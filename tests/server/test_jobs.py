@@ -182,6 +182,15 @@ def test_parquet_items_give_the_same_verdicts(client, item_file, asked_alone, tm
         assert (folder / name).read_bytes() == (asked_alone / name).read_bytes()
 
 
+def test_a_line_that_holds_a_list_of_items_is_no_item(client):
+    row = {"question": "zanzibar?", "data": [{"question": "Who counts the lamps along the quay?"}]}
+    failed = ended(
+        client, submitted(client, {"kind": "check"}, items=("x", json.dumps(row).encode()))
+    )
+    assert (failed["state"], failed["error"]["code"]) == ("failed", "usage")
+    assert failed["error"]["hint"] == "send an item a line"
+
+
 @pytest.mark.parametrize("end", [b'"\n', b'", "question": "zanzibar"}\n'])
 def test_a_job_that_cannot_be_done_says_why_and_quotes_nothing(client, end):
     rows = b'{"id": "a", "question": "zanzibar?"}\n{"id": "b", "question": "zanzibar!' + end
@@ -189,6 +198,7 @@ def test_a_job_that_cannot_be_done_says_why_and_quotes_nothing(client, end):
     failed = ended(client, job)
     assert (failed["state"], failed["error"]["code"]) == ("failed", "benchmark")
     assert "items.jsonl:2" in failed["error"]["message"]
+    assert "--no-text" not in failed["error"]["hint"]
     assert "zanzibar" not in json.dumps(failed)
     reply = client.get(f"/v1/jobs/{job['id']}/results")
     assert (reply.status_code, reply.json()["code"]) == (409, "no-result")

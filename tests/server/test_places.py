@@ -17,6 +17,7 @@ from contam.server.places import without_folders
         ("s3://bucket/deep/key, /x/y; path=/a/b", "s3:key, y; path=b"),
         ("the split test/validation and/or 3/4 of brook/001", "the split test/validation and/or 3/4 of brook/001"),
         ("letters in folders, not beginning with a dot: a/b", "letters in folders, not beginning with a dot: a/b"),
+        ("send rows as POST /v1/check gave them", "send rows as POST /v1/check gave them"),
         ("", ""),
     ],
 )  # fmt: skip

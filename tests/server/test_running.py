@@ -73,6 +73,7 @@ def test_it_tells_why_it_cannot_start(tmp_path, small_index):
     )  # fmt: skip
     assert open_to_all.returncode == 2
     assert "cannot listen" not in open_to_all.stderr
+    assert "Traceback" not in open_to_all.stderr
     assert "keys" in open_to_all.stderr.splitlines()[-2] + open_to_all.stderr.splitlines()[-1]
 
 

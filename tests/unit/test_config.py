@@ -50,7 +50,11 @@ def test_a_secret_comes_from_the_environment_or_from_a_file_that_it_names(tmp_pa
 @pytest.mark.parametrize(
     ("flags", "environ", "text", "named"),
     [
-        ({"port": -1}, {}, "", "--port: port"),
+        ({"port": -1}, {}, "", "--port: port: should be greater than or equal to 0"),
+        ({"port": 65_536}, {}, "", "--port: port: should be less than"),
+        ({}, {"CONTAM_PORT": "x"}, "", "CONTAM_PORT: port: should be a valid integer$"),
+        ({}, {"CONTAM_DEADLINE_S": "inf"}, "", "CONTAM_DEADLINE_S: deadline_s: should be"),
+        ({}, {}, "serve = 3\n", "serve is no table"),
         ({}, {"CONTAM_MAX_ITEMS": "0"}, "", "CONTAM_MAX_ITEMS: max_items"),
         ({}, {"CONTAM_DEADLINE_S": "soon"}, "", "CONTAM_DEADLINE_S: deadline_s"),
         ({}, {}, "[serve]\nport = 'x'\n", "port"),

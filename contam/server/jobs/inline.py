@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = ("benchmark", "split", "item_id")
 _SCORES: Final = "scores.jsonl"
+_AS_GIVEN: Final = "send rows as POST /v1/check gave them"
 
 
 def write_inline(inline: Row, verdicts: Path) -> None:
@@ -64,29 +65,34 @@ def write_inline(inline: Row, verdicts: Path) -> None:
     )
     try:
         write_report(result, verdicts, overwrite=True)
-    except InternalError as error:
+    except (InternalError, OverflowError) as error:
         # The tables refuse it: the rows are not what an answer holds.
         raise UsageError(
             "the verdicts or their evidence do not fit",
-            hint="send rows as POST /v1/check gave them",
+            hint=_AS_GIVEN,
         ) from error
 
 
 def write_scores(scores: Sequence[Row], logs: Path) -> None:
-    """Write rows of scores as the plain table that they are."""
+    """Write rows of scores as the plain table that they are. Raises UsageError."""
     logs.mkdir(exist_ok=True)
     with (logs / _SCORES).open("wb") as file:
-        file.writelines(orjson.dumps(row) + b"\n" for row in scores)
+        for at, row in enumerate(scores):
+            try:
+                file.write(orjson.dumps(row) + b"\n")
+            except TypeError as error:
+                raise UsageError(
+                    f"row {at + 1} of the scores has a number that is too large",
+                    hint="send ids as texts",
+                ) from error
 
 
 def _verdict(at: int, row: Row) -> dict[str, Any]:
     names = [one.name for one in fields(Verdict)]
     if missing := [name for name in names if name not in row]:
-        raise UsageError(
-            f"verdict {at + 1} has no {missing[0]}", hint="send rows as POST /v1/check gave them"
-        )
+        raise UsageError(f"verdict {at + 1} has no {missing[0]}", hint=_AS_GIVEN)
     if row["label"] not in LABELS or not all(isinstance(row[name], str) for name in _TEXTS):
-        raise UsageError(f"verdict {at + 1} is none", hint="send rows as POST /v1/check gave them")
+        raise UsageError(f"verdict {at + 1} is none", hint=_AS_GIVEN)
     return {name: row[name] for name in names}
 
 
@@ -107,12 +113,15 @@ def _evidence(rows: Sequence[Row]) -> list[dict[str, Any]]:
     seen: set[Key] = set()
     for row in rows:
         key = tuple(row[name] for name in _KEY)
-        if key not in seen and row.get("evidence"):
+        evidence = row.get("evidence") or []
+        if not isinstance(evidence, list) or not all(isinstance(one, dict) for one in evidence):
+            raise UsageError("the evidence of a verdict is no list of rows", hint=_AS_GIVEN)
+        if key not in seen and evidence:
             seen.add(key)
             own = dict(zip(_KEY, key, strict=True))
             found += [
                 {name: {**one, **own}.get(name) for name in schemas.EVIDENCE.names}
-                for one in row["evidence"]
+                for one in evidence
             ]
     return found
 

@@ -71,6 +71,8 @@ def main() -> int:
 
 
 _SMALLER: Final = "send it in several jobs"
+#: What the library adds where it quotes nothing; the service never quotes.
+_COMMAND_LINES: Final = "nothing is quoted under --no-text"
 _DEFECT: Final = "a defect of contam: report it with the id of the job"
 
 
@@ -163,7 +165,7 @@ def _spoken(error: ContamError, folder: str) -> tuple[str, str]:
     if isinstance(error, BenchmarkError | LogError):
         from contam.benchmark.secrecy import unquoted
 
-        message, hint = unquoted(message), unquoted(hint)
+        message, hint = unquoted(message), unquoted(hint).replace(_COMMAND_LINES, "").rstrip("; ")
     return without_folders(message), without_folders(hint)
 
 

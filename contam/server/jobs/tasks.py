@@ -42,8 +42,18 @@ def check(request: Mapping[str, Any], order: Mapping[str, Any], report: Report) 
             keep_text=options["keep_text"],
             progress=report,
         )
+        _refuse_documents(result.run)
         report.phase("writing")
         draft.write(result)
+
+
+def _refuse_documents(run: Mapping[str, Any]) -> None:
+    """Raise UsageError for a line that is a list of items, and so may be an item besides."""
+    formats = {source["format"] for one in run["inputs"]["benchmarks"] for source in one["sources"]}
+    if any(one.partition("+")[0] == "json" for one in formats):
+        raise UsageError(
+            "the upload is one JSON document that holds a list", hint="send an item a line"
+        )
 
 
 def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report) -> None:  # noqa: ARG001 - as every task
