@@ -96,6 +96,17 @@ class RequestError(ContamError):
         self.headers = headers or {}
 
 
+def refuse_parameters(request: Request) -> None:
+    """Raise RequestError, 422, for what stands in an address whose body says everything.
+
+    An index or an option that nobody reads there would change what is asked without a word.
+    """
+    if request.url.query:
+        raise RequestError(
+            422, "this address takes no parameters", hint="say what is asked in the body"
+        )
+
+
 def problem(
     request: Request,
     status: int,

@@ -57,6 +57,13 @@ def test_a_body_that_is_no_json_text_is_refused(client, body, kind, status):
     assert reply.status_code == status
 
 
+@pytest.mark.parametrize("path", ["/v1/check", "/v1/jobs", "/v1/rescore"])
+def test_what_is_asked_in_the_address_is_refused_and_not_passed_over(client, path):
+    reply = client.post(path, params={"index": "zanzibar"}, json={"items": [ITEM]})
+    assert (reply.status_code, reply.json()["code"]) == (422, "invalid")
+    assert "in the body" in reply.json()["hint"]
+
+
 @pytest.mark.parametrize(
     ("body", "place"),
     [

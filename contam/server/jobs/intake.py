@@ -13,7 +13,7 @@ from contam.detect.policy import get_policy
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import UsageError
 from contam.server.doubled import refuse_doubled
-from contam.server.failures import RequestError
+from contam.server.failures import RequestError, refuse_parameters
 from contam.server.jobs.refusals import disk_errors
 from contam.server.jobs.requests import CheckJob, RescoreJob, parse_job
 from contam.server.jobs.uploads import Received, Upload
@@ -55,6 +55,7 @@ async def receive(
     Raises RequestError, RequestValidationError or ContamError; then nothing of the upload is left.
     """
     jobs = jobs_of(state)
+    refuse_parameters(request)
     key = request.headers.get("idempotency-key")
     if key is not None and not 0 < len(key) <= _MOST_KEY:
         raise RequestError(

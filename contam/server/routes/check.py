@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from contam.server.asking import judge, parse
 from contam.server.auth import Caller, require
-from contam.server.failures import RequestError
+from contam.server.failures import RequestError, refuse_parameters
 from contam.server.schemas.check import CheckAnswer, CheckRequest
 from contam.server.schemas.common import problems
 from contam.server.state import CurrentState, holder_of
@@ -56,6 +56,7 @@ async def check(
     `contam hash`) nothing that is sent is a text.
     """
     _refuse_other_types(request)
+    refuse_parameters(request)
     holder_of(state)
     body = await request.body()
     as_lines = NDJSON in request.headers.get("accept", "")
