@@ -27,6 +27,7 @@ from contam.server.gate import LateError
 from contam.server.logs import note
 from contam.server.policies import checked_policies
 from contam.server.schemas.check import CheckRequest
+from contam.server.spelling import no_json
 from contam.server.state import State, holder_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def parse(body: bytes, settings: Settings) -> CheckRequest:
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False)
         if found[0]["type"] == "json_invalid":
-            raise RequestError(400, "the body is no JSON") from None
+            raise no_json(body) from None
         raise RequestValidationError(found) from None
     refuse_doubled(body)
     return within(asked, settings)

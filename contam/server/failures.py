@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from contam.errors import ContamError
+from contam.server.hints import hint_for
 from contam.server.places import without_folders
 from contam.server.wording import told
 
@@ -119,6 +120,7 @@ def problem(
 ) -> Response:
     """A problem document: type, title, status, detail, code, hint, request id; or a page of it."""
     request.scope[PROBLEM] = code
+    hint = hint_for(code, hint)
     if AS_PAGE in request.scope:
         page: Response = request.scope[AS_PAGE](
             request, status, detail=detail, hint=hint, headers=headers

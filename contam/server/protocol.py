@@ -8,6 +8,8 @@ import h11
 import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from contam.server.hints import HINTS
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -102,6 +104,6 @@ def _problem(detail: str) -> dict[str, Any]:
         "status": 400,
         "detail": detail,
         "code": "bad-request",
-        "hint": "",
+        "hint": HINTS["bad-request"],
         "request_id": "",
     }

@@ -36,7 +36,8 @@ def test_a_request_that_does_not_fit_is_a_problem_and_is_not_quoted(client, aske
     assert reply.headers["content-type"] == "application/problem+json"
     problem = reply.json()
     assert (reply.status_code, problem["status"], problem["code"]) == (status, status, code)
-    assert problem["hint"] or problem.get("errors") or problem["detail"]
+    assert problem["hint"]
+    assert problem["detail"]
     assert "zanzibar" not in reply.text
 
 
@@ -47,7 +48,8 @@ def test_a_request_that_does_not_fit_is_a_problem_and_is_not_quoted(client, aske
         (b"\xff\xfe", "application/json", 400),
         (b"", "application/json", 400),
         (b"[]", "application/json", 422),
-        (b'{"text": "\\ud800"}', "application/json", 400),
+        (b'{"text": "\\ud800"}', "application/json", 422),
+        (b'{"text": "\\udc00 \\ud83d"}', "application/json", 422),
         (b"{}", "text/plain", 415),
         (b'{"text": NaN}', "application/json", 422),
     ],
@@ -55,6 +57,20 @@ def test_a_request_that_does_not_fit_is_a_problem_and_is_not_quoted(client, aske
 def test_a_body_that_is_no_json_text_is_refused(client, body, kind, status):
     reply = client.post("/v1/check", content=body, headers={"content-type": kind})
     assert reply.status_code == status
+    assert reply.json()["hint"]
+
+
+def test_half_a_surrogate_pair_is_named_as_that(client):
+    """ASCII to every other check, and no text that could be searched for."""
+    body = b'{"items": [{"id": "1", "question": "zanzibar \\ud83d zeppelin"}]}'
+    reply = client.post("/v1/check", content=body, headers={"content-type": "application/json"})
+    problem = reply.json()
+    assert (reply.status_code, problem["code"]) == (422, "surrogate")
+    assert "surrogate" in problem["detail"]
+    assert "both halves" in problem["hint"]
+    assert "zanzibar" not in reply.text
+    whole = client.post("/v1/check", content=body.replace(b"\\ud83d", b"\\ud83d\\ude00"))
+    assert whole.status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/check", "/v1/jobs", "/v1/rescore"])

@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from contam.server.failures import RequestError
 from contam.server.schemas.common import Strict
+from contam.server.spelling import no_json
 
 if TYPE_CHECKING:
     from contam.config import Settings
@@ -122,7 +123,7 @@ def parse_job(body: bytes, settings: Settings, *, rescore: bool = False) -> Chec
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False)
         if found[0]["type"] == "json_invalid":
-            raise RequestError(400, "the request is no JSON") from None
+            raise no_json(body) from None
         raise RequestValidationError(found) from None
     if isinstance(asked, CheckJob) and asked.options.max_evidence > settings.max_evidence:
         raise RequestError(413, f"max_evidence: {settings.max_evidence} is the most")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ConfigError, UsageError
 from contam.server.failures import RequestError
+from contam.server.hints import hint_for
 from contam.server.holder import named_folders
 from contam.server.jobs.events import Watch
 from contam.server.jobs.model import StoreError
@@ -231,7 +232,7 @@ class Jobs:
         try:
             found: dict[str, str] = json.loads((self._home / job.id / _FAILURE).read_bytes())
         except (OSError, ValueError):
-            return {"code": job.code, "message": "the job failed", "hint": ""}
+            return {"code": job.code, "message": "the job failed", "hint": hint_for(job.code, "")}
         return found
 
     def result(self, job: Job) -> Path:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import contam
 from contam.errors import ContamError
+from contam.server.hints import HINTS, hint_for
 from contam.server.jobs.allowance import Allowance
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.run import DONE, FAILED, HELD
@@ -255,11 +256,12 @@ class Worker:
         return {
             "code": "job-time",
             "message": f"it was not done after {self._hooks.most_s:g} seconds of work",
-            "hint": "send it in several jobs; the operator may allow more with max_job_s",
+            "hint": HINTS["job-time"],
         }
 
     def _fail(self, job: Job, failure: dict[str, str]) -> None:
-        self._hooks.failed(job.id, failure)
+        told = {**failure, "hint": hint_for(failure["code"], failure["hint"])}
+        self._hooks.failed(job.id, told)
         self._end(job, "failed", failure["code"])
 
     def _end(self, job: Job, state: State, code: str) -> None:
