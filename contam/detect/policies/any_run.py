@@ -104,9 +104,13 @@ class AnyRun:
     """One run of n tokens in any document is enough. The score is the longest run, in tokens."""
 
     spec: PolicySpec
+    _needed: PerItems[Int64s] = field(default_factory=PerItems, repr=False, compare=False)
 
     def needed(self, items: LaneItems) -> Int64s:
         """int64[n_items]: the run length from which each item is flagged."""
+        return self._needed.get(items, self._lengths)
+
+    def _lengths(self, items: LaneItems) -> Int64s:
         require_lane(self.spec, items)
         return np.full(items.n_items, self.spec.n, np.int64)
 
@@ -160,15 +164,9 @@ class AnyRun:
 
 @dataclass(frozen=True, slots=True)
 class Gpt3Test(AnyRun):
-    """N follows the benchmark's own item lengths."""
+    """N follows the benchmark's own item lengths: their 5th percentile, within 8..13."""
 
-    _needed: PerItems[Int64s] = field(default_factory=PerItems, repr=False, compare=False)
-
-    def needed(self, items: LaneItems) -> Int64s:
-        """int64[n_items]: the benchmark's N, 5th percentile of its item lengths within 8..13."""
-        return self._needed.get(items, self._by_benchmark)
-
-    def _by_benchmark(self, items: LaneItems) -> Int64s:
+    def _lengths(self, items: LaneItems) -> Int64s:
         least = int(self.spec.number("least_n"))
         if least < items.seed or least > self.spec.n:
             raise PolicyError(

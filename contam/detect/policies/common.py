@@ -40,15 +40,17 @@ class PerItems(Generic[Fact]):
     """Remembers what was computed for the items last asked about; threads may share it."""
 
     def __init__(self) -> None:
-        self._last: tuple[LaneItems, Fact] | None = None
+        self._last: tuple[LaneItems, Totals | None, Fact] | None = None
 
-    def get(self, items: LaneItems, compute: Callable[[LaneItems], Fact]) -> Fact:
-        """The remembered value for these very items, else `compute(items)`."""
+    def get(
+        self, items: LaneItems, compute: Callable[[LaneItems], Fact], totals: Totals | None = None
+    ) -> Fact:
+        """The remembered value for these very items (and totals), else `compute(items)`."""
         last = self._last
-        if last is not None and last[0] is items:
-            return last[1]
+        if last is not None and last[0] is items and last[1] is totals:
+            return last[2]
         value = compute(items)
-        self._last = (items, value)  # one assignment, so no thread sees a half
+        self._last = (items, totals, value)  # one assignment, so no thread sees a half
         return value
 
 
@@ -89,11 +91,15 @@ def unit_name(
     """
     if spec.unit != "word":
         return "character"
+    if items.n_single is None:
+        return "word"
+    # One number at a time: a sum of two or three by NumPy costs ten times as much.
     columns = part_index(spec.parts if parts is None else parts)
-    n_single = 0 if items.n_single is None else int(items.n_single[i, columns].sum())
+    n_single = sum(int(items.n_single[i, column]) for column in columns)
     if n_single == 0:
         return "word"
-    return "character" if n_single == items.n_tokens[i, columns].sum() else "word or character"
+    whole = n_single == sum(int(items.n_tokens[i, column]) for column in columns)
+    return "character" if whole else "word or character"
 
 
 def percent(share: float) -> str:

@@ -7,6 +7,7 @@ Grams, runs and windows never cross from one part into the next.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -37,10 +38,14 @@ def mixed(keys: Uint64s) -> Uint64s:
     return keys ^ (keys >> np.uint64(31))
 
 
-def part_index(parts: Iterable[str]) -> list[int]:
+def part_index(parts: Iterable[str]) -> tuple[int, ...]:
     """Columns of the named parts, in PARTS order."""
-    wanted = set(parts)
-    return [column for column, name in enumerate(PARTS) if name in wanted]
+    return _columns(tuple(parts))
+
+
+@cache
+def _columns(parts: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(column for column, name in enumerate(PARTS) if name in parts)
 
 
 def require_lane(spec: PolicySpec, items: LaneItems) -> None:

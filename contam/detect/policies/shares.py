@@ -20,13 +20,14 @@ ones. Pinned, where the sources leave it open:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from contam.detect.model import NOT_CHECKABLE
 from contam.detect.policies.common import (
+    PerItems,
     counted,
     documents_hold,
     flags_from,
@@ -38,7 +39,6 @@ from contam.detect.policies.common import (
 from contam.detect.policies.segments import (
     Segments,
     in_blocks,
-    item_range,
     part_index,
     require_lane,
 )
@@ -136,11 +136,20 @@ class Found(NamedTuple):
     n_grams: Int64s
 
 
+class Rated(NamedTuple):
+    """What was found of all items; their best texts, int64[n_items], and the shares of those."""
+
+    found: Found
+    text: Int64s
+    share: Float64s
+
+
 @dataclass(frozen=True, slots=True)
 class TokenShare:
     """The share of tokens that lie inside a seen gram."""
 
     spec: PolicySpec
+    _rated: PerItems[Rated] = field(default_factory=PerItems, repr=False, compare=False)
 
     def found(self, items: LaneItems, totals: Totals) -> Found:
         """Covered tokens and all tokens of each judged part."""
@@ -182,26 +191,29 @@ class TokenShare:
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """Labels by the share that was seen; not checkable where no part holds a gram."""
         require_lane(self.spec, items)
+        rated = self._rated.get(items, lambda every: self._rate(every, totals), totals)
+        return judgements(self.spec, rated.share, rated.found.n_grams.sum(axis=1) > 0)
+
+    def _rate(self, items: LaneItems, totals: Totals) -> Rated:
         found = Found(*in_blocks(items, self.spec.parts, lambda block: self.found(block, totals)))
-        _, share = self._best_text(found)
-        return judgements(self.spec, share, found.n_grams.sum(axis=1) > 0)
+        return Rated(found, *self._best_text(found))
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """What was seen of what there is, in how many documents, and where labels begin."""
         if judgement.label[i] == NOT_CHECKABLE:
             return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
-        found = self.found(item_range(items, i, i + 1), totals)
-        text, share = self._best_text(found)
-        names = self.texts()[int(text[0])]
+        found, text, share = self._rated.get(items, lambda every: self._rate(every, totals), totals)
+        names = self.texts()[int(text[i])]
         mine = [part_index(self.spec.parts).index(column) for column in part_index(names)]
-        seen, total = int(found.seen[0, mine].sum()), int(found.total[0, mine].sum())
+        seen = sum(int(found.seen[i, column]) for column in mine)
+        total = sum(int(found.total[i, column]) for column in mine)
         present = [name for name in names if items.n_tokens[i, part_index([name])[0]]]
         token = unit_name(self.spec, items, i)
         run = f"a run of {counted(self.spec.n, token)} or more"
         where = f"; {documents_hold(totals, i)} {run}" if seen else ""
         return (
             f"{seen:,} of {self.pieces(total, token)} of the {' and '.join(present)}"
-            f" ({percent(float(share[0]))}) {self.were_seen(seen)}{where}; {flags_from(self.spec)}"
+            f" ({percent(float(share[i]))}) {self.were_seen(seen)}{where}; {flags_from(self.spec)}"
         )
 
     def _best_text(self, found: Found) -> tuple[Int64s, Float64s]:
