@@ -95,6 +95,28 @@ class CorpusFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """Flagged items of one benchmark and policy, by whether a model can have seen them.
+
+    corpora    those it was trained on
+    before     a document of its corpora is not younger than its data
+    unknown    not so, but one has no date, or one that may be either, or its data's end is unknown
+    after      all documents in its corpora are younger than its data
+    elsewhere  flagged in other corpora only
+    """
+
+    model: str
+    benchmark: str
+    policy: str
+    cutoff: str | None
+    corpora: tuple[str, ...]
+    before: int
+    unknown: int
+    after: int
+    elsewhere: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
     """The answer for a reader in a hurry."""
 
@@ -110,6 +132,7 @@ class Facts:
     scores       rows of scores.parquet over all items;  rankings, leads  rows of their tables
     calibration  what decoys say of chance; review  what readers said
     policies     every policy in full, with its fingerprint
+    models       what the models that AUDIT.toml tells of can have seen
     """
 
     format: int = FORMAT
@@ -130,6 +153,7 @@ class Facts:
     policies: dict[str, Any]
     limits: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
+    models: tuple[ModelFacts, ...] = field(default=())
 
 
 def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types

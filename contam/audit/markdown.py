@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.spec import TOGETHER
 from contam.rescore.summary import cell, figure
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.audit.facts import Facts
+
+
+_SEEN: Final = ("flagged, before", "date unknown", "later", "other corpora")
 
 
 def markdown(facts: Facts) -> str:
@@ -28,6 +31,8 @@ def markdown(facts: Facts) -> str:
         lines += ["## Chance", "", *_chance(facts.calibration)]
     if facts.review:
         lines += ["## Review", "", *_review(facts.review)]
+    if facts.models:
+        lines += ["## What models can have seen", "", *_seen(facts)]
     lines += ["## Corpora", "", *_corpora(facts)]
     if facts.waivers:
         lines += ["## Waivers", "", *_waivers(facts)]
@@ -122,6 +127,23 @@ def _review(review: Mapping[str, Any]) -> list[str]:
                 row["reason"] and f"not estimable: {row['reason']}",
             )
             for row in review["policies"]
+        ],
+    )
+
+
+def _seen(facts: Facts) -> list[str]:
+    return _table(
+        ("model", "data until", "corpora", "benchmark", "policy", *_SEEN),
+        [
+            (
+                one.model,
+                one.cutoff or "not said",
+                ", ".join(one.corpora),
+                one.benchmark,
+                one.policy,
+                *(one.before, one.unknown, one.after, one.elsewhere),
+            )
+            for one in facts.models
         ],
     )
 

@@ -128,8 +128,8 @@ def run_audit(
         if waivers:
             # A waiver that does not hold is told before hours are spent on the rest.
             apply_waivers(waivers, load_report(shop.folder / verdicts), corpora)
-        scores = _score(spec, shop, verdicts, logs, talk) if spec.logs.paths else None
         searched = search_decoys(spec, items, shop, workers, talk)
+        scores = _score(spec, shop, verdicts, logs, talk) if spec.logs.paths else None
         # Only now, so that what was found is not held while more is searched.
         reports = {name: load_report(shop.folder / CHECKS / name) for name in corpora}
         together = reports[corpora[0]]

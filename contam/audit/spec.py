@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
 
-from contam.errors import ConfigError
+from contam.errors import ConfigError, UsageError
+from contam.index.home import resolve_index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,22 @@ TOGETHER: Final = "together"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _STRICT: Final = {"extra": "forbid"}
+_WORDS: Final = {
+    "unexpected_keyword_argument": "there is no such key",
+    "missing": "is needed",
+    "missing_argument": "is needed",
+    "tuple_type": 'is a list of texts: ["one", "two"]',
+    "string_type": "is a text",
+    "dataclass_type": "is a table of keys",
+    "bool_parsing": "is true or false",
+    "bool_type": "is true or false",
+    "int_parsing": "is a whole number",
+    "int_type": "is a whole number",
+    "date_from_datetime_parsing": "is a day: 2024-01-31",
+    "date_type": "is a day: 2024-01-31",
+}
+"""What the validator means, for somebody who has never seen it."""
+
 Names = tuple[str, ...]
 Count = Annotated[int, Ge(1)]
 
@@ -197,14 +214,32 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
         raise ConfigError(
             f"{origin}: there is no table [{min(unknown)}]", hint=f"tables: {', '.join(known)}"
         )
-    values = dict(tree.get("audit", {}))
+    values = _listed(dict(tree.get("audit", {})), "policies", "labels")
     if clash := set(values) & {"corpora", "benchmarks", "logs", "models"}:
         raise ConfigError(f"{origin}: [audit] has no key {min(clash)}", hint="it is a table")
     for table, name in (("corpus", "corpora"), ("benchmark", "benchmarks")):
-        values[name] = tree.get(table, [])
-        if not isinstance(values[name], list):
+        entries = tree.get(table, [])
+        if not isinstance(entries, list):
             raise ConfigError(f"{origin}: write [[{table}]], with two brackets")
-    return {**values, "logs": tree.get("logs", {}), "models": tree.get("model", {})}
+        values[name] = [_listed(one, "paths", "index") for one in entries]
+    models = tree.get("model", {})
+    if isinstance(models, dict):
+        models = {name: _listed(said, "corpora") for name, said in models.items()}
+    return {
+        **values,
+        "logs": _listed(tree.get("logs", {}), "paths", "ours", "references"),
+        "models": models,
+    }
+
+
+def _listed(table: Any, *names: str) -> Any:  # noqa: ANN401 - whatever the file says
+    """The table with a list of one where it says one text: `paths = "corpus"`."""
+    if not isinstance(table, dict):
+        return table
+    return {
+        key: [value] if key in names and isinstance(value, str) else value
+        for key, value in table.items()
+    }
 
 
 def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
@@ -214,10 +249,25 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
         return TypeAdapter(AuditSpec).validate_python(values)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        table, key = _place(first["loc"])
+        said = _WORDS.get(first["type"], first["msg"])
         raise ConfigError(
-            f"{origin}: {place}: {first['msg']}", hint="docs/guides/audit.md names every key"
+            f"{origin}: {table}: {key}: {said}" if key else f"{origin}: {table}: {said}",
+            hint="docs/guides/audit.md names every key",
         ) from error
+
+
+def _place(loc: Sequence[int | str]) -> tuple[str, str]:
+    """(table as the file writes it, key in it)."""
+    first, *rest = loc
+    name = {"corpora": "corpus", "benchmarks": "benchmark"}.get(str(first))
+    if name and rest:
+        return f"[[{name}]] number {int(rest[0]) + 1}", ".".join(map(str, rest[1:]))
+    if first == "models" and rest:
+        return f'[model."{rest[0]}"]', ".".join(map(str, rest[1:]))
+    if first == "logs":
+        return "[logs]", ".".join(map(str, rest))
+    return "[audit]", ".".join(map(str, loc))
 
 
 def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
@@ -244,7 +294,14 @@ def _all(paths: Sequence[str], base: Path) -> Names:
 
 
 def _indexes(names: Sequence[str], base: Path) -> Names:
-    """Bare names are looked up in the home of indexes, unless a folder of that name is here."""
+    """Bare names are those in the home of indexes, unless a folder of that name is here."""
     return tuple(
-        _one(name, base) if os.sep in name or (base / name).is_dir() else name for name in names
+        _one(name, base) if (base / name).is_dir() or not _at_home(name) else name for name in names
     )
+
+
+def _at_home(name: str) -> bool:
+    try:
+        return os.sep not in name and resolve_index(name).is_dir()
+    except UsageError:
+        return False

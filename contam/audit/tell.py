@@ -9,6 +9,7 @@ from contam.audit.chance import with_chance
 from contam.audit.combine import merged_coverage
 from contam.audit.facts import BenchmarkFacts, CorpusFacts, Facts
 from contam.audit.headline import LIMITS, headline
+from contam.audit.seen import refuse_unknown, seen_by_models
 from contam.audit.spec import TOGETHER
 from contam.audit.tally import tally
 from contam.tables import schemas, score_schemas
@@ -79,6 +80,8 @@ def make_facts(
         key: value for key, value in merged_coverage(coverages).items() if key != "by_corpus"
     }
     tables = _tables(scores)
+    if scores is not None:
+        refuse_unknown(spec, (row["model"] for row in tables["scores"]))
     whole = [row for row in tables["scores"] if row["subset_by"] == "all"]
     return Facts(
         title=spec.title,
@@ -97,6 +100,9 @@ def make_facts(
         coverage=coverage,
         policies=definitions,
         limits=LIMITS,
+        models=seen_by_models(
+            spec, reports, ((bench.name, policy) for bench in benchmarks for policy in policies)
+        ),
     )
 
 

@@ -208,7 +208,10 @@ def test_two_entries_with_one_item_are_refused(tmp_path):
         ("[[corpus]]", "[corpus]", "not TOML|two brackets"),
         ("[logs]\npaths", "[logs]\nfrom", "from"),
         ('out = "pack"', "", "no folder"),
-        ("2023-06-01", '"soon"', "released"),
+        ("2023-06-01", '"soon"', r"\[\[benchmark\]\] number 1: released: is a day"),
+        ('name = "late"', 'name = "b"\nnam = "c"', r"\[\[corpus\]\] number 2: nam: there is no "),
+        ('ours = ["quokka-7b"]', "ours = 7", r"\[logs\]: ours: is a list of texts"),
+        ('name = "late"', 'name = "late"\nallow_missing = "so"', "is true or false"),
     ],
 )
 def test_a_wrong_spec_is_refused_with_its_key(tmp_path, old, new, said):
