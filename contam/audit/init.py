@@ -20,7 +20,7 @@ _HEAD = """\
 
 [audit]
 title = "Contamination audit"
-out = "{out}"                  # the folder of the pack
+out = "{out}"             # the folder of the pack
 policies = ["contam"]          # the first one makes the headline; `contam policies` lists them
 # least = 50                   # items a subset needs before anything is estimated from it
 # decoys = 1                   # decoys for each item, to tell chance; 0 leaves it out
@@ -62,9 +62,9 @@ def starting_file(
 def _corpus(number: int, path: str, base: Path) -> str:
     shards, skipped = survey([path])
     size = sum(shard.size_bytes for shard in shards)
-    beside = f", {len(skipped)} other files left out" if skipped else ""
+    beside = f", {_number(len(skipped), 'other file')} left out" if skipped else ""
     return f"""\
-[[corpus]]                     # {len(shards)} shards, {size / 1e6:.1f} MB{beside}
+[[corpus]]                     # {_number(len(shards), "shard")}, {size / 1e6:.1f} MB{beside}
 name = {toml_text(_name(path, number))}
 stage = "pretraining"          # or "midtraining", "sft"
 paths = {_texts([_relative(path, base)])}
@@ -76,7 +76,7 @@ def _index(number: int, path: str, base: Path) -> str:
     index = Index.open(path)
     shown = _relative(path, base) if Path(path).exists() else path
     return f"""\
-[[corpus]]                     # an index of {len(index.names)} shards
+[[corpus]]                     # an index of {_number(len(index.names), "shard")}
 name = {toml_text(_name(path, number))}
 stage = "pretraining"          # or "midtraining", "sft"
 index = {_texts([shown])}
@@ -106,9 +106,9 @@ def _logs(paths: Sequence[str], base: Path) -> str:
 
     found = read_logs(list(paths))
     models = sorted({log.model for log in found})
-    benchmarks = sorted({log.benchmark for log in found})
+    named = ", ".join(map(_comment, sorted({log.benchmark for log in found})))
     return f"""\
-[logs]                         # {len(found)} logs of {", ".join(map(_comment, benchmarks))}
+[logs]                         # {_number(len(found), "log")} of {named}
 paths = {_texts([_relative(path, base) for path in paths])}
 ours = []                      # of {", ".join(map(_comment, models))}
 # references = []              # models that cannot have seen the corpora
@@ -117,6 +117,10 @@ ours = []                      # of {", ".join(map(_comment, models))}
 # cutoff = 2024-06-30
 # corpora = []                 # which of the corpora above it was trained on; all if not said
 """
+
+
+def _number(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _name(path: str, number: int) -> str:

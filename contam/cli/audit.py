@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import audit_diff, audit_export, audit_gate, audit_waive, options
+from contam.cli import audit_diff, audit_export, audit_flags, audit_gate, audit_waive, options
 from contam.cli.arguments import split_names
 from contam.errors import OutputError, UsageError
 
@@ -24,7 +24,10 @@ app.command("diff", short_help="Say what changed since the last audit.")(audit_d
 app.command("export", short_help="Give the result to others.")(audit_export.export)
 
 COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
-SPREAD_OPTIONS = ("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours", "--labels")
+SPREAD_OPTIONS = (
+    *("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours", "--labels"),
+    *("--stage", "--released", "--references"),
+)
 
 
 def with_command(arguments: list[str]) -> list[str]:
@@ -66,6 +69,27 @@ def run(
         list[str] | None,
         typer.Option(metavar="MODEL,...", help="Models that the release is about."),
     ] = None,
+    references: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODEL,...", help="Models that cannot have seen the corpora."),
+    ] = None,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]WORD...", help="What a corpus, or each, trains: sft, ..."),
+    ] = None,
+    text: options.Text = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Judge although shards cannot be read.")
+    ] = False,
+    released: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[PATH=]DATE...", help="The day a benchmark, or each, came out: 2024-01-31."
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the report is called.")
+    ] = None,
     policy: options.Policies = None,
     least: Annotated[
         int | None,
@@ -101,6 +125,7 @@ def run(
 
     changes = {
         "out": str(Path(out).absolute()) if out else None,
+        "title": title,
         "policies": tuple(split_names(policy)) if policy else None,
         "least": least,
         "no_text": no_text or None,
@@ -110,14 +135,30 @@ def run(
     }
     given = {name: value for name, value in changes.items() if value is not None}
     if spec is not None:
-        if corpus or index or benchmark or logs or ours:
+        if any((corpus, index, benchmark, logs, ours, references, stage, text, released)):
             raise UsageError(
                 "corpora, benchmarks and logs stand in the file",
                 hint="leave those options out, or give no file",
             )
+        if allow_missing:
+            raise UsageError(
+                "allow_missing stands in the file, with each corpus",
+                hint="leave --allow-missing out, or give no file",
+            )
         wanted = load_spec(spec, given)
     else:
-        wanted = make_spec({**given, **_from_flags(corpus, index, benchmark, logs, ours)})
+        values = audit_flags.spec_values(
+            corpora={"paths": corpus or [], "index": index or []},
+            stages=stage or [],
+            text=text,
+            allow_missing=allow_missing,
+            benchmarks=benchmark or [],
+            released=released or [],
+            logs=logs or [],
+            ours=ours or [],
+            references=references or [],
+        )
+        wanted = make_spec({**given, **values})
     pack = run_audit(
         wanted,
         workers=workers,
@@ -220,32 +261,6 @@ class _Talk:
         if not self._quiet:
             talk(name)
         return reporter(quiet=self._quiet)
-
-
-def _from_flags(
-    corpus: list[str] | None,
-    index: list[str] | None,
-    benchmark: list[str] | None,
-    logs: list[str] | None,
-    ours: list[str] | None,
-) -> dict[str, Any]:
-    corpora: list[dict[str, Any]] = []
-    for key, values in (("paths", corpus or []), ("index", index or [])):
-        for value in values:
-            name, equals, path = value.partition("=")
-            where = path if equals else value
-            named = name if equals else Path(value).resolve().name.split(".")[0]
-            same = [one for one in corpora if one["name"] == named and equals and key in one]
-            if same:
-                same[0][key].append(where)
-            else:
-                corpora.append({"name": named, key: [where]})
-    items = [{"paths": [path]} for path in benchmark or []]
-    return {
-        "corpora": corpora,
-        "benchmarks": items or ([{"from_logs": True}] if logs else []),
-        "logs": {"paths": logs or [], "ours": split_names(ours or [])},
-    }
 
 
 def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:

@@ -1,0 +1,84 @@
+"""`contam audit` by a file, by options alone, and by a file that `contam audit init` wrote."""
+
+import pytest
+
+from contam.audit.manifest import TIMES, files_of, read_sealed
+from contam.cli.main import main
+from tests.audit.conftest import FIXTURES
+
+PARTS = sorted((FIXTURES / "corpus").iterdir())
+ITEMS = FIXTURES / "items" / "brook_math.jsonl"
+LOGS = FIXTURES / "logs" / "brook_math.csv"
+
+
+def contents(folder):
+    return {name: path.read_bytes() for name, path in files_of(folder) if name != TIMES}
+
+
+def test_options_alone_make_the_pack_that_a_file_makes(tmp_path):
+    (tmp_path / "AUDIT.toml").write_text(
+        f"""
+        [audit]
+        title = "Both"
+        out = "by-file"
+        least = 15
+        decoys = 0
+        [[corpus]]
+        name = "web"
+        text = "text"
+        paths = ["{PARTS[0]}", "{PARTS[1]}"]
+        [[corpus]]
+        name = "tuned"
+        stage = "sft"
+        text = "text"
+        paths = "{PARTS[2]}"
+        [[benchmark]]
+        paths = ["{ITEMS}"]
+        released = 2021-06-01
+        [logs]
+        paths = ["{LOGS}"]
+        ours = ["quokka-7b"]
+        references = ["plover-3b"]
+        """
+    )
+    flags = f"--corpus web={PARTS[0]} --corpus web={PARTS[1]} --corpus tuned={PARTS[2]}"
+    flags += f" --stage tuned=sft --text text --benchmark {ITEMS} --released 2021-06-01"
+    flags += f" --logs {LOGS} --ours quokka-7b --references plover-3b"
+    flags += f" --least 15 --decoys 0 --title Both --out {tmp_path / 'by-options'} --quiet"
+    assert main(["audit", str(tmp_path / "AUDIT.toml"), "--quiet"]) == 0
+    assert main(["audit", *flags.split()]) == 0
+    by_file = contents(tmp_path / "by-file")
+    assert contents(tmp_path / "by-options") == by_file
+    assert b'"stage": "sft"' in by_file["report.json"]
+
+
+def test_the_file_that_init_writes_can_be_run_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    given = ["--corpus", str(PARTS[0]), "--benchmark", str(ITEMS), "--logs", str(LOGS)]
+    assert main(["audit", "init", "AUDIT.toml", *given]) == 0
+    text = (tmp_path / "AUDIT.toml").read_text("utf-8")
+    assert "of heron-8b, plover-3b, quokka-7b" in text
+    assert "# 1 shard," in text
+    assert main(["audit", "AUDIT.toml", "--decoys", "0", "--quiet"]) == 0
+    assert (tmp_path / "AUDIT-pack" / "report.html").exists()
+    assert read_sealed(tmp_path / "AUDIT-pack" / TIMES)
+    assert main(["audit", "init", "AUDIT.toml", *given]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--corpus web=c --stage sft=web", "--stage names sft, which is no corpus here"),
+        ("--corpus c --benchmark b --released x=2021-01-01", "--released names x"),
+        ("--corpus c --benchmark b --released soon", "released: "),
+        ("AUDIT.toml --stage sft", "stand in the file"),
+        ("AUDIT.toml --allow-missing", "with each corpus"),
+        ("--corpus c", "no benchmark"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(tmp_path, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", *words.split(), "--out", "p"]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
