@@ -150,6 +150,17 @@ def test_report_json_is_what_its_schema_says(audited):
     assert published == json.loads(json.dumps(facts_of.schema()))
 
 
+def test_a_validator_that_is_not_ours_agrees_with_the_published_schema(audited):
+    jsonschema = pytest.importorskip("jsonschema", reason="the extra service is not installed")
+    published = json.loads((audited.folder / "schema" / "report.schema.json").read_bytes())
+    report = json.loads((audited.folder / "report.json").read_bytes())
+    validator = jsonschema.Draft202012Validator(published)
+    validator.check_schema(published)
+    assert list(validator.iter_errors(report)) == []
+    report["benchmarks"][0]["policies"][0]["contaminated"] = "many"
+    assert len(list(validator.iter_errors(report))) == 1
+
+
 def test_the_figures_of_the_report_are_those_of_the_verdicts(audited):
     read = facts_of.read_facts(audited.folder / "report.json")
     for bench in read.benchmarks:
