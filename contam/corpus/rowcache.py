@@ -89,7 +89,8 @@ class RowCache:
         self._sources = tuple(sources)
         self._room = room
         documents = room // _DOCUMENTS_SHARE
-        self._documents: Shelf[tuple[int, int], bytes] = Shelf(documents)
+        # Beside each text the checksum that it was proved by: once is enough.
+        self._documents: Shelf[tuple[int, int], tuple[int, bytes]] = Shelf(documents)
         self._groups: Shelf[tuple[int, int], TextBlock] = Shelf(room - documents)
         # Row groups read of late and not kept. Asked for once more, they are worth the room.
         self._passed: Shelf[tuple[int, int], None] = Shelf(room)
@@ -172,45 +173,49 @@ class RowCache:
     def texts(self, number: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]) -> list[bytes]:
         """The same documents, each as valid UTF-8."""
         self.check(number)
-        texts = [self._documents.get((number, row)) for row in rows.tolist()]
-        found = [text for text in texts if text is not None]
-        if len(found) < len(texts):
+        found: dict[int, bytes] = {}
+        for row, crc in zip(rows.tolist(), crcs.tolist(), strict=True):
+            kept = self._documents.get((number, row))
+            if kept is not None and kept[0] == crc:
+                found[row] = kept[1]
+        if len(found) < len(rows):
+            wanted = np.array([row not in found for row in rows.tolist()])
+            missing, crcs = rows[wanted], crcs[wanted]
             opened = self._open(number)
-            group = np.searchsorted(opened.group_ends, rows, side="right")
-            found = []
+            group = np.searchsorted(opened.group_ends, missing, side="right")
             for one in np.unique(group).tolist():
-                found += self._texts(number, opened, one, rows[group == one])
-        for at, (text, expected) in enumerate(zip(found, crcs.tolist(), strict=True)):
-            if zlib.crc32(text) != expected:
-                raise _other_text(self._sources[number].shard, int(rows[at]))
-        return found
+                here = group == one
+                found |= self._texts(number, opened, one, missing[here], crcs[here])
+        return [found[row] for row in rows.tolist()]
 
     def _texts(
-        self, number: int, opened: _Opened, group: int, rows: NDArray[np.int64]
-    ) -> list[bytes]:
+        self,
+        number: int,
+        opened: _Opened,
+        group: int,
+        rows: NDArray[np.int64],
+        crcs: NDArray[np.uint32],
+    ) -> dict[int, bytes]:
+        """Row -> text of these rows of one row group, proved, and kept from now on."""
         shard = self._sources[number].shard
         if group >= len(opened.group_ends):
             raise _missing(shard, int(rows[0]))
+        whole = self._whole(number, opened, group)
+        if whole is None:
+            block = _joined(self._pieces(number, opened, group, rows))
+            at = list(range(len(rows)))
+        else:
+            block, first = whole, opened.first_row(group)
+            at = [row - first for row in rows.tolist()]
+            if at[-1] >= len(block.offsets) - 1:
+                raise _missing(shard, int(rows[-1]))
         found: dict[int, bytes] = {}
-        for row in rows.tolist():
-            text = self._documents.get((number, row))
-            if text is not None:
-                found[row] = text
-        wanted = np.array([row for row in rows.tolist() if row not in found], np.int64)
-        if len(wanted):
-            whole = self._whole(number, opened, group)
-            if whole is None:
-                block = _joined(self._pieces(number, opened, group, wanted))
-                at = list(range(len(wanted)))
-            else:
-                block, first = whole, opened.first_row(group)
-                at = [row - first for row in wanted.tolist()]
-                if at[-1] >= len(block.offsets) - 1:
-                    raise _missing(shard, int(wanted[-1]))
-            for row, i in zip(wanted.tolist(), at, strict=True):
-                found[row] = _text(block, i)
-                self._documents.put((number, row), found[row], len(found[row]) + _ENTRY_BYTES)
-        return [found[row] for row in rows.tolist()]
+        for row, i, crc in zip(rows.tolist(), at, crcs.tolist(), strict=True):
+            text = found[row] = _text(block, i)
+            if zlib.crc32(text) != crc:
+                raise _other_text(shard, row)
+            self._documents.put((number, row), (crc, text), len(text) + _ENTRY_BYTES)
+        return found
 
     def _whole(self, number: int, opened: _Opened, group: int) -> TextBlock | None:
         """All of a row group where it is kept from now on, else None."""
