@@ -10,6 +10,7 @@ from contam.corpus.streams import pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
+from contam.tables.doubled_keys import stands_twice
 from contam.tables.json_text import parse
 from contam.tables.record import Found, find
 
@@ -55,7 +56,9 @@ def text_blocks(
     limit = min(max_bytes, _BLOCK_BYTES)
     block = _Block()
     for row, line in _numbered(path, span):
-        block.add(_document(path, row, _record(path, row, line), sources))
+        found = _document(path, row, _record(path, row, line), sources)
+        _refuse_doubled(path, row, line, sources)
+        block.add(found)
         if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
             yield block.finished()
             block = _Block()
@@ -123,6 +126,14 @@ def _document(path: str, row: int, record: dict[str, object] | None, sources: Te
         return find(record, sources)
     except (ValueError, RecursionError) as error:
         raise _bad_line(path, row, str(error)) from error
+
+
+def _refuse_doubled(path: str, row: int, line: bytes, sources: TextColumns) -> None:
+    """Of two texts of one name parsers give the last: the first would go unread."""
+    for column in sources.every:
+        for part in column.parts or (column,):
+            if stands_twice(line, part.path):
+                raise _bad_line(path, row, f"the field {part.dotted!r} stands twice in one object")
 
 
 def _record(path: str, row: int, line: bytes) -> dict[str, object] | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -42,6 +45,23 @@ def doubled_key(text: bytes) -> Path | None:
     if end != len(whole):
         raise ValueError("there is more than one value")
     return None
+
+
+def stands_twice(text: bytes, path: Sequence[str]) -> bool:
+    """Whether a name on this path stands twice in its object of a JSON text.
+
+    Cheap for texts in which the name itself stands once. A name that is spelt with escapes is not
+    noticed. Raises ValueError or RecursionError for what is no JSON.
+    """
+    if all(text.count(b'"%s"' % name.encode()) < 2 for name in path):  # noqa: PLR2004 - once each
+        return False
+    value: object = _KEEPING.decode(text.decode("utf-8", "surrogateescape"))
+    for step in path:
+        found = [one for name, one in value if name == step] if isinstance(value, _Pairs) else []
+        if len(found) != 1:
+            return len(found) > 1
+        value = found[0]
+    return False
 
 
 def _find(value: object, at: Path) -> Path | None:

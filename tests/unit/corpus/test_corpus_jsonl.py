@@ -132,6 +132,8 @@ def test_rows_are_line_numbers_even_past_blank_lines(tmp_path, read_corpus):
         (b'{"text": {"a": 1}}', "text is a dict"),
         (b'{"text": [5]}', "a turn is a int"),
         (b"[" * 100_000, "not JSON"),
+        (b'{"text": "a", "id": 1, "text" : "b"}', "'text' stands twice"),
+        (b'{"text": "a\xff", "text": "b", "n": NaN}', "'text' stands twice"),
     ],
 )
 def test_a_bad_line_is_named_with_its_number(tmp_path, read_corpus, line, says):
@@ -139,6 +141,18 @@ def test_a_bad_line_is_named_with_its_number(tmp_path, read_corpus, line, says):
     (tmp_path / "a.jsonl").write_bytes(good + line + b"\n" + good)
     with pytest.raises(ShardError, match=rf"a\.jsonl, line 301: .*{says}"):
         read_corpus(tmp_path)
+
+
+def test_a_text_beside_which_its_name_stands_elsewhere_is_read(tmp_path, read_corpus):
+    record = {"text": '"text": "text"', "meta": {"text": "text", "id": 1}, "tags": ["text"]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record)[:-1] + ', "id": 1, "id": 2}')
+    assert read_corpus(tmp_path).texts == [[record["text"]]]
+
+
+def test_a_nested_text_that_stands_twice_is_an_error(tmp_path, read_corpus):
+    (tmp_path / "a.jsonl").write_text('{"meta": {"text": "a", "text": "b"}, "n": 1}\n')
+    with pytest.raises(ShardError, match=r"a\.jsonl, line 1: the field 'meta\.text' stands twice"):
+        read_corpus(tmp_path, text="meta.text")
 
 
 def test_what_strict_parsers_refuse_is_read(tmp_path, read_corpus):
