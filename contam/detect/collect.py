@@ -154,6 +154,37 @@ def fullness(pairs: Pairs) -> Float64s:
     return full
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """Pairs by item, the fullest document first, then by place: one order for every policy.
+
+    full   float64[m], fullness of the pairs;  order  int64[m], rows of the pairs
+    start  int64[k], where each item's rows begin in `order`
+    """
+
+    full: Float64s
+    order: Int64s
+    start: Int64s
+
+    @classmethod
+    def of(cls, pairs: Pairs) -> Grouped:
+        """The order of pairs, at least one of them."""
+        full = fullness(pairs)
+        order = np.lexsort((pairs.row, pairs.shard, -full, pairs.item))
+        items = pairs.item[order]
+        fresh = np.concatenate([[True], items[1:] != items[:-1]])
+        return cls(full, order, np.flatnonzero(fresh))
+
+    def best(self, score: Float64s) -> Int64s:
+        """Of each item the first of its rows with the highest score, by item."""
+        scores = score[self.order]
+        highest = np.maximum.reduceat(scores, self.start)
+        lengths = np.diff(self.start, append=len(scores))
+        at = np.where(scores == np.repeat(highest, lengths), np.arange(len(scores)), len(scores))
+        best: Int64s = self.order[np.minimum.reduceat(at, self.start)]
+        return best
+
+
 @dataclass(eq=False)
 class PolicyCount:
     """Per item, what one policy counted and its best document."""
@@ -161,6 +192,7 @@ class PolicyCount:
     n_documents: Int64s
     n_occurrences: Int64s
     best_score: Float64s
+    best_full: Float64s
     best: Pairs
 
     @classmethod
@@ -170,44 +202,40 @@ class PolicyCount:
             np.zeros(n_items, np.int64),
             np.zeros(n_items, np.int64),
             np.zeros(n_items, np.float64),
+            np.zeros(n_items, np.float64),
             Pairs.zeros(n_items),
         )
 
-    def add(self, pairs: Pairs, score: Float64s, hit: NDArray[np.bool_], full: Float64s) -> None:
-        """Count pairs of documents not counted before; `full` is their fullness."""
+    def add(self, pairs: Pairs, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped) -> None:
+        """Count pairs of documents not counted before; `grouped` says which go together."""
         places = np.maximum(pairs.n_places, np.maximum(pairs.n_runs.max(axis=1, initial=0), 1))
         occurrences = np.where(pairs.n_places > 0, pairs.n_places, places)
         np.add.at(self.n_documents, pairs.item[hit], 1)
         np.add.at(self.n_occurrences, pairs.item[hit], occurrences[hit])
-        order = np.lexsort((pairs.row, pairs.shard, -full, -score, pairs.item))
-        first = np.ones(len(order), np.bool_)
-        items = pairs.item[order]
-        first[1:] = items[1:] != items[:-1]
-        best = order[first]
-        self.offer(pairs.take(best), score[best])
+        best = grouped.best(score)
+        self.offer(pairs, best, score[best], grouped.full[best])
 
-    def offer(self, pairs: Pairs, score: Float64s) -> None:
-        """Take each pair (one an item at most) where it beats the best document so far."""
-        at = pairs.item
+    def offer(self, pairs: Pairs, rows: Int64s, score: Float64s, full: Float64s) -> None:
+        """Take each of these rows (one an item at most) where it beats the best document so far."""
+        at, shard, row = pairs.item[rows], pairs.shard[rows], pairs.row[rows]
         known = self.best.item[at] >= 0
-        old = self.best_score[at]
-        earlier = (pairs.shard < self.best.shard[at]) | (
-            (pairs.shard == self.best.shard[at]) & (pairs.row < self.best.row[at])
-        )
-        full, old_full = fullness(pairs), fullness(self.best.take(at.astype(np.int64)))
+        old, old_full = self.best_score[at], self.best_full[at]
+        old_shard = self.best.shard[at]
+        earlier = (shard < old_shard) | ((shard == old_shard) & (row < self.best.row[at]))
         first = (full > old_full) | ((full == old_full) & earlier)
         better = ~known | (score > old) | ((score == old) & first)
-        winners = pairs.take(better)
+        to, winners = at[better], rows[better]
         for column in fields(Pairs):
-            getattr(self.best, column.name)[at[better]] = getattr(winners, column.name)
-        self.best_score[at[better]] = score[better]
+            getattr(self.best, column.name)[to] = getattr(pairs, column.name)[winners]
+        self.best_score[to] = score[better]
+        self.best_full[to] = full[better]
 
     def merge(self, other: PolicyCount) -> None:
         """Add what another worker counted."""
         self.n_documents += other.n_documents
         self.n_occurrences += other.n_occurrences
-        seen = other.best.item >= 0
-        self.offer(other.best.take(seen), other.best_score[seen])
+        seen = np.flatnonzero(other.best.item >= 0)
+        self.offer(other.best, seen, other.best_score[seen], other.best_full[seen])
 
 
 @dataclass(eq=False)
@@ -273,11 +301,11 @@ class Collection:
         pieces = Pieces.concat([pieces for _, pieces in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
         items = self.lane.items
-        full = fullness(pairs)
+        grouped = Grouped.of(pairs)
         rank = None
         for policy, count in zip(self.policies, self._counts, strict=True):
             score = policy.score_pairs(pairs, items)
-            count.add(pairs, score, policy.hits(pairs, items, score), full)
+            count.add(pairs, score, policy.hits(pairs, items, score), grouped)
             if policy == self.ranking:
                 rank = score
         self._keep(pairs, pieces, self.ranking.score_pairs(pairs, items) if rank is None else rank)
