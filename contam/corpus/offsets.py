@@ -118,12 +118,12 @@ def _first(pair: tuple[int, int]) -> int:
     return pair[0]
 
 
-def _identity(path: str) -> tuple[str, int, int]:
+def _identity(path: str) -> tuple[str, int, int, int]:
     try:
         status = Path(path).stat()
     except OSError as error:
         raise _unreadable(path, error) from error
-    return path, status.st_size, status.st_mtime_ns
+    return path, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _unreadable(path: str, error: OSError) -> ShardError:
@@ -136,10 +136,10 @@ def _unreadable(path: str, error: OSError) -> ShardError:
 
 # Kept by size and time: a file that was rewritten is counted again.
 @lru_cache(maxsize=64)
-def _line_feeds(path: str, size: int, mtime_ns: int) -> _LineFeeds:  # noqa: ARG001 - part of the key
+def _line_feeds(path: str, *stamp: int) -> _LineFeeds:  # noqa: ARG001 - part of the key
     return _LineFeeds(path)
 
 
 @lru_cache(maxsize=64)
-def _batch_rows(path: str, size: int, mtime_ns: int) -> _BatchRows:  # noqa: ARG001 - part of the key
+def _batch_rows(path: str, *stamp: int) -> _BatchRows:  # noqa: ARG001 - part of the key
     return _BatchRows(path)

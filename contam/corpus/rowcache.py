@@ -48,7 +48,7 @@ _DOCUMENTS_SHARE: Final = 4
 _ENTRY_BYTES: Final = 256
 _CHANGED: Final = "the shard changed after it was indexed: retire it and add it again"
 
-Stamp = tuple[int, int, int]
+Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +280,8 @@ def _stamp(shard: Shard) -> Stamp:
         raise ShardError(
             f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
         ) from error
-    return status.st_size, status.st_mtime_ns, status.st_ino
+    # A copy or an unpacked archive may carry any time of writing, not any time of change.
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _groups(shard: Shard, text: ColumnRef) -> tuple[NDArray[np.int64], tuple[int, ...]]:

@@ -35,7 +35,7 @@ _SUFFIX: Final = ".jsonl"
 _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _DIGEST_CHARACTERS: Final = 12
 
-_Stamps = dict[str, tuple[int, int, int, int]]
+_Stamps = dict[str, tuple[int, int, int, int, int]]
 
 
 class ChangedError(Exception):
@@ -248,5 +248,8 @@ def _stamps(folder: Path) -> _Stamps:
             stat = os.stat(path)  # noqa: PTH116 - the same call as for the files of indexes
         except OSError:
             continue
-        found[name] = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        found[name] = (
+            *(stat.st_dev, stat.st_ino, stat.st_size),
+            *(stat.st_mtime_ns, stat.st_ctime_ns),
+        )
     return found

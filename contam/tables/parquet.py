@@ -45,11 +45,11 @@ def footer(path: str) -> pq.FileMetaData:
     """Return the file's metadata; recent ones are kept, since every unit of a shard needs them."""
     with shard_errors(path):
         status = Path(path).stat()
-        return _footer(path, status.st_size, status.st_mtime_ns)
+        return _footer(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(maxsize=16)
-def _footer(path: str, size: int, mtime_ns: int) -> pq.FileMetaData:  # noqa: ARG001 - part of the cache key
+def _footer(path: str, *stamp: int) -> pq.FileMetaData:  # noqa: ARG001 - part of the cache key
     return pq.read_metadata(path)
 
 
