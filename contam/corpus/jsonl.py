@@ -9,7 +9,14 @@ from contam.corpus.offsets import Span, line_number, span_pieces
 from contam.corpus.streams import pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, block_of
-from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
+from contam.tables.columns import (
+    CONTENT_KEYS,
+    EXTRA_KEYS,
+    ColumnRef,
+    Kind,
+    TextColumns,
+    is_turn,
+)
 from contam.tables.doubled_keys import stands_twice
 from contam.tables.json_text import parse
 from contam.tables.record import Found, find
@@ -26,6 +33,7 @@ _SNIFF_BYTES = 8 << 20
 _BLOCK_BYTES = 2 << 20
 _BLOCK_ROWS = 65_536
 _MAX_DEPTH = 4
+_OF_TURNS = (*CONTENT_KEYS, *EXTRA_KEYS)
 _RANK: tuple[Kind, ...] = ("chat", "text", "list", "struct", "other", "null")
 
 
@@ -57,7 +65,8 @@ def text_blocks(
     block = _Block()
     for row, line in _numbered(path, span):
         found = _document(path, row, _record(path, row, line), sources)
-        _refuse_doubled(path, row, line, sources)
+        n_turns = sum(bool(turn.text) for turn in found.turns or ())
+        _refuse_doubled(path, row, line, sources, n_turns)
         block.add(found)
         if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
             yield block.finished()
@@ -128,12 +137,12 @@ def _document(path: str, row: int, record: dict[str, object] | None, sources: Te
         raise _bad_line(path, row, str(error)) from error
 
 
-def _refuse_doubled(path: str, row: int, line: bytes, sources: TextColumns) -> None:
+def _refuse_doubled(path: str, row: int, line: bytes, sources: TextColumns, n_turns: int) -> None:
     """Of two texts of one name parsers give the last: the first would go unread."""
     for column in sources.every:
         for part in column.parts or (column,):
-            if stands_twice(line, part.path):
-                raise _bad_line(path, row, f"the field {part.dotted!r} stands twice in one object")
+            if stands_twice(line, part.path, inner=_OF_TURNS, n_inner=n_turns):
+                raise _bad_line(path, row, f"a field at {part.dotted!r} stands twice in one object")
 
 
 def _record(path: str, row: int, line: bytes) -> dict[str, object] | None:

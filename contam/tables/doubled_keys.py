@@ -47,13 +47,19 @@ def doubled_key(text: bytes) -> Path | None:
     return None
 
 
-def stands_twice(text: bytes, path: Sequence[str]) -> bool:
-    """Whether a name on this path stands twice in its object of a JSON text.
+def stands_twice(
+    text: bytes, path: Sequence[str], *, inner: Sequence[str] = (), n_inner: int = 0
+) -> bool:
+    """Whether a name on this path, or below it, stands twice in its object of a JSON text.
 
-    Cheap for texts in which the name itself stands once. A name that is spelt with escapes is not
+    inner, n_inner  names of objects below the path, of which there are so many
+
+    Cheap where no name of the path stands twice in the text, nor one of `inner` oftener than there
+    are such objects; otherwise everything is looked at. A name that is spelt with escapes is not
     noticed. Raises ValueError or RecursionError for what is no JSON.
     """
-    if all(text.count(b'"%s"' % name.encode()) < 2 for name in path):  # noqa: PLR2004 - once each
+    names = [(name, 1) for name in path] + [(name, n_inner) for name in inner if n_inner]
+    if all(text.count(b'"%s"' % name.encode()) <= most for name, most in names):
         return False
     value: object = _KEEPING.decode(text.decode("utf-8", "surrogateescape"))
     for step in path:
@@ -61,7 +67,7 @@ def stands_twice(text: bytes, path: Sequence[str]) -> bool:
         if len(found) != 1:
             return len(found) > 1
         value = found[0]
-    return False
+    return bool(n_inner) and _find(value, ()) is not None
 
 
 def _find(value: object, at: Path) -> Path | None:

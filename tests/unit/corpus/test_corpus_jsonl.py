@@ -149,9 +149,25 @@ def test_a_text_beside_which_its_name_stands_elsewhere_is_read(tmp_path, read_co
     assert read_corpus(tmp_path).texts == [[record["text"]]]
 
 
+@pytest.mark.parametrize("key", ["content", "reasoning"])
+def test_a_turn_that_says_two_things_under_one_name_is_an_error(tmp_path, read_corpus, key):
+    turn = '{"role": "user", "content": "a", "reasoning": "b"}'
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        f'{{"id": "content", "messages": [{turn}, {turn}, {{"role": "none", "content": null}}]}}'
+    )
+    assert read_corpus(tmp_path).texts == [["a\nb\na\nb\n"]]
+    doubled = turn.replace("}", f', "{key}": "c"}}')
+    path.write_text(
+        f'{{"id": 1, "messages": [{turn}, {doubled}, {{"role": "none", "content": null}}]}}'
+    )
+    with pytest.raises(ShardError, match="'messages' stands twice"):
+        read_corpus(tmp_path)
+
+
 def test_a_nested_text_that_stands_twice_is_an_error(tmp_path, read_corpus):
     (tmp_path / "a.jsonl").write_text('{"meta": {"text": "a", "text": "b"}, "n": 1}\n')
-    with pytest.raises(ShardError, match=r"a\.jsonl, line 1: the field 'meta\.text' stands twice"):
+    with pytest.raises(ShardError, match=r"a\.jsonl, line 1: a field at 'meta\.text' stands twice"):
         read_corpus(tmp_path, text="meta.text")
 
 
