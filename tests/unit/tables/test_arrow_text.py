@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,3 +131,17 @@ def test_pieces_cover_every_document_once_and_keep_the_limit(sizes, limit):
     assert [i for begin, end in runs for i in range(begin, end)] == list(range(len(sizes)))
     for begin, end in runs:
         assert end - begin == 1 or sum(sizes[begin:end]) <= limit
+
+
+def test_rows_without_a_text_are_told_without_importing_pandas(tmp_path):
+    path = tmp_path / "one.parquet"
+    pq.write_table(pa.table({"text": ["one", None]}), path)
+    code = (
+        "import sys, pyarrow.parquet as pq\n"
+        "from contam.tables.arrow_text import text_block\n"
+        "(batch,) = pq.ParquetFile(sys.argv[1]).iter_batches()\n"
+        "print(text_block(batch.column(0)).n_null, 'pandas' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["1", "False"]
