@@ -85,16 +85,11 @@ class Reviewed:
         self, benchmark: str | None, split: str | None, item_id: str, policy: str | None
     ) -> Flagged | str:
         """The flagged item, or why there is none: unknown, in several places, or not flagged."""
-        same = [
-            item
-            for item in sorted(self._known)
-            if item[2] == item_id and benchmark in (None, item[0]) and split in (None, item[1])
-        ]
+        same = self._same(benchmark, split, item_id)
         if not same:
             return "there is no such item in the audit"
         if len(same) > 1:
-            places = ", ".join(f"{name}/{part}" if part else name for name, part, _ in same)
-            return f"it is in several places: {places}"
+            return f"it is in several places: {_places(same)}"
         item = same[0]
         verdicts = [row for row in self._verdicts[item] if policy in (None, row["policy"])]
         if not verdicts:
@@ -108,6 +103,24 @@ class Reviewed:
             tuple(self._evidence[item]),
         )
 
+    def way_out(self, benchmark: str | None, split: str | None, item_id: str) -> str:
+        """What to say otherwise where `find` gives nothing; "" where no item has that id."""
+        same = self._same(benchmark, split, item_id)
+        if not same:
+            others = self._same(None, None, item_id)
+            return f"an item of that id is in {_places(others)}" if others else ""
+        if len(same) > 1:
+            return "say which with --benchmark or --split"
+        flags = sorted(row["policy"] for row in self._verdicts[same[0]])
+        return f"it is flagged by {', '.join(flags)}" if flags else "only flagged items are waived"
+
+    def _same(self, benchmark: str | None, split: str | None, item_id: str) -> list[Item]:
+        return [
+            item
+            for item in sorted(self._known)
+            if item[2] == item_id and benchmark in (None, item[0]) and split in (None, item[1])
+        ]
+
     def explained(self, key: tuple[str, str, str, str], documents: Collection[str]) -> bool:
         """Whether these documents are all that the verdict (item, policy) can rest on."""
         found = self.find(*key)
@@ -116,6 +129,10 @@ class Reviewed:
         places = {(row["shard"], row["row"]) for row in found.evidence}
         n_documents = max(row["n_documents"] for row in found.verdicts)
         return set(found.documents) <= set(documents) and n_documents <= len(places)
+
+
+def _places(items: Sequence[Item]) -> str:
+    return ", ".join(f"{name}/{part}" if part else name for name, part, _ in items)
 
 
 def _item(row: Row) -> Item:

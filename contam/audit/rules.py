@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from annotated_types import Ge, Le
 
 from contam.audit.spec import TOGETHER
+from contam.audit.toml import UNKNOWN_KEY, first_wrong
 from contam.errors import ConfigError
 
 ALL: Final = "*"
@@ -171,11 +172,12 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
     try:
         found: tuple[AnyRule, ...] = TypeAdapter(tuple[kind, ...]).validate_python(values)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
+        first = first_wrong(error)
         where, *rest = first["loc"]
         place = f"rule {int(where) + 1}, {'.'.join(map(str, rest))}"
+        said = "there is no such key" if first["type"] == UNKNOWN_KEY else first["msg"]
         raise ConfigError(
-            f"{origin}: {place}: {first['msg']}", hint="docs/guides/audit.md names every key"
+            f"{origin}: {place}: {said}", hint="docs/guides/audit.md names every key"
         ) from error
     return found
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.audit.facts import read_facts
 from contam.audit.manifest import MANIFEST, read_sealed
 from contam.audit.verify import verify_pack
-from contam.errors import OutputError
+from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from contam.audit.facts import Facts
 
 REPORT: Final = "report.json"
+
+
+def refuse_inside(path: Path, folder: Path) -> None:
+    """Raise UsageError for a file to be written that lies in the folder of a pack or a result."""
+    if path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"{path} lies in {folder}, which must stay as it was published",
+            hint="choose a place outside of it",
+        )
 
 
 def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:

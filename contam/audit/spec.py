@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
 
+from contam.audit.toml import UNKNOWN_KEY, first_wrong
 from contam.errors import ConfigError, UsageError
 from contam.index.home import resolve_index
 
@@ -24,7 +25,7 @@ TOGETHER: Final = "together"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _STRICT: Final = {"extra": "forbid"}
 _WORDS: Final = {
-    "unexpected_keyword_argument": "there is no such key",
+    UNKNOWN_KEY: "there is no such key",
     "missing": "is needed",
     "missing_argument": "is needed",
     "tuple_type": 'is a list of texts: ["one", "two"]',
@@ -248,7 +249,7 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
     try:
         return TypeAdapter(AuditSpec).validate_python(values)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
+        first = first_wrong(error)
         table, key = _place(first["loc"])
         said = _WORDS.get(first["type"], first["msg"])
         raise ConfigError(

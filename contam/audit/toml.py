@@ -1,10 +1,16 @@
-"""Values as TOML writes them."""
+"""Values as TOML writes them, and what is wrong with those of a file."""
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+UNKNOWN_KEY: Final = "unexpected_keyword_argument"
 
 
 def toml_text(value: str) -> str:
@@ -15,3 +21,10 @@ def toml_text(value: str) -> str:
         raise UsageError(f"{value!a} is not text", hint="give it in UTF-8") from error
     # TOML has no pairs of surrogates, and wants one more control character escaped than JSON.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def first_wrong(error: ValidationError) -> dict[str, Any]:
+    """The mistake to name: a key that there is not, before the one it may have been meant to be."""
+    found: list[Any] = error.errors(include_input=False, include_url=False)
+    unknown = [one for one in found if one["type"] == UNKNOWN_KEY]
+    return dict((unknown or found)[0])

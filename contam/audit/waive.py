@@ -39,7 +39,9 @@ def make_waiver(folder: Path, wanted: Waiver, today: dt.date) -> Waiver:
     found = reviewed.find(wanted.benchmark or None, wanted.split, wanted.item, wanted.policy)
     if isinstance(found, str):
         raise UsageError(
-            f"{wanted.item} cannot be waived: {found}", hint="give --benchmark, --split or --policy"
+            f"{wanted.item} cannot be waived: {found}",
+            hint=reviewed.way_out(wanted.benchmark or None, wanted.split, wanted.item)
+            or f"ids of items stand in report.html and in {facts.verdicts}/items.parquet",
         )
     if wanted.document is not None and wanted.document not in found.documents:
         raise UsageError(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from contam.audit.reviewed import Reviewed
+from contam.audit.toml import UNKNOWN_KEY, first_wrong
 from contam.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -123,10 +124,11 @@ def parse_waivers(text: str, origin: str) -> tuple[Waiver, ...]:
     try:
         waivers = TypeAdapter(tuple[Waiver, ...]).validate_python(tree.get("waiver", []))
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
+        first = first_wrong(error)
         place = ".".join(map(str, first["loc"]))
+        said = "there is no such key" if first["type"] == UNKNOWN_KEY else first["msg"]
         raise ConfigError(
-            f"{origin}: waiver {place}: {first['msg']}", hint=f"keys: {', '.join(KEYS)}"
+            f"{origin}: waiver {place}: {said}", hint=f"keys: {', '.join(KEYS)}"
         ) from error
     seen = set()
     for one in waivers:

@@ -64,8 +64,11 @@ def export(
         emit(f"run {visible(found)}\n")
         return
     from contam.audit.exports import conda, model_card
+    from contam.audit.sealed import refuse_inside
     from contam.tables.files import write_file
 
+    if out is not None:
+        refuse_inside(out, folder)
     if fmt == Format.CONDA:
         text = conda(folder, policy, reference or "")
     else:

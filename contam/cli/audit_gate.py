@@ -59,12 +59,16 @@ def gate(
     """
     from contam.audit.gate import run_gate
     from contam.audit.rules import load_rules
+    from contam.audit.sealed import refuse_inside
     from contam.cli import render
 
     read = load_rules(rules)
     where = folder or (Path(read.pack) if read.pack else None)
     if where is None:
         raise UsageError("there is no pack to judge", hint="give DIR, or pack = in the rules")
+    for path in (junit, summary):
+        if path is not None:
+            refuse_inside(path, where)
     verdict = run_gate(read.rules, where, day(today), digest)
     if as_json:
         render.emit_json({**asdict(verdict), "passed": verdict.passed})

@@ -74,6 +74,7 @@ def waive(
     The flag stays in every report; the waiver is refused once it has expired, or when the item,
     its verdicts or its evidence are others.
     """
+    from contam.audit.sealed import refuse_inside
     from contam.audit.waive import append, entry, make_waiver
     from contam.audit.waivers import Waiver
     from contam.cli.terminal import emit, visible
@@ -90,6 +91,8 @@ def waive(
         policy=policy,
         document=document,
     )
+    if to is not None:
+        refuse_inside(Path(to), folder)
     made = make_waiver(folder, wanted, day(today))
     if to is None:
         emit(visible(entry(made)))

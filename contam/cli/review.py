@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from contam.cli import options
-from contam.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +50,13 @@ def review(
     Flagged and clean items come in random order. Each answer is on the disk before the next item
     is shown. A second reader gets the same items.
     """
+    from contam.audit.readers import reader_name
     from contam.audit.reading import Reading
     from contam.audit.review import read_own_labels
+    from contam.audit.sealed import refuse_inside
 
-    if not reader.strip():
-        raise UsageError("a reader needs a name")
+    reader = reader_name(reader)
+    refuse_inside(labels, folder)
     reading = Reading.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
     waiting = reading.waiting(read_own_labels(labels), reader)
     n = _ask(reading, waiting, labels, reader, documents)

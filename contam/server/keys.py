@@ -34,6 +34,7 @@ _VERSION: Final = 1
 _WAIT_S: Final = 5.0
 _ID_BYTES: Final = 4
 _ID_CHARACTERS: Final = 2 * _ID_BYTES
+REVIEW: Final = "review"
 _MAX_NAME: Final = 100
 _DIGEST_BYTES: Final = 32
 
@@ -91,7 +92,8 @@ class KeyStore:
     def add(self, name: str, scopes: Sequence[str]) -> tuple[Key, str]:
         """Make a key; returns what is kept of it and the key itself, which nobody can show again.
 
-        Raises UsageError for a name or scope that cannot be, ConfigError if the store is unusable.
+        Raises UsageError for a name or scope that cannot be, or a reader's name that another good
+        key has, ConfigError if the store is unusable.
         """
         if not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
             raise UsageError(f"a key needs a name of 1 to {_MAX_NAME} printable characters")
@@ -101,6 +103,7 @@ class KeyStore:
             raise UsageError(what, hint=f"scopes: {', '.join(SCOPES)}")
         self._make_file()
         with self._changing() as connection:
+            _refuse_namesake(name, scopes, self.read(connection))
             key_id = secrets.token_hex(_ID_BYTES)
             while connection.execute("SELECT 1 FROM keys WHERE id = ?", (key_id,)).fetchone():
                 key_id = secrets.token_hex(_ID_BYTES)
@@ -223,3 +226,21 @@ class KeyStore:
             f"the keys in {self.path} cannot be used: {why}",
             hint="restore the file, or move it away and add keys anew",
         )
+
+
+def _refuse_namesake(name: str, scopes: Sequence[str], keys: Sequence[Key]) -> None:
+    """Readers are told apart by the names of their keys; none of two that are alike may review."""
+    for key in keys:
+        both = ({*scopes}, key.scopes)
+        alike = plain_name(key.name) == plain_name(name) and key.revoked is None
+        may = all({REVIEW, "admin"} & held for held in both)
+        if alike and may and any(REVIEW in held for held in both):
+            raise UsageError(
+                f"key {key.id} may review, too, and has that name: readers could not be told apart",
+                hint=f"choose another name, or revoke it first: contam keys revoke {key.id}",
+            )
+
+
+def plain_name(name: str) -> str:
+    """A name as it is compared: case and spaces tell no two apart."""
+    return " ".join(name.split()).casefold()

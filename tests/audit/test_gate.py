@@ -326,6 +326,16 @@ def test_only_new_contamination_fails_against_a_baseline(audited, pack, tmp_path
     assert {one.status for one in run_gate(rules, audited.folder, NOW).outcomes} == {"unknown"}
 
 
+def test_what_is_written_goes_into_no_pack(pack, tmp_path, capsys):
+    rules_of(tmp_path, '[[rule]]\ncheck = "coverage"')
+    for option in ("--junit", "--summary"):
+        into = pack / "scores" / "gate.txt"
+        words = ["audit", "gate", str(tmp_path / "RULES.toml"), str(pack), option, str(into)]
+        assert main(words) == 2
+        assert "must stay as it was published" in capsys.readouterr().err
+        assert not into.exists()
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -340,6 +350,10 @@ def test_only_new_contamination_fails_against_a_baseline(audited, pack, tmp_path
         ('packs = "x"\n[[rule]]\ncheck = "coverage"', "there is no packs"),
         ('pack = 1\n[[rule]]\ncheck = "coverage"', "pack is the folder"),
         ("[[rule", "not TOML"),
+        (
+            '[[rule]]\ncheck = "flagged_share"\nmost_percnt = 5',
+            r"rule 1, flagged_share\.most_percnt: there is no such key",
+        ),
     ],
 )
 def test_wrong_rules_are_refused_with_their_key(tmp_path, text, said):

@@ -82,6 +82,25 @@ def test_a_pack_that_was_altered_is_not_read(pack, tmp_path, monkeypatch, capsys
     assert not (tmp_path / "anna.jsonl").exists()
 
 
+def test_answers_go_into_no_pack(pack, tmp_path, monkeypatch, capsys):
+    (tmp_path / "door").symlink_to(pack)
+    for path in (pack / "anna.jsonl", tmp_path / "door" / "checks" / "anna.jsonl"):
+        assert ask(monkeypatch, pack, path, ["t"]) == 2
+        assert "must stay as it was published" in capsys.readouterr().err
+        assert not path.exists()
+    assert ask(monkeypatch, pack, tmp_path / "anna.jsonl", ["t"]) == 0
+    assert main(["audit", "verify", str(pack), "--sample", "0"]) == 0
+
+
+@pytest.mark.parametrize(
+    "reader", ["", " ", "a\nb", "../../x", "a\\b", "..", "a\u202eb", "x" * 101]
+)
+def test_what_cannot_be_a_name_is_no_reader(audited, tmp_path, monkeypatch, capsys, reader):
+    assert ask(monkeypatch, audited.folder, tmp_path / "x.jsonl", ["t"], reader=reader) == 2
+    assert "a reader's name" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_second_reader_gets_the_same_items(audited, tmp_path, monkeypatch):
     for reader, said in (("anna", "ttff"), ("ben", "tfff")):
         ask(monkeypatch, audited.folder, tmp_path / f"{reader}.jsonl", said, reader=reader)

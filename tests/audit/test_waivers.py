@@ -205,7 +205,15 @@ def test_waiving_says_what_cannot_be(pack, tmp_path, capsys):
     to = tmp_path / "waivers.toml"
     item = flagged(pack)[0]["item_id"]
     assert waive(pack, "nobody", to=to) == 2
-    assert "there is no such item" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "there is no such item" in said
+    assert "ids of items stand in report.html and in checks/together/items.parquet" in said
+    assert waive(pack, item, "--benchmark", "nobody", to=to) == 2
+    assert "an item of that id is in brook_math" in capsys.readouterr().err
+    assert waive(pack, item, "--policy", "nobody", to=to) == 2
+    assert "it is flagged by contam" in capsys.readouterr().err
+    assert waive(pack, item, to=pack / "waivers.toml") == 2
+    assert "must stay as it was published" in capsys.readouterr().err
     assert waive(pack, item, "--document", "nowhere", to=to) == 2
     assert "no evidence" in capsys.readouterr().err
     assert waive(pack, item, "--expires", "2026-10-31", to=to) == 2

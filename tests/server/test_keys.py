@@ -269,6 +269,21 @@ def keys(*arguments):
     )
 
 
+def test_readers_cannot_be_given_keys_of_one_name(store):
+    anna, _ = store.add("Anna B", ["review"])
+    for scopes in (["review"], ["check", "review"], ["admin"]):
+        with pytest.raises(UsageError, match=f"key {anna.id} .* has that name"):
+            store.add(" anna  b", scopes)
+    store.add("Anna B", ["check"])
+    store.revoke(anna.id)
+    store.add("Anna B", ["review"])
+    for _ in range(2):
+        store.add("ops", ["admin"])
+    with pytest.raises(UsageError, match="has that name"):
+        store.add("ops", ["review"])
+    assert len(store.all()) == 5
+
+
 def test_the_command_makes_lists_and_revokes_keys(tmp_path, store):
     made = keys("add", "nightly", "--scope", "check,jobs", "--data", str(tmp_path))
     assert made.returncode == 0, made.stderr

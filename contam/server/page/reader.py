@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+from contam.audit.readers import reader_name
+from contam.errors import UsageError
 from contam.server.failures import RequestError
+from contam.server.keys import REVIEW, plain_name
 
 if TYPE_CHECKING:
     from contam.server.auth import Caller, Keyring
 
-SCOPE: Final = "review"
-MOST_CHARACTERS: Final = 100
+SCOPE: Final = REVIEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +36,24 @@ def reader_of(keyring: Keyring, caller: Caller, typed: str) -> Reader | None:
     None where a name has still to be typed. Raises RequestError 422 for a name that cannot be, 409
     where two keys have one name: what one reader says would count as another's.
     """
-    held = [_plain(name) for name in keyring.names(SCOPE)]
+    held = [plain_name(name) for name in keyring.names(SCOPE)]
     own = keyring.name_of(caller).strip()
     if own:
-        if held.count(_plain(own)) > 1:
+        if held.count(plain_name(own)) > 1:
             raise RequestError(
                 409, "two keys that may review have this name: their readers cannot be told apart",
                 code="names-alike", hint="ask the operator for a key with a name of your own",
             )  # fmt: skip
         return Reader(own, typed=False)
-    name = " ".join(typed.split())
-    if not name:
+    if not typed.strip():
         return None
-    if len(name) > MOST_CHARACTERS or not name.isprintable():
-        raise RequestError(422, f"a name has at most {MOST_CHARACTERS} characters", code="form")
-    if _plain(name) in held:
+    try:
+        name = reader_name(typed)
+    except UsageError as error:
+        raise RequestError(422, str(error), code="form", hint=error.hint) from error
+    if plain_name(name) in held:
         raise RequestError(
             409, "a key has that name", code="names-alike",
             hint="sign in with that key, or read under another name",
         )  # fmt: skip
     return Reader(name, typed=True)
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.split()).casefold()

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import RedirectResponse
 
+from contam.audit.readers import MOST_CHARACTERS
 from contam.audit.reading import case_id
 from contam.server.failures import RequestError
 from contam.server.page import visit
-from contam.server.page.reader import MOST_CHARACTERS, SCOPE, Reader, reader_of
+from contam.server.page.reader import SCOPE, Reader, reader_of
 from contam.server.page.render import show
 from contam.server.page.view import to_review, whole
 from contam.server.reviews import ChangedError, is_of
