@@ -23,6 +23,7 @@ from contam.detect.reader import TEXT_BENCHMARK
 from contam.server.answers import answer_of, late_answer
 from contam.server.doubled import refuse_doubled
 from contam.server.failures import RequestError
+from contam.server.fields import with_fields
 from contam.server.gate import LateError
 from contam.server.logs import note
 from contam.server.policies import checked_policies
@@ -54,7 +55,7 @@ def parse(body: bytes, settings: Settings) -> CheckRequest:
         found = error.errors(include_input=False, include_url=False)
         if found[0]["type"] == "json_invalid":
             raise no_json(body) from None
-        raise RequestValidationError(found) from None
+        raise RequestValidationError(with_fields(CheckRequest, found)) from None
     refuse_doubled(body)
     return within(asked, settings)
 
@@ -68,8 +69,9 @@ def within(asked: CheckRequest, settings: Settings) -> CheckRequest:
     most = settings.max_characters
     for at, n in enumerate(_sizes(asked)):
         if n > most:
+            what = f"item {at}" if asked.text is None else "the text"
             raise RequestError(
-                413, f"item {at} has {n} characters, and one may have {most}",
+                413, f"{what} has {n} characters, and {most} is the most",
                 hint=f"shorten it, or {_JOB}",
             )  # fmt: skip
     over = [

@@ -231,12 +231,14 @@ class Needs(SecurityBase):
         self.refuse(caller)
         return caller
 
-    def refuse(self, caller: Caller) -> None:
-        """Raise RequestError, 403, for a caller without the scope."""
+    def refuse(self, caller: Caller, option: str = "") -> None:
+        """Raise RequestError, 403, for a caller without the scope, naming what asked for it."""
         if not caller.may(self.needed):
+            without = f"leave {option} out, or " if option else ""
             raise RequestError(
-                403, f"the key does not have the scope {self.needed!r}", code="scope-missing",
-                hint="ask the operator for a key that has it",
+                403,
+                f"{f'{option}: ' if option else ''}the key does not have the scope {self.needed!r}",
+                code="scope-missing", hint=f"{without}ask the operator for a key that has it",
             )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.server.failures import RequestError
 from contam.server.jsondepth import nests_deeper
+from contam.server.spelling import utf8_json
 from contam.server.unpacking import ENCODINGS, DamagedError, unpacker
 
 if TYPE_CHECKING:
@@ -114,8 +115,7 @@ class BodyGuard:
                 raise _damaged(body.encoding) from None
             content = b"".join(pieces)
         if body.is_json or not body.media_type:
-            if b"\x00" in content:
-                raise RequestError(400, "a JSON body has to be UTF-8", code="not-utf-8")
+            content = utf8_json(content)
             if nests_deeper(content, self._settings.max_json_depth):
                 raise RequestError(
                     400, f"the JSON nests deeper than {self._settings.max_json_depth}",

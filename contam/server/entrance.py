@@ -11,6 +11,7 @@ from contam.server.failures import AS_PAGE, RequestError
 from contam.server.limits import Limits
 from contam.server.page.render import problem_page
 from contam.server.page.visit import is_page, visitor
+from contam.server.state import unready
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -54,10 +55,7 @@ class Entrance:
             return
         keyring = self._state.keyring
         if keyring is None:
-            raise RequestError(
-                503, self._state.not_ready or "starting", code="not-ready",
-                headers={"Retry-After": "1"},
-            )  # fmt: skip
+            raise unready(self._state)
         if is_page(path):
             scope[AS_PAGE] = partial(problem_page, self._state)
             caller = visitor(scope, path, keyring, self._state.sessions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -104,6 +105,8 @@ _FIELDS: Final = {
     "--reference-benchmark": "options.references:",
     "--separate-runs": "options.separate_runs",
 }
+#: `--map question=FIELD,answer=FIELD`: pairs as a command line has them.
+_PAIRS: Final = re.compile(r"(--map|--columns) (\w+=[^\s,;()]*(?:,\w+=[^\s,;()]*)*)")
 #: Options of other programs, whose files are sent here.
 _OTHERS: Final = ("--log_samples", "--no-log-samples", "--save-details")
 _FLAG: Final = re.compile(r"(?<![\w-])--[a-z][\w-]*")
@@ -113,8 +116,15 @@ _COMMAND: Final = re.compile(r"\bcontam (?!hash\b|check\b|keys\b)[a-z]+\b|--no-t
 
 def hint_for(code: str, said: str) -> str:
     """The hint of a failure for callers: what was said, in terms of the API, or its code's own."""
-    told = _FLAG.sub(lambda flag: _FIELDS.get(flag[0], flag[0]), said)
+    told = _PAIRS.sub(lambda found: f"{_FIELDS[found[1]]} {_as_object(found[2])}", said)
+    told = _FLAG.sub(lambda flag: _FIELDS.get(flag[0], flag[0]), told)
     foreign = [flag for flag in _FLAG.findall(told) if flag not in _OTHERS]
     if told and not foreign and not _COMMAND.search(told):
         return told
     return HINTS.get(code, HINTS["internal"])
+
+
+def _as_object(pairs: str) -> str:
+    """`question=FIELD,answer=FIELD` as the JSON object that a request has."""
+    named = (pair.split("=") for pair in pairs.split(","))
+    return json.dumps(dict(named))

@@ -116,8 +116,12 @@ class IndexHolder:
         if damage is not None:
             # Of a file that was cut, a look behind its end would end the process.
             raise IndexDamageError(damage.message, file=damage.file, hint=damage.hint)
-        yield lease
-        lease.files.check()
+        try:
+            yield lease
+            lease.files.check()
+        except IndexDamageError as error:
+            self._note_damage(lease, error)
+            raise
 
     def reload(self, name: str) -> Lease:
         """Open an index anew, and hand it to all requests from now on.
@@ -143,7 +147,7 @@ class IndexHolder:
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """Names of the indexes that do not answer, because their files were written to."""
+        """Names of the indexes that do not answer, because files of theirs are damaged."""
         return tuple(self._damage)
 
     def look(self) -> None:
@@ -159,6 +163,18 @@ class IndexHolder:
                         self._damage[name] = error
         for lease in (*self._leases.values(), *groups):
             lease.opened.check_shards()
+
+    def _note_damage(self, lease: Lease, error: IndexDamageError) -> None:
+        """Let the indexes of a lease answer nothing more, unless they were opened anew since."""
+        of_file = [
+            name
+            for name, folder in zip(lease.names, lease.folders, strict=True)
+            if Path(error.file).is_relative_to(folder)
+        ]
+        with self._lock:
+            held = self._leases if len(lease.names) == 1 else self._groups
+            if lease in held.values():
+                self._damage.update(dict.fromkeys(of_file or lease.names, error))
 
     def changed(self) -> list[str]:
         """Names of the indexes whose folder is in another state than the one that answers.

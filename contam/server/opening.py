@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from contam.errors import ContamError, InternalError
+from contam.server import logs
 from contam.server.reviews import Reviews
+from contam.server.state import COMPILING, OPENING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,8 +40,11 @@ async def open_indexes(state: State) -> AsyncIterator[None]:
 
 
 async def _open_and_watch(state: State) -> None:
-    state.not_ready = "opening the indexes"
+    state.not_ready = OPENING
     try:
+        if state.settings.index and not await asyncio.to_thread(_is_compiled):
+            state.not_ready = COMPILING
+            logs.log().info(f"{COMPILING}: only the first start does this, about a minute")
         state.reviews = await asyncio.to_thread(Reviews.open, state.settings)
         state.holder = await asyncio.to_thread(_open, state)
     except Exception as error:  # noqa: BLE001 - whatever it is, the service must not only look alive
@@ -63,6 +68,13 @@ async def _open_and_watch(state: State) -> None:
         if seconds and time.monotonic() - looked_s >= seconds:
             looked_s = time.monotonic()
             await asyncio.to_thread(_renew, state)
+
+
+def _is_compiled() -> bool:
+    # Imported here, on the thread: this loads the compiler.
+    from contam.detect.warm import checks_are_warm
+
+    return checks_are_warm()
 
 
 def _open(state: State) -> IndexHolder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Depends, Request
 
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from contam.server.jobs.service import Jobs
     from contam.server.reviews import Reviews
     from contam.server.tracing import Tracing
+
+
+OPENING: Final = "opening the indexes"
+COMPILING: Final = "compiling kernels, then opening the indexes"
+"""What a service that starts says it does."""
+
+_FIRST_START: Final = (
+    "compiling kernels the first time takes about a minute; `make install` or "
+    "`python -m contam.server.warm` does it beforehand"
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -51,6 +61,15 @@ class State:
     tracing: Tracing | None = None
 
 
+def unready(state: State) -> RequestError:
+    """The answer, 503, of a service that starts or stops."""
+    starts = state.not_ready in {OPENING, COMPILING}
+    return RequestError(
+        503, state.not_ready or "starting", code="not-ready", hint=_FIRST_START if starts else "",
+        headers={"Retry-After": "1"},
+    )  # fmt: skip
+
+
 async def state_of(request: Request) -> State:
     """The state of the service a request came to."""
     state: State = request.app.state.contam
@@ -63,19 +82,19 @@ CurrentState = Annotated[State, Depends(state_of)]
 def holder_of(state: State) -> IndexHolder:
     """The open indexes. Raises RequestError, 503, while they are not open yet."""
     if state.holder is None:
-        raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
+        raise unready(state)
     return state.holder
 
 
 def reviews_of(state: State) -> Reviews:
     """The packs to review. Raises RequestError, 503, while they are not open yet."""
     if state.reviews is None:
-        raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
+        raise unready(state)
     return state.reviews
 
 
 def jobs_of(state: State) -> Jobs:
     """The jobs. Raises RequestError, 503, while the service starts."""
     if state.jobs is None:
-        raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
+        raise unready(state)
     return state.jobs

@@ -25,7 +25,6 @@ _WAY: Final = re.compile(r"constrained-\w+|\w+\[.*\]")
 _PLAIN: Final = {
     "missing": "it is missing",
     "union_tag_not_found": "it is missing",
-    "extra_forbidden": "there is no such field",
     "string_type": "a text is expected",
     "int_type": "a whole number is expected",
     "int_parsing": "a whole number is expected",
@@ -114,10 +113,18 @@ def _is_ours(step: str | int, place: Place) -> bool:
     return isinstance(step, int) or place[0] in _PARAMETERS or step in known_names()
 
 
+def _no_such_field(said: Found) -> str:
+    known = ", ".join(said.get("fields") or ())
+    meant = f" (did you mean '{said['meant']}'?)" if said.get("meant") else ""
+    return f"there is no such field{meant}{f'; there are: {known}' if known else ''}"
+
+
 def _message(error: Found) -> str:
     kind, said = error["type"], error.get("ctx") or {}
     if kind in _PLAIN:
         return _PLAIN[kind]
+    if kind == "extra_forbidden":
+        return _no_such_field(said)
     if kind == "value_error":
         # Of our own making.
         return str(said.get("error", _OTHER))

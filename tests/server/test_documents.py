@@ -66,5 +66,7 @@ def test_text_around_a_match_is_for_keys_that_may_read_documents(small_index, tm
 
         refused = ask(blind, body)
         assert (refused.status_code, refused.json()["code"]) == (403, "scope-missing")
+        assert "options.context" in refused.json()["detail"]
+        assert "read-documents" in refused.json()["detail"]
         assert ask(blind, {**body, "options": {"context": 0}}).status_code == 200
         assert ask(reader, body).status_code == 200

@@ -84,7 +84,10 @@ def test_what_the_library_advises_is_told_in_terms_of_the_api():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("name it, for example --map question=FIELD", "name it, for example options.mapping: question=FIELD"),
+        ("name it, for example --map question=FIELD", 'name it, for example options.mapping: {"question": "FIELD"}'),
+        ("a field per choice: --map choices=A+B", 'a field per choice: options.mapping: {"choices": "A+B"}'),
+        ("--map id=FIELD, or --map id= (none)", 'options.mapping: {"id": "FIELD"}, or options.mapping: {"id": ""} (none)'),
+        ("name it: --columns score=COLUMN,id=COLUMN (or else)", 'name it: options.columns: {"score": "COLUMN", "id": "COLUMN"} (or else)'),
         ("--allow-partial scores what is there", "options.allow_partial scores what is there"),
         ("make them with `contam hash` and the recipe of the index",) * 2,
         ("name the rows: lm-eval writes them under --log_samples",) * 2,

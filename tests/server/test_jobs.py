@@ -191,6 +191,15 @@ def test_a_line_that_holds_a_list_of_items_is_no_item(client):
     assert failed["error"]["hint"] == "send an item a line"
 
 
+def test_items_without_a_question_are_told_the_option_that_names_it(client):
+    rows = b'{"zanzibar": "a", "zeppelin": "b"}\n'
+    failed = ended(client, submitted(client, {"kind": "check"}, items=("x.jsonl", rows)))
+    assert failed["error"]["code"] == "benchmark"
+    assert failed["error"]["message"].endswith("among 2 names that are not repeated here")
+    assert 'options.mapping: {"question": "FIELD"' in failed["error"]["hint"]
+    assert "zanzibar" not in json.dumps(failed)
+
+
 @pytest.mark.parametrize("end", [b'"\n', b'", "question": "zanzibar"}\n'])
 def test_a_job_that_cannot_be_done_says_why_and_quotes_nothing(client, end):
     rows = b'{"id": "a", "question": "zanzibar?"}\n{"id": "b", "question": "zanzibar!' + end

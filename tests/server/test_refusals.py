@@ -45,7 +45,7 @@ def test_a_request_that_does_not_fit_is_a_problem_and_is_not_quoted(client, aske
     ("body", "kind", "status"),
     [
         (b'{"items": [', "application/json", 400),
-        (b"\xff\xfe", "application/json", 400),
+        (b"\xef\xbb\xbf", "application/json", 400),
         (b"", "application/json", 400),
         (b"[]", "application/json", 422),
         (b'{"text": "\\ud800"}', "application/json", 422),
@@ -58,6 +58,54 @@ def test_a_body_that_is_no_json_text_is_refused(client, body, kind, status):
     reply = client.post("/v1/check", content=body, headers={"content-type": kind})
     assert reply.status_code == status
     assert reply.json()["hint"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"text": "zanzibar \u00e9"}'.encode("latin-1"),
+        '{"text": "zanzibar"}'.encode("utf-16"),
+        '{"text": "zanzibar"}'.encode("utf-16-le"),
+        b'{"text": "zanzibar \xed\xa0\xbd"}',
+        b"\xff\xfe",
+    ],
+)
+def test_a_body_that_is_not_utf_8_is_named_as_that(client, body):
+    headers = {"content-type": "application/json"}
+    for said in (
+        client.post("/v1/check", content=body, headers=headers),
+        client.post("/v1/jobs", files={"job": (None, body, "application/json")}),
+    ):
+        assert (said.status_code, said.json()["code"]) == (400, "not-utf-8")
+        assert "UTF-8" in said.json()["hint"]
+        assert "zanzibar" not in said.text
+
+
+def test_a_mark_of_byte_order_before_a_body_is_passed_over(client):
+    body = b"\xef\xbb\xbf" + json.dumps({"items": [ITEM]}).encode()
+    headers = {"content-type": "application/json"}
+    marked, plain = (
+        client.post("/v1/check", content=one, headers=headers) for one in (body, body[3:])
+    )
+    assert marked.status_code == 200
+    assert marked.content == plain.content
+    # A job's request is read further: what is missing is its file of items.
+    sent = b'\xef\xbb\xbf{"kind": "check"}'
+    said = client.post("/v1/jobs", files={"job": (None, sent, "application/json")})
+    assert (said.status_code, said.json()["code"]) == (422, "upload")
+
+
+def test_what_is_no_json_is_told_by_its_line_and_column(client):
+    body = b'{"text": "zanzibar",\n "policies" ["contam"]}'
+    said = client.post("/v1/check", content=body, headers={"content-type": "application/json"})
+    assert said.status_code == 400
+    assert said.json()["detail"] == "the body is no JSON, from line 2, column 13 on"
+    assert "zanzibar" not in said.text
+
+
+def test_a_text_that_is_too_long_is_called_a_text(client):
+    said = client.post("/v1/check", json={"text": "zanzibar " * 30_000})
+    assert said.json()["detail"] == "the text has 270000 characters, and 200000 is the most"
 
 
 def test_half_a_surrogate_pair_is_named_as_that(client):

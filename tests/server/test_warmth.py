@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from contam.kernels._jit import INTERPRETED
+from tests.server.running import serving
 
 ASK = """
 import json, sys
@@ -59,3 +61,20 @@ def test_opening_an_index_loads_every_kernel_that_a_check_needs(
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout == "[]\n"
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+def test_a_service_that_compiles_says_so_with_what_would_have_spared_it(small_index, tmp_path):
+    cold = {"CONTAM_CACHE_DIR": str(tmp_path / "cache")}
+    with (
+        serving(small_index, data=tmp_path / "data", environ=cold, ready=False) as service,
+        service.client() as client,
+    ):
+        while "compiling" not in client.get("/readyz").json()["detail"]:
+            assert service.process.poll() is None
+        problem = client.get("/readyz").json()
+        assert (problem["status"], problem["code"]) == (503, "not-ready")
+        assert "python -m contam.server.warm" in problem["hint"]
+        # It would go on for a minute.
+        service.stop(signal.SIGKILL)
+    assert sum('"compiling kernels' in line for line in service.lines) == 1

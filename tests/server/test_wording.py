@@ -13,6 +13,9 @@ from contam.server.jobs.requests import parse_job
 from contam.server.wording import told
 
 ONE = {"id": "a", "question": "b"}
+ITEM = "id, benchmark, split, passage, question, choices, answer, answer_index"
+CHECK = "index, policies, items, text, grams, options"
+JOB_OPTIONS = "allow_missing, max_evidence, keep_text, name, split, mapping"
 TAGS = frozenset(("check", "rescore"))
 
 
@@ -29,7 +32,10 @@ def lines(read, asked):
         ({"items": 3}, {"items": "a list is expected"}),
         ({"items": []}, {"items": "a list of 1 or more is expected"}),
         ({"items": [3]}, {"items.0": "an object is expected"}),
-        ({"items": [{**ONE, "zanzibar": 1}]}, {"items.0.?": "there is no such field"}),
+        ({"items": [{**ONE, "zanzibar": 1}]}, {"items.0.?": f"there is no such field; there are: {ITEM}"}),
+        ({"items": [{**ONE, "Question_": 1}]}, {"items.0.?": f"there is no such field (did you mean 'question'?); there are: {ITEM}"}),
+        ({"items": [{**ONE, "question ": 1}]}, {"items.0.?": f"there is no such field; there are: {ITEM}"}),
+        ({"text": "b", "max_evidence": 1}, {"?": f"there is no such field (did you mean 'options.max_evidence'?); there are: {CHECK}"}),
         ({"items": [{**ONE, "answer_index": -1}]}, {"items.0.answer_index": "a number of 0 or more is expected"}),
         ({"items": [{**ONE, "id": "a" * 600}]}, {"items.0.id": "a text of at most 512 characters is expected"}),
         ({"items": [ONE], "index": 3}, {"index": "a text or a list is expected"}),
@@ -54,6 +60,8 @@ def test_a_check_that_does_not_fit_is_told_what_was_expected_where(asked, known)
     ("asked", "known"),
     [
         ({}, {"kind": "it is missing"}),
+        ({"kind": "check", "options": {"keeptext": True}}, {"options.?": f"there is no such field (did you mean 'keep_text'?); there are: {JOB_OPTIONS}"}),
+        ({"kind": "rescore", "inline": {"verdicts": [{}], "coverage": {}, "rows": []}}, {"inline.?": "there is no such field; there are: verdicts, coverage, items"}),
         ({"kind": "zanzibar"}, {"kind": "'check', 'rescore' is expected"}),
         ({"kind": "check", "index": {}}, {"index": "a text or a list is expected"}),
         ({"kind": "check", "options": {"mapping": {"zanzibar": 3}}}, {"options.mapping.?": "a text is expected"}),

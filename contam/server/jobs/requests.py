@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, TypeAdapter, ValidationError
 
 from contam.server.failures import RequestError
+from contam.server.fields import with_fields
 from contam.server.schemas.common import Strict
 from contam.server.spelling import no_json
 
@@ -118,13 +119,14 @@ def parse_job(body: bytes, settings: Settings, *, rescore: bool = False) -> Chec
     Raises RequestError for what is no JSON or beyond a limit, RequestValidationError else.
     """
     adapter: TypeAdapter[Any] = _RESCORE if rescore else _ANY
+    models: object = RescoreJob if rescore else CheckJob | RescoreJob
     try:
         asked: CheckJob | RescoreJob = adapter.validate_json(body)
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False)
         if found[0]["type"] == "json_invalid":
             raise no_json(body) from None
-        raise RequestValidationError(found) from None
+        raise RequestValidationError(with_fields(models, found)) from None
     if isinstance(asked, CheckJob) and asked.options.max_evidence > settings.max_evidence:
         raise RequestError(413, f"max_evidence: {settings.max_evidence} is the most")
     return asked

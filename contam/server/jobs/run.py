@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -73,6 +74,8 @@ def main() -> int:
 _SMALLER: Final = "send it in several jobs"
 #: What the library adds where it quotes nothing; the service never quotes.
 _COMMAND_LINES: Final = "nothing is quoted under --no-text"
+#: Names of fields, each left out.
+_LISTED: Final = re.compile(r"'\.\.\.'(?:, '\.\.\.')+")
 _DEFECT: Final = "a defect of contam: report it with the id of the job"
 
 
@@ -165,8 +168,13 @@ def _spoken(error: ContamError, folder: str) -> tuple[str, str]:
     if isinstance(error, BenchmarkError | LogError):
         from contam.benchmark.secrecy import unquoted
 
-        message, hint = unquoted(message), unquoted(hint).replace(_COMMAND_LINES, "").rstrip("; ")
+        hint = unquoted(hint).replace(_COMMAND_LINES, "").rstrip("; ")
+        message = _LISTED.sub(_counted, unquoted(message))
     return without_folders(message), without_folders(hint)
+
+
+def _counted(found: re.Match[str]) -> str:
+    return f"{found[0].count(',') + 1} names that are not repeated here"
 
 
 def _where(error: Exception) -> str:

@@ -17,6 +17,7 @@ from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ContamError
 from contam.server.failures import RequestError
 from contam.server.jobs.unpacking import PARQUET, Budget, Lines, Unpacker
+from contam.server.spelling import utf8_json
 from contam.tables.publish import sync_path
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Upload:
     def _on_part_end(self) -> None:
         sink, self._sink = self._sink, None
         if isinstance(sink, _FieldSink):
-            self._received.request = bytes(sink.data)
+            self._received.request = utf8_json(bytes(sink.data))
         elif sink is not None:
             try:
                 self._received.files.append(sink.finish())

@@ -71,7 +71,7 @@ async def check(
 def _allowed(asked: CheckRequest, caller: Caller) -> CheckRequest:
     """What is asked, by somebody who may see text of documents if text around matches is asked."""
     if asked.options.context:
-        _READ.refuse(caller)
+        _READ.refuse(caller, "options.context")
     return asked
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from contam.server.failures import RequestError
 from contam.server.schemas.common import problems
-from contam.server.state import CurrentState
+from contam.server.state import CurrentState, unready
 
 router = APIRouter(tags=["health"])
 
@@ -23,11 +23,11 @@ async def livez() -> dict[str, str]:
 async def readyz(state: CurrentState) -> dict[str, str]:
     """Indexes are open, kernels are warm, and the service takes requests."""
     if state.not_ready:
-        raise RequestError(503, state.not_ready, code="not-ready", headers={"Retry-After": "1"})
+        raise unready(state)
     damaged = state.holder.damaged if state.holder is not None else ()
     if damaged:
         raise RequestError(
-            503, f"files were written to while they were in use: {', '.join(damaged)}",
+            503, f"a file is damaged, or was written to while it was in use: {', '.join(damaged)}",
             code="index-damaged", headers={"Retry-After": "5"},
         )  # fmt: skip
     if state.jobs is not None and state.jobs.problem:
