@@ -19,7 +19,7 @@ from contam.rescore.logs.files import LogFile, as_dict, as_list
 from contam.rescore.logs.inspect_ai import document_of
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
-from contam.rescore.panel import flags_of, labels_at
+from contam.rescore.panel import flags_in, labels_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -251,7 +251,7 @@ def _by_ranks(places: Sequence[int], falls: Sequence[int]) -> bool:
 
 def flags_by(report: Report, policy: str | None) -> Flags:
     """What one policy says, or the only one; UsageError when there is no such, or a choice."""
-    known = flags_of(report.verdicts, report.items, report.evidence, {})
+    known = flags_in(report)
     if policy is None and len(known) == 1:
         return next(iter(known.values()))
     held = f"they hold: {', '.join(known)}"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.detect.report import Report
     from contam.tables.schemas import Table
 
     Floats = NDArray[np.float64]
@@ -177,6 +178,21 @@ def _rows(group: Sequence[Series], items: Ints) -> list[Floats]:
             at, last = order[found], one.item
         rows.append(one.score[at])
     return rows
+
+
+def flags_in(report: Report) -> dict[str, Flags]:
+    """`flags_of` a folder of results. Raises OutputError when it contradicts itself."""
+    try:
+        thresholds = {
+            name: float(min(definition["thresholds"].values()))
+            for name, definition in report.run["parameters"]["policy_definitions"].items()
+        }
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise OutputError(
+            f"{report.folder} does not say how its policies judge",
+            hint="give the folder as contam wrote it",
+        ) from error
+    return flags_of(report.verdicts, report.items, report.evidence, thresholds)
 
 
 def flags_of(

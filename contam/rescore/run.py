@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.detect.report import RUN_FILE, load_report
-from contam.errors import LogError, OutputError, UsageError
+from contam.errors import LogError, UsageError
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
 from contam.rescore.names import SUMMARY, TABLES
-from contam.rescore.panel import Series, flags_of
+from contam.rescore.panel import Series, flags_in
 from contam.rescore.partial import refuse_partial
 from contam.rescore.plots import draw, plot_names
 from contam.rescore.summary import markdown
@@ -184,17 +184,7 @@ def _earlier(out: Path, names: Sequence[str]) -> list[str]:
 
 
 def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:
-    try:
-        thresholds = {
-            name: float(min(definition["thresholds"].values()))
-            for name, definition in report.run["parameters"]["policy_definitions"].items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise OutputError(
-            f"{report.folder} does not say how its policies judge",
-            hint="give the folder as contam wrote it",
-        ) from error
-    known = flags_of(report.verdicts, report.items, report.evidence, thresholds)
+    known = flags_in(report)
     for name in policies:
         if name not in known:
             raise UsageError(
