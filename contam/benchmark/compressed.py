@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from contam.errors import BenchmarkError
+from contam.tables.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ class FileBytes:
 def read_unpacked(path: Path) -> FileBytes:
     """Read and unpack a file. Raises BenchmarkError when it is unreadable, damaged or cut off."""
     try:
-        raw = path.read_bytes()
+        raw = read_file(path)
     except OSError as error:
         raise unreadable(path, error) from error
     digest = hashlib.sha256(raw).hexdigest()

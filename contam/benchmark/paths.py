@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import UsageError
+from contam.tables.files import PIPE_HINT, irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,8 +21,8 @@ def expanded(
 ) -> Iterator[Path]:
     """Each path that is there, and what the others match as patterns.
 
-    what  "benchmark" or "log", for the messages. Raises `error_kind` for a path that is not there
-    or cannot be looked at, UsageError for an empty one.
+    what  "benchmark" or "log", for the messages. Raises `error_kind` for a path that is not there,
+    cannot be looked at, or is a pipe or device; UsageError for an empty one.
     """
     for given in paths:
         if not str(given):
@@ -37,6 +38,7 @@ def expanded(
             ) from error
         # Names may hold brackets and bars: what is there is no pattern.
         if there:
+            refuse_pipe(path, error_kind)
             yield path
             continue
         # Unlike Path.glob, this takes absolute patterns and `**` within one string.
@@ -44,7 +46,15 @@ def expanded(
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         if not matches:
             raise error_kind(f"no such {what}: {path}", hint="check the path")
-        yield from sorted(map(Path, matches), key=natural)
+        for match in sorted(map(Path, matches), key=natural):
+            refuse_pipe(match, error_kind)
+            yield match
+
+
+def refuse_pipe(path: Path, error_kind: type[ContamError]) -> None:
+    """Raise for a pipe, a socket or a device, before anybody opens it and waits."""
+    if fact := irregular(path):
+        raise error_kind(f"{path}: {fact}", hint=PIPE_HINT)
 
 
 def natural(path: Path) -> list[tuple[int, int, str]]:

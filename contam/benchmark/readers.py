@@ -19,6 +19,7 @@ from contam.benchmark.secrecy import without_quotes
 from contam.benchmark.sources import Source, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError
+from contam.tables.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -224,7 +225,7 @@ def _table_rows(source: Source, choose: Callable[[Sequence[str]], Sequence[str]]
 def _digest(path: Path) -> tuple[str, int]:
     """SHA-256 and size of a file, read in pieces."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size
     except OSError as error:
         raise unreadable(path, error) from error

@@ -11,8 +11,9 @@ import orjson
 from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
-from contam.benchmark.paths import expanded, natural
+from contam.benchmark.paths import expanded, natural, refuse_pipe
 from contam.errors import BenchmarkError
+from contam.tables.files import open_file, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +90,7 @@ def _below(
             if entry.resolve() not in above:
                 yield from _below(entry, skipped, above)
             continue
+        refuse_pipe(entry, BenchmarkError)
         source = _source(entry, explicit=False)
         if source.family:
             yield source
@@ -138,7 +140,7 @@ def _source(path: Path, *, explicit: bool) -> Source:
 def _family_of_content(path: Path, *, explicit: bool) -> str:
     """Family of a file whose name does not tell it; folders may hold anything, so only tables."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             start = file.read(64)
     except OSError as error:
         raise unreadable(path, error) from error
@@ -165,7 +167,7 @@ def _entries(folder: Path) -> Iterable[Path]:
 
 def _read_object(path: Path) -> Mapping[str, object]:
     try:
-        value = orjson.loads(path.read_bytes())
+        value = orjson.loads(read_file(path))
     except OSError as error:
         raise unreadable(path, error) from error
     except orjson.JSONDecodeError as error:

@@ -133,6 +133,7 @@ def _ask(
 
 def _print(written: list[Written], *, as_json: bool) -> None:
     from contam.cli import render
+    from contam.cli.sheet import Sheet
     from contam.cli.terminal import emit, visible
     from contam.rescore.summary import figure
 
@@ -140,15 +141,13 @@ def _print(written: list[Written], *, as_json: bool) -> None:
     if as_json:
         render.emit_json({"files": [str(one.out) for one in written], "scores": rows})
         return
-    table = render.new_table("model", "benchmark", "metric")
-    for heading in ("n", "full", "clean items", "clean"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    sheet = Sheet(("model", "benchmark", "metric"), ("n", "full", "clean items", "clean"))
     for row in rows:
-        table.add_row(
-            *(visible(row[name]) for name in ("model", "benchmark", "metric")),
-            f"{row['n']:,}", figure(row["full"]), f"{row['n_clean']:,}", figure(row["clean"]),
-        )  # fmt: skip
-    render.emit_renderable(table)
+        sheet.add(
+            [visible(row[name]) for name in ("model", "benchmark", "metric")],
+            (f"{row['n']:,}", figure(row["full"]), f"{row['n_clean']:,}", figure(row["clean"])),
+        )
+    render.emit_renderable(sheet)
     # Not through the table's console, which would break a long path in two.
     emit("\n" + "".join(f"clean scores  {visible(str(one.out))}\n" for one in written))
 

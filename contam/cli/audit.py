@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from contam.errors import OutputError, UsageError
 if TYPE_CHECKING:
     from contam.audit.facts import Facts
     from contam.audit.pack import Pack
+    from contam.cli.sheet import Sheet
     from contam.detect.scan import Progress
 
 app = typer.Typer(no_args_is_help=True, help="Audit a release: check, score, report, verify.")
@@ -284,33 +285,23 @@ def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:
     emit(f"report   {visible(str(page))}\ndigest   {pack.digest}\n")
 
 
-def _table(facts: Facts) -> Any:  # noqa: ANN401 - a table of rich, which only the CLI may name
-    from contam.cli import render
+def _table(facts: Facts) -> Sheet:
+    from contam.cli.sheet import Sheet
     from contam.cli.terminal import visible
 
-    table = render.new_table("benchmark", "policy", "corpus")
-    for heading in (
-        "items",
-        "contaminated",
-        "suspect",
-        "clean",
-        "not checkable",
-        "flagged",
-        "chance",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
+    sheet = Sheet(
+        ("benchmark", "policy", "corpus"),
+        ("items", "contaminated", "suspect", "clean", "not checkable", "flagged", "chance"),
+    )
     for bench in facts.benchmarks:
         for one in bench.policies:
-            table.add_row(
-                visible(bench.name),
-                visible(one.policy),
-                visible(one.corpus),
-                f"{one.n_items:,}",
-                f"{one.contaminated:,}",
-                f"{one.suspect:,}",
-                f"{one.clean:,}",
-                f"{one.not_checkable:,}",
-                f"{100 * one.flagged_share:.1f} %",
-                "" if one.fdr is None else f"{100 * one.fdr:.1f} %",
+            counts = (one.n_items, one.contaminated, one.suspect, one.clean, one.not_checkable)
+            sheet.add(
+                (visible(bench.name), visible(one.policy), visible(one.corpus)),
+                (
+                    *(f"{count:,}" for count in counts),
+                    f"{100 * one.flagged_share:.1f} %",
+                    "" if one.fdr is None else f"{100 * one.fdr:.1f} %",
+                ),
             )
-    return table
+    return sheet

@@ -50,6 +50,7 @@ def hash_items(
     split: options.Split = None,
     home: options.Home = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Hash items, so that a service can be asked for them without seeing their text.
@@ -88,4 +89,5 @@ def hash_items(
         "policies": split_names(policy if policy is not None else ["contam"]),
     }
     n_lines = write_bodies(target, items, chosen, asked, at_once)
-    talk(f"{out}: {len(items)} items in {n_lines} requests")
+    if not quiet:
+        talk(f"{out}: {len(items)} items in {n_lines} requests")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from contam.cli.sheet import Sheet
+
 _LABELS = ("contaminated", "suspect", "clean", "not_checkable")
 _LABEL_STYLES = {
     "contaminated": "bold red",
@@ -40,28 +42,27 @@ def emit_renderable(*renderables: RenderableType) -> None:
     emit(laid_out(renderables))
 
 
-def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
-    """Counts by benchmark, policy and label -> a table with a row per benchmark and policy."""
+def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Sheet:
+    """Counts by benchmark, policy and label -> a sheet with a row per benchmark and policy."""
     from rich.text import Text
 
-    table = new_table("benchmark", "policy")
-    for heading in ("items", *(label.replace("_", " ") for label in _LABELS), "flagged"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    from contam.cli.sheet import Sheet
+
+    labels_shown = (label.replace("_", " ") for label in _LABELS)
+    sheet = Sheet(("benchmark", "policy"), ("items", *labels_shown, "flagged"), grouped=True)
     for benchmark, policies in counts.items():
-        for position, (policy, labels) in enumerate(policies.items()):
+        for policy, labels in policies.items():
             n_items = sum(labels.values())
             n_flagged = labels["contaminated"] + labels["suspect"]
-            table.add_row(
-                visible(benchmark) if position == 0 else "",
-                visible(policy),
-                f"{n_items:,}",
-                *(
-                    Text(f"{labels[label]:,}", style=label_style(label) if labels[label] else "dim")
-                    for label in _LABELS
-                ),
-                share(n_flagged, n_items),
+            numbers = (
+                Text(f"{labels[label]:,}", style=label_style(label) if labels[label] else "dim")
+                for label in _LABELS
             )
-    return table
+            sheet.add(
+                (visible(benchmark), visible(policy)),
+                (f"{n_items:,}", *numbers, share(n_flagged, n_items)),
+            )
+    return sheet
 
 
 def new_table(*headings: str) -> Table:

@@ -172,23 +172,22 @@ def _tables(result: Rescore) -> list[RenderableType]:
 
 
 def _table(rows: list[dict[str, Any]]) -> RenderableType:
-    from contam.cli import render
+    from contam.cli.sheet import Sheet
     from contam.cli.terminal import visible
     from contam.rescore.summary import figure
 
-    table = render.new_table("model", "policy")
-    for heading in ("n", "flagged", "full", "clean", "gain", "z", "p"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    sheet = Sheet(("model", "policy"), ("n", "flagged", "full", "clean", "gain", "z", "p"))
     for row in rows:
-        table.add_row(
-            visible(row["model"]),
-            visible(row["policy"]),
-            f"{row['n']:,}",
-            f"{row['n_flagged']:,}",
-            figure(row["full"]),
-            figure(row["clean"]),
-            figure(row["epg"]),
-            figure(row["epg_z_nested"], 2),
-            figure(row["epg_p"], 4),
+        sheet.add(
+            (visible(row["model"]), visible(row["policy"])),
+            (
+                f"{row['n']:,}",
+                f"{row['n_flagged']:,}",
+                figure(row["full"]),
+                figure(row["clean"]),
+                figure(row["epg"]),
+                figure(row["epg_z_nested"], 2),
+                figure(row["epg_p"], 4),
+            ),
         )
-    return table
+    return sheet

@@ -107,13 +107,11 @@ def as_tree(view: ItemView, chance: QValues | None = None) -> dict[str, Any]:
 
 def item_blocks(view: ItemView, chance: QValues | None = None) -> list[RenderableType]:
     """A view as what is printed of it."""
-    from rich.rule import Rule
-    from rich.text import Text
-
+    from contam.cli.sheet import Title
     from contam.cli.terminal import visible
 
     name = "/".join(visible(part) for part in view.key if part)
-    blocks: list[RenderableType] = [Rule(Text(name, style="bold"), align="left")]
+    blocks: list[RenderableType] = [Title(name)]
     blocks += [
         _verdict(
             verdict,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import orjson
 
 from contam.errors import CorpusError, UsageError
+from contam.tables.files import PIPE_HINT, irregular, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,7 +59,8 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
     """Expand arguments into corpus files, each once, and the files left out.
 
     Raises CorpusError for a path that does not exist, a glob without a match, a file of a format
-    nobody here reads, and a folder that cannot be listed; UsageError for an empty path.
+    nobody here reads, a pipe or device, and a folder that cannot be listed; UsageError for an empty
+    path.
     """
     found: dict[Path, Found] = {}
     skipped: dict[Path, Skipped] = {}
@@ -160,6 +162,9 @@ def _format(path: Path, *, named: bool) -> Format | Skipped:
         kind = "arrow"
     elif stem.endswith(_JSONL):
         kind = "jsonl"
+    fact = irregular(path)
+    if fact and (named or kind):
+        raise CorpusError(f"{path}: {fact}", hint=PIPE_HINT)
     if named:
         return kind or _named_format(path)
     if lowered.endswith(_UNFINISHED) or _COPYING.search(lowered):
@@ -168,9 +173,9 @@ def _format(path: Path, *, named: bool) -> Format | Skipped:
         return Skipped(path, "hidden or marker file")
     if lowered.endswith(".lock"):
         return Skipped(path, "lock file")
-    if kind == "jsonl" and lowered.endswith(".json"):
-        reason = _not_lines(path)
-        return Skipped(path, reason) if reason else kind
+    bare = kind == "jsonl" and lowered.endswith(".json")
+    if reason := fact or (_not_lines(path) if bare else ""):
+        return Skipped(path, reason)
     return kind or _by_magic(path) or Skipped(path, "not a corpus format")
 
 
@@ -195,7 +200,7 @@ def _by_magic(path: Path) -> Format | None:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(_SNIFF_BYTES)
     except OSError:
         return b""

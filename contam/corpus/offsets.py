@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contam.errors import ShardError
 from contam.tables import ipc
+from contam.tables.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ def span_pieces(path: str, span: Span) -> Iterator[bytes]:
     Raises ShardError when the file cannot be read or has become shorter than the span.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open_file(Path(path)) as file:
             # A line begins at 0 or behind a line feed, and that may be the byte before the span.
             at = max(0, span.begin - 1)
             file.seek(at)
@@ -86,7 +87,7 @@ class _LineFeeds:
             if at == position:
                 return count
             try:
-                with Path(self._path).open("rb") as file:
+                with open_file(Path(self._path)) as file:
                     file.seek(at)
                     while at < position and (piece := file.read(min(_PIECE_BYTES, position - at))):
                         count += piece.count(b"\n")

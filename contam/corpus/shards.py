@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.listing import Found, Skipped, list_files
 from contam.errors import CorpusError, ShardError
+from contam.tables.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +78,7 @@ def shard_digest(shard: Shard) -> str:
     """
     path = Path(shard.uri)
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             size = file.seek(0, 2)
             tail = _EDGE_BYTES
             if shard.format == "parquet" and size >= _MIN_PARQUET_BYTES:
@@ -101,7 +102,7 @@ def shard_digest(shard: Shard) -> str:
 def file_sha256(shard: Shard) -> str:
     """Return the SHA-256 of the whole file as `sha256:<hex>`. Raises ShardError."""
     try:
-        with Path(shard.uri).open("rb") as file:
+        with open_file(Path(shard.uri)) as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     except OSError as error:
         raise ShardError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 import zstandard
 
 from contam.errors import ShardError
+from contam.tables.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def pieces(path: str) -> Iterator[bytes]:
     Raises ShardError when the file cannot be opened, ends in the middle or is corrupt.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open_file(Path(path)) as file:
             kind = _compression(path, file.read(8))
             file.seek(0)
             if kind:
@@ -60,7 +61,7 @@ def pieces(path: str) -> Iterator[bytes]:
 def is_plain(path: str) -> bool:
     """Say whether a file is not compressed; False, too, when it cannot be opened."""
     try:
-        with Path(path).open("rb") as file:
+        with open_file(Path(path)) as file:
             return not _compression(path, file.read(8))
     except (OSError, ShardError):
         return False

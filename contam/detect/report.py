@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.result import iter_verdicts, label_counts
 from contam.errors import InternalError, OutputError
 from contam.tables import schemas
-from contam.tables.files import fingerprint
+from contam.tables.files import fingerprint, read_file
 from contam.tables.publish import output_errors, publishing
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def load_report(folder: str | Path) -> Report:
 def _read_run(folder: Path) -> dict[str, Any]:
     path = folder / RUN_FILE
     try:
-        run = json.loads(path.read_bytes())
+        run = json.loads(read_file(path))
     except FileNotFoundError as error:
         raise OutputError(
             f"{folder} holds no finished result: there is no {RUN_FILE}", hint=_SCAN_HINT

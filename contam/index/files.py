@@ -17,6 +17,7 @@ import numpy as np
 from contam.errors import IndexDamageError, OutputError
 from contam.index.model import FileRecord
 from contam.index.npy import HEADER_BYTES, HeaderError, header, little_endian, parse_header
+from contam.tables.files import open_file, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +118,7 @@ def map_file(folder: Path, record: FileRecord) -> memoryview:
     The map keeps the file alive for its reader when a writer removes it.
     """
     path = folder / record.name
-    with reading(path), path.open("rb") as file:
+    with reading(path), open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size != record.n_bytes:
             raise damaged(path, f"has {size} bytes where {record.n_bytes} were written")
@@ -203,7 +204,7 @@ def open_array(folder: Path, record: FileRecord) -> CheckedArray:
     path = folder / record.name
     table = path.with_suffix(".crc")
     with reading(table):
-        raw = table.read_bytes()
+        raw = read_file(table)
     if hashlib.sha256(raw).hexdigest() != record.checks:
         raise damaged(table, "the table of checksums was altered")
     return CheckedArray(path, map_file(folder, record), np.frombuffer(raw, "<u4"))

@@ -20,6 +20,7 @@ from contam.index.consistency import Inconsistent, check_manifest
 from contam.index.files import damaged, reading, sync, write_synced, writing
 from contam.index.model import FORMAT, Manifest
 from contam.index.plain import PlainError, from_plain, to_plain
+from contam.tables.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: there is no index here", hint="make one with `contam index build`"
         )
     with reading(path):
-        raw = path.read_bytes()
+        raw = read_file(path)
     return parse_manifest(raw, path)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from contam.errors import ContamError, ShardError
+from contam.tables.files import refuse_irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 def shard_errors(path: str) -> Iterator[None]:
     """Raise `ShardError` for any failure to open, decode or understand the file at `path`."""
     try:
+        refuse_irregular(Path(path))
         yield
     except ContamError:
         raise

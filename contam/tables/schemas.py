@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contam.errors import InternalError
+from contam.tables.files import refuse_irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -251,6 +252,7 @@ def write_parquet(table: Table, path: Path) -> None:
 
 def read_parquet(path: Path, schema: pa.Schema) -> Table:
     """Read a file of `write_parquet`; OSError or ValueError when it is not that table, whole."""
+    refuse_irregular(path)
     try:
         # Not `read_table`: in a result folder called `a=b` it would grow a partition column.
         with pq.ParquetFile(path) as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 
@@ -19,6 +19,8 @@ _NO_DOCUMENTS = (
     "NULL::VARCHAR AS url, NULL::VARCHAR AS date, NULL::VARCHAR AS source, "
     "NULL::VARCHAR AS language, NULL::VARCHAR AS text WHERE false"
 )
+
+_INSTANT = "TIMESTAMP WITH TIME ZONE"
 
 
 class Database:
@@ -48,15 +50,35 @@ class Database:
         values  what stands for $name in the query
         """
         try:
-            cursor = self._connection.execute(query, dict(values) if values else None)
-            names = [column[0] for column in cursor.description or ()]
-            return names, cursor.fetchall()
+            relation = self._connection.sql(query, params=dict(values) if values else None)
+            # None for a statement without an answer, of which its types know nothing.
+            found = cast("duckdb.DuckDBPyRelation | None", relation)
+            return ([], []) if found is None else (list(found.columns), _rows(found))
         except duckdb.Error as error:
             raise UsageError(
-                f"the query fails: {str(error).strip()}",
+                f"the query fails: {_said(str(error))}",
                 hint="views: verdicts, evidence, items, documents; `describe verdicts` lists"
                 " the columns of one",
             ) from error
+
+
+def _rows(found: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
+    # Only for instants does the database need a package of time zones, which Arrow does without.
+    if not any(_INSTANT in str(kind) for kind in found.types):
+        return found.fetchall()
+    table = found.to_arrow_table()
+    try:
+        columns = [column.to_pylist() for column in table.columns]
+    except (OverflowError, ValueError) as error:
+        raise UsageError(
+            "the answer holds a time that no calendar has", hint="ask for it as text: `x::varchar`"
+        ) from error
+    return list(zip(*columns, strict=True))
+
+
+def _said(error: str) -> str:
+    """What the database says, on one line; without the picture of the place in the query."""
+    return " ".join(error.partition("\n\nLINE ")[0].split())
 
 
 def shard_select(uri: str, name: str, text: Sequence[str], fields: Mapping[str, str | None]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from contam.benchmark.naming import format_of
-from contam.benchmark.paths import expanded
+from contam.benchmark.paths import expanded, refuse_pipe
 from contam.errors import LogError, UsageError
 from contam.rescore.logs import (
     every_eval,
@@ -21,6 +21,7 @@ from contam.rescore.logs import (
 )
 from contam.rescore.logs.files import LogFile
 from contam.rescore.logs.model import Log, LoggedItem
+from contam.tables.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -189,7 +190,7 @@ def kind_of(file: LogFile) -> Kind:
     """What a file is, by its content; "" when it is nothing known here."""
     path = file.path
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             start = stream.read(8)
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -235,7 +236,10 @@ def _below(path: Path) -> Iterator[Path]:
         return
     for entry in sorted(path.rglob("*")):
         hidden = any(part.startswith(".") for part in entry.relative_to(path).parts)
-        if entry.is_file() and not hidden:
+        if hidden:
+            continue
+        refuse_pipe(entry, LogError)
+        if entry.is_file():
             yield entry
 
 

@@ -111,6 +111,27 @@ def test_a_wrong_query_says_what_there_is(make_result):
     assert_one_line_error(contam("sql", Path("/nowhere"), "select 1"), 1, "nowhere")
 
 
+def test_times_with_a_zone_need_no_other_package(make_result):
+    folder, _ = make_result(parquet)
+    query = "select timestamptz '2020-01-01 00:00:00+02' as t, [t] as l, {'a': t} as s, 'x' as v"
+    process = contam("sql", folder, f"set timezone = 'UTC'; {query}", "--json")
+    assert process.returncode == 0, process.stderr
+    shown = "2019-12-31 22:00:00+00:00"
+    (row,) = json.loads(process.stdout)
+    assert row == {"t": shown, "l": [shown], "s": {"a": shown}, "v": "x"}
+    assert shown in contam("sql", folder, f"set timezone = 'UTC'; {query}").stdout
+    far = contam("sql", folder, "select 'infinity'::timestamptz as t")
+    assert_one_line_error(far, 2, "no calendar", "::varchar")
+
+
+def test_a_query_that_fails_says_so_without_a_picture_of_it(make_result):
+    folder, _ = make_result(parquet)
+    for query in ("select label\nfrom verdict", "selec"):
+        process = contam("sql", folder, query)
+        assert_one_line_error(process, 2, "the query fails: ")
+        assert not {"^", "LINE", "Traceback"} & set(process.stderr.replace("^^", " ^ ").split())
+
+
 def test_text_cannot_steer_the_terminal(make_result):
     folder, _ = make_result(parquet)
     process = contam("sql", folder, "select chr(27) || '[31m' as x")
