@@ -28,7 +28,12 @@ app = typer.Typer(
 )
 
 _Index = Annotated[
-    str, typer.Option("--index", metavar="DIR", help="The index: a folder, or a name in --home.")
+    str,
+    typer.Option(
+        "--index",
+        metavar="DIR",
+        help="The index: a folder (./name for one here), or a bare name in --home.",
+    ),
 ]
 _Workers = Annotated[
     int | None,

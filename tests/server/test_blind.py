@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import redirect_stderr
+from io import StringIO
 import os
 
 import pytest
@@ -20,7 +22,24 @@ def bodies(bench_fixtures, small_index, tmp_path_factory):
     """What `contam hash` makes of the items of the small corpus, and the file's text."""
     out = tmp_path_factory.mktemp("hashed") / "brook.jsonl"
     items = str(bench_fixtures / "items" / "brook_math.jsonl")
-    assert main(["hash", "--benchmark", items, "--index", str(small_index), "--out", str(out)]) == 0
+    said = StringIO()
+    with redirect_stderr(said):
+        assert (
+            main(
+                [
+                    "hash",
+                    "--quiet",
+                    "--benchmark",
+                    items,
+                    "--index",
+                    str(small_index),
+                    "--out",
+                    str(out),
+                ]
+            )
+            == 0
+        )
+    assert said.getvalue() == ""
     return [json.loads(line) for line in out.read_text("utf-8").splitlines()], out.read_text(
         "utf-8"
     )
