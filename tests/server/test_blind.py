@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from contextlib import redirect_stderr
 from io import StringIO
-import os
 
 import pytest
 
