@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.audit.shown import scores_shown
 from contam.rescore.plots import planned
 from contam.tables import schemas, score_schemas
 
@@ -29,13 +30,14 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
     A chapter has `name`, `scores`, `rankings` and `plots`; logs may name one benchmark otherwise,
     or its parts, so that scores do not always stand under a name that was checked.
     """
-    plots = _plots(scores)
+    plots = _plots(scores, facts["least"])
+    shown = scores_shown(facts["scores"], facts["least"])
     rankings = [row for row in facts["rankings"] if row["rank_clean"] is not None]
 
     def chapter(name: str) -> Tree:
         return {
             "name": name,
-            "scores": [row for row in facts["scores"] if row["benchmark"] == name],
+            "scores": [row for row in shown if row["benchmark"] == name],
             "rankings": [row for row in rankings if row["benchmark"] == name],
             "plots": [one for one in plots if one["benchmark"] == name],
         }
@@ -58,7 +60,7 @@ def largest_changes(facts: Tree) -> list[Tree]:
     return list(found.values())
 
 
-def _plots(folder: Path) -> list[Tree]:
+def _plots(folder: Path, least: int) -> list[Tree]:
     """Plots as images: what is drawn in an image runs nothing."""
     if not folder.is_dir():
         return []
@@ -76,5 +78,5 @@ def _plots(folder: Path) -> list[Tree]:
             "caption": f"{_SHOWS[one.kind]}: {one.benchmark}, {one.metric}, by {one.policy}",
             "data": base64.b64encode((folder / f"{one.name}.svg").read_bytes()).decode(),
         }
-        for one in planned(tables)
+        for one in planned(tables, least)
     ]

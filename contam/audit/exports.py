@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from contam.audit.judge import first_policy
 from contam.audit.manifest import MANIFEST
 from contam.audit.sealed import checked_facts
+from contam.audit.shown import clean_missing
 from contam.audit.spec import TOGETHER
 from contam.audit.waivers import FALSE_POSITIVE
 from contam.detect.report import load_report
@@ -143,7 +144,8 @@ def _model_card(
         ]
         lines += [
             f"| {cell(row['model'])} | {cell(row['benchmark'])} | {cell(row['metric'])} "
-            f"| {figure(row['full'])} | {figure(row['clean'])} | {row['n_clean']} |"
+            f"| {figure(row['full'])} | {clean_missing(row, facts.least) or figure(row['clean'])} "
+            f"| {row['n_clean']} |"
             for row in shown
         ]
     corpora = ", ".join(f"{cell(one.name)} ({cell(one.stage)})" for one in facts.corpora)

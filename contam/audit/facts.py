@@ -133,6 +133,7 @@ class Facts:
     calibration  what decoys say of chance; review  what readers said
     policies     every policy in full, with its fingerprint
     models       what the models that AUDIT.toml tells of can have seen
+    least        items without which reports show no score
     """
 
     format: int = FORMAT
@@ -154,6 +155,7 @@ class Facts:
     limits: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
     models: tuple[ModelFacts, ...] = field(default=())
+    least: int = 50
 
 
 def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types

@@ -229,18 +229,28 @@ def clean_items(rule: CleanItems, facts: Facts) -> list[Part]:
 def chance(rule: Chance, facts: Facts) -> list[Part]:
     """The estimated share of chance among the flags, where decoys were judged."""
     parts = []
-    for _, found, of in _policies(rule, facts, TOGETHER):
+    for bench, found, of in _policies(rule, facts, TOGETHER):
         if found is None:
             parts.append(Part(UNKNOWN, of, "not in this audit"))
         elif not found.contaminated + found.suspect:
             parts.append(Part(HOLDS, of, "no flags"))
         elif found.fdr is None:
-            parts.append(Part(UNKNOWN, of, "it was not calibrated"))
+            reason = _uncalibrated(facts, bench.name, found.policy)
+            parts.append(Part(UNKNOWN, of, f"chance is not estimated: {reason}"))
         else:
             within = _POINTS * found.fdr <= rule.most_percent
             said = f"{_POINTS * found.fdr:.1f} % of flags may be chance"
             parts.append(Part(HOLDS if within else FAILS, of, said, found.fdr))
     return parts
+
+
+def _uncalibrated(facts: Facts, bench: str, policy: str) -> str:
+    if facts.calibration is None:
+        return "no decoys were searched for"
+    reasons = {
+        (row["benchmark"], row["policy"]): row["reason"] for row in facts.calibration["policies"]
+    }
+    return reasons.get((bench, policy)) or "no decoy of it was judged"
 
 
 def new_flags(rule: NewFlags, facts: Facts, difference: Difference) -> list[Part]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.audit.shown import clean_missing
 from contam.audit.spec import TOGETHER
 from contam.rescore.summary import cell, figure
 
@@ -77,7 +78,7 @@ def _scores(facts: Facts) -> list[str]:
                 row["n"],
                 row["n_clean"],
                 figure(row["full"]),
-                figure(row["clean"]),
+                clean_missing(row, facts.least) or figure(row["clean"]),
                 figure(row["epg"]),
                 figure(row["epg_p_holm"]),
             )

@@ -100,6 +100,7 @@ def make_facts(
         coverage=coverage,
         policies=definitions,
         limits=LIMITS,
+        least=spec.least,
         models=seen_by_models(
             spec, reports, ((bench.name, policy) for bench in benchmarks for policy in policies)
         ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.judge import first_policy
 from contam.audit.sealed import REPORT, checked_facts
+from contam.audit.shown import clean_missing
 from contam.audit.spec import TOGETHER
 from contam.detect.report import load_report
 from contam.detect.verdict import FLAGGED
@@ -76,7 +77,8 @@ def metrics(facts: Facts) -> Iterator[tuple[str, float]]:
     for row in facts.scores:
         names = (row["model"], row["benchmark"], row["metric"], row["policy"])
         place = "/".join(map(_safe, names))
-        full, clean = row["full"], row["clean"]
+        full = row["full"]
+        clean = None if clean_missing(row, facts.least) else row["clean"]
         for name, value in (("full", full), ("clean", clean)):
             if value is not None:
                 yield f"{place}/{name}", float(value)

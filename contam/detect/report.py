@@ -119,7 +119,7 @@ def load_report(folder: str | Path) -> Report:
     """Read a result folder.
 
     Raises OutputError when it is not there, not finished, written in another format, or when a
-    file in it is missing, cut short or changed.
+    table in it is missing, cut short or changed. What run.json says is checked by nothing.
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -73,14 +73,19 @@ def gain(
 
 def not_estimable(n_flagged: int, n_clean: int, least: int = LEAST) -> str:
     """Why subsets of these sizes say nothing, or ""."""
-    if n_clean == 0:
-        return "not estimable: no clean item"
-    if n_flagged == 0:
+    if n_clean and not n_flagged:
         return "not estimable: no flagged item"
-    for number, name in ((n_clean, "clean"), (n_flagged, "flagged")):
-        if number < least:
-            return f"not estimable: {number} {name} items, fewer than {least}"
-    return ""
+    reason = too_few(n_clean, "clean", least) or too_few(n_flagged, "flagged", least)
+    return f"not estimable: {reason}" if reason else ""
+
+
+def too_few(number: int, name: str, least: int) -> str:
+    """Why so many items of one side say nothing, or ""."""
+    if number == 0:
+        return f"no {name} item"
+    if number >= least:
+        return ""
+    return f"{number:,} {name} item{'s' if number > 1 else ''}, and {least:,} are needed"
 
 
 def gain_z(epg: float, deviation: float, n: int, n_clean: int) -> tuple[float, float]:

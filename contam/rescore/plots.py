@@ -37,12 +37,12 @@ class Plot:
     rows: list[dict[str, Any]]
 
 
-def plot_names(tables: Mapping[str, Table]) -> list[str]:
+def plot_names(tables: Mapping[str, Table], least: int) -> list[str]:
     """The files that `draw` writes, in order."""
-    return [f"{one.name}.{suffix}" for one in planned(tables) for suffix in ("svg", "png")]
+    return [f"{one.name}.{suffix}" for one in planned(tables, least) for suffix in ("svg", "png")]
 
 
-def draw(tables: Mapping[str, Table], folder: Path) -> None:
+def draw(tables: Mapping[str, Table], folder: Path, least: int) -> None:
     """Write one figure for each benchmark, metric and policy and each kind of plot."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -50,7 +50,7 @@ def draw(tables: Mapping[str, Table], folder: Path) -> None:
 
     # No display, and equal bytes for equal figures.
     with mpl.rc_context({"svg.hashsalt": "contam", "svg.fonttype": "none"}):
-        for one in planned(tables):
+        for one in planned(tables, least):
             figure = Figure(figsize=(6.4, 4.8), layout="constrained")
             FigureCanvasAgg(figure)
             _KINDS[one.kind](figure.subplots(), one.rows)
@@ -62,12 +62,17 @@ def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path.with_name(f"{path.name}.png"), dpi=_DPI, metadata={"Software": None})
 
 
-def planned(tables: Mapping[str, Table]) -> list[Plot]:
-    """The figures for these tables: "scores", "sweep" and "rankings"."""
+def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
+    """The figures for these tables: "scores", "sweep" and "rankings".
+
+    least  clean items without which nothing is drawn of a score
+    """
     scores = [row for row in schemas.rows(tables["scores"]) if row["subset_by"] == "all"]
     sources = {
-        "full-and-clean": [row for row in scores if row["clean"] is not None],
-        "sweep": schemas.rows(tables["sweep"]),
+        "full-and-clean": [
+            row for row in scores if row["clean"] is not None and row["n_clean"] >= least
+        ],
+        "sweep": [row for row in schemas.rows(tables["sweep"]) if _n_clean(row) >= least],
         "ranks": [row for row in schemas.rows(tables["rankings"]) if row["rank_clean"] is not None],
     }
     found = []
@@ -92,6 +97,12 @@ def planned(tables: Mapping[str, Table]) -> list[Plot]:
                 )
             )
     return found
+
+
+def _n_clean(row: Mapping[str, Any]) -> int:
+    """Items below the threshold of a row of the sweep; every threshold flags some."""
+    n_flagged, share = int(row["n_flagged"]), float(row["share_flagged"])
+    return round(n_flagged / share) - n_flagged
 
 
 def _grouped(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.blocks import several
-from contam.rescore.gain import LEAST
+from contam.rescore.gain import LEAST, too_few
 from contam.rescore.paired import detectable
 from contam.rescore.panel import Split
 from contam.rescore.ranking import (
@@ -90,9 +90,8 @@ def _means(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def _refusal(m: int, n_clean: int, least: int) -> str:
     if m < _LEAST_MODELS:
         return "not estimable: one model has no ranking"
-    if n_clean < least:
-        return f"not estimable: {n_clean} clean items, fewer than {least}"
-    return ""
+    reason = too_few(n_clean, "clean", least)
+    return f"not estimable: {reason}" if reason else ""
 
 
 def _tests(matrix: Matrix, flags: Flags, split: Split) -> tuple[Pairwise, Pairwise]:

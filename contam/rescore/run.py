@@ -152,7 +152,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
 def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) -> Path:
     """Write tables, summary, plots and run.json into a folder, whole or not at all."""
     names = [f"{name}.parquet" for name in TABLES]
-    names += [SUMMARY, *plot_names(result.tables), RUN_FILE]
+    least = result.run["parameters"]["least"]
+    names += [SUMMARY, *plot_names(result.tables, least), RUN_FILE]
     with (
         publishing(
             out,
@@ -166,7 +167,7 @@ def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) ->
         for name in TABLES:
             schemas.write_parquet(result.tables[name], folder / f"{name}.parquet")
         (folder / SUMMARY).write_text(result.summary, encoding="utf-8")
-        draw(result.tables, folder)
+        draw(result.tables, folder, least)
         run = {**result.run, "outputs": {name: fingerprint(folder / name) for name in names[:-1]}}
         # The only section that differs between equal runs stands last.
         run["timings"] = run.pop("timings")

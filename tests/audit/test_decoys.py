@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from contam.audit import fdr
+from contam.audit import fdr, judge, rules
 from contam.audit.decoys import make_decoys
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec, make_spec
@@ -208,6 +208,14 @@ def test_too_few_decoys_and_unread_shards_estimate_nothing(tmp_path):
     found = said(pack, "contam")
     assert (found["estimable"], found["fdr"]) == (False, None)
     assert found["reason"] == "12 decoys, and 20 are needed"
+    page = (pack.folder / "report.html").read_text("utf-8")
+    assert "by contam: 12 decoys, and 20 are needed." in page
+    rule = rules.Chance(check="fdr", most_percent=5)
+    assert [one.text for one in judge.chance(rule, pack.facts)] == [
+        "items, contam: chance is not estimated: 12 decoys, and 20 are needed"
+    ]
+    alone = dataclasses.replace(pack.facts, calibration=None)
+    assert judge.chance(rule, alone)[0].text.endswith("no decoys were searched for")
     (tmp_path / "pack").rename(tmp_path / "before")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     spec = {"paths": [str(tmp_path / "web.jsonl"), str(tmp_path / "broken.parquet")]}

@@ -12,6 +12,7 @@ from contam.audit.combine import WORST_FIRST
 from contam.audit.manifest import MANIFEST, TIMES, files_of
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
+from contam.audit.tracking import metrics
 from contam.audit.verify import verify_pack
 from contam.detect.report import load_report
 from contam.errors import BenchmarkError, ConfigError, LogError, OutputError
@@ -46,6 +47,20 @@ def test_stages_with_the_same_inputs_are_not_run_again(audited, tmp_path):
     assert same.digest == audited.digest
     other = run_audit(dataclasses.replace(spec, least=16), overwrite=True)
     assert set(other.reused) == {*CHECKS, *CHANCE}
+    # Where fewer clean items remain than the audit asks for, nobody shows a score over them.
+    said = "15 clean items, and 16 are needed"
+    for name in ("report.html", "report.md", "exports/model_card.md"):
+        assert said in (other.folder / name).read_text("utf-8"), name
+        assert said not in (audited.folder / name).read_text("utf-8"), name
+    card = (other.folder / "exports/model_card.md").read_text("utf-8")
+    assert f"| quokka-7b | brook\\_math | score | 0.7551 | {said} | 15 |" in card
+    plot = "full-and-clean-brook_math-score-contam.svg"
+    assert (audited.folder / "scores" / plot).exists()
+    assert not (other.folder / "scores" / plot).exists()
+    figures = dict(metrics(other.facts))
+    assert "quokka-7b/brook_math/score/contam/full" in figures
+    assert "quokka-7b/brook_math/score/contam/clean" not in figures
+    assert "quokka-7b/brook_math/score/contam/delta" not in figures
 
 
 def test_a_stage_that_is_done_survives_a_failure_after_it(tmp_path):
