@@ -96,7 +96,7 @@ def _outcome(rule: AnyRule, facts: Facts, folder: Path) -> Outcome:
     elif isinstance(rule, Leads):
         parts, limit = judge.leads(rule, facts), "no lead rests on flagged items"
     elif isinstance(rule, CleanItems):
-        parts, limit = judge.clean_items(rule, facts), f"at least {rule.least:,} clean items"
+        parts, limit = judge.clean_items(rule, facts), f"at least {judge.n_clean_items(rule.least)}"
     elif isinstance(rule, Chance):
         parts, limit = judge.chance(rule, facts), f"at most {rule.most_percent:g} % chance flags"
     else:

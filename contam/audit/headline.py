@@ -48,9 +48,11 @@ def headline(
         sentences.append(f"Most in {name}: {share}.")
     if waived:
         accepted = sum(one.accepted for one in together)
+        false = waived - accepted
         sentences.append(
-            f"{waived:,} of them are waived by a reviewer: {waived - accepted:,} as false alarms, "
-            f"{accepted:,} as accepted leaks."
+            f"{waived:,} of them {'is' if waived == 1 else 'are'} waived by a reviewer: "
+            f"{false:,} as {'a false alarm' if false == 1 else 'false alarms'}, "
+            f"{accepted:,} as {'an accepted leak' if accepted == 1 else 'accepted leaks'}."
         )
     if unchecked:
         sentences.append(f"{unchecked:,} could not be checked.")

@@ -105,7 +105,8 @@ def _gap(rule: Gap, row: Row) -> Part:
     of = f"{row['benchmark']}, {row['policy']}, {row['model']}, {row['metric']}"
     full, clean = row["full"], row["clean"]
     if row["n_clean"] < rule.least_clean:
-        return Part(UNKNOWN, of, f"{row['n_clean']:,} clean items are too few to judge")
+        verb = "is" if row["n_clean"] == 1 else "are"
+        return Part(UNKNOWN, of, f"{n_clean_items(row['n_clean'])} {verb} too few to judge")
     if full is None or clean is None:
         return Part(UNKNOWN, of, "it has no clean score")
     if not (0 <= full <= 1 and 0 <= clean <= 1):
@@ -211,6 +212,11 @@ def _signed(difference: float) -> str:
     return f"{_POINTS * difference:+.1f} points"
 
 
+def n_clean_items(number: int) -> str:
+    """`1 clean item`, `2 clean items`."""
+    return f"{number:,} clean item" if number == 1 else f"{number:,} clean items"
+
+
 def clean_items(rule: CleanItems, facts: Facts) -> list[Part]:
     """Items that are clean in all corpora."""
     return [
@@ -219,7 +225,7 @@ def clean_items(rule: CleanItems, facts: Facts) -> list[Part]:
         else Part(
             HOLDS if found.clean >= rule.least else FAILS,
             of,
-            f"{found.clean:,} clean items of {found.n_items:,}",
+            f"{n_clean_items(found.clean)} of {found.n_items:,}",
             -found.clean,
         )
         for _, found, of in _policies(rule, facts, TOGETHER)

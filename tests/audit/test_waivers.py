@@ -75,7 +75,7 @@ def test_a_waived_flag_is_counted_and_stays_in_sight(pack, tmp_path, audited):
     assert (found.waived, found.accepted) == (2, 1)
     assert (found.contaminated, found.suspect) == (before.contaminated, before.suspect)
     assert found.flagged_share == before.flagged_share
-    assert "2 of them are waived by a reviewer: 1 as false alarms, 1 as accepted" in (
+    assert "2 of them are waived by a reviewer: 1 as a false alarm, 1 as an accepted leak." in (
         done.facts.headline.text
     )
     assert "63 of 97 items" in done.facts.headline.text
