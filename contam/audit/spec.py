@@ -6,12 +6,13 @@ import datetime as dt  # noqa: TC003 - the validator reads the annotations of th
 import os
 import re
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
 
+from contam.audit.overrides import overridden
 from contam.audit.toml import UNKNOWN_KEY, first_wrong
 from contam.errors import ConfigError, UsageError
 from contam.index.home import resolve_index
@@ -139,10 +140,13 @@ class AuditSpec:
     models: dict[str, ModelSpec] = field(default_factory=dict)
 
 
-def load_spec(path: str | Path, changes: Mapping[str, Any] | None = None) -> AuditSpec:
+def load_spec(
+    path: str | Path, changes: Mapping[str, Any] | None = None, lines: Sequence[str] = ()
+) -> AuditSpec:
     """Read AUDIT.toml; paths in it are relative to its folder.
 
     changes  fields of `AuditSpec` that flags replace; their paths are relative to the current one
+    lines    single keys that flags replace, as `contam.audit.overrides` reads them
 
     Raises ConfigError naming the file and the key.
     """
@@ -155,13 +159,20 @@ def load_spec(path: str | Path, changes: Mapping[str, Any] | None = None) -> Aud
         ) from error
     except ValueError as error:
         raise ConfigError(f"{path} is not TOML: {error}", hint="mend that line") from error
-    spec = _absolute(_parse(_flat(tree, str(path)), str(path)), path.resolve().parent)
+    values = overridden(_flat(tree, str(path)), lines, _keys())
+    spec = _absolute(_parse(values, str(path)), path.resolve().parent)
     return checked(replace(spec, **dict(changes or {})), str(path))
 
 
-def make_spec(values: Mapping[str, Any]) -> AuditSpec:
-    """A spec from flags alone. Raises ConfigError."""
-    return checked(_absolute(_parse(dict(values), "the flags"), Path.cwd()), "the flags")
+def make_spec(values: Mapping[str, Any], lines: Sequence[str] = ()) -> AuditSpec:
+    """A spec from flags alone; `lines` as in `load_spec`. Raises ConfigError."""
+    found = overridden({"models": {}, **values}, lines, _keys())
+    return checked(_absolute(_parse(found, "the flags"), Path.cwd()), "the flags")
+
+
+def _keys() -> dict[str, set[str]]:
+    tables = {"corpus": CorpusSpec, "benchmark": BenchmarkSpec}
+    return {name: {one.name for one in fields(kind)} for name, kind in tables.items()}
 
 
 def checked(spec: AuditSpec, origin: str) -> AuditSpec:

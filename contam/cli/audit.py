@@ -88,6 +88,14 @@ def run(
             metavar="[PATH=]DATE...", help="The day a benchmark, or each, came out: 2024-01-31."
         ),
     ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="LINE",
+            help="Any key of AUDIT.toml, as a line of TOML: 'logs.allow_partial = true'.",
+        ),
+    ] = None,
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What the report is called.")
     ] = None,
@@ -146,7 +154,7 @@ def run(
                 "allow_missing stands in the file, with each corpus",
                 hint="leave --allow-missing out, or give no file",
             )
-        wanted = load_spec(spec, given)
+        wanted = load_spec(spec, given, set_ or ())
     else:
         values = audit_flags.spec_values(
             corpora={"paths": corpus or [], "index": index or []},
@@ -159,7 +167,7 @@ def run(
             ours=ours or [],
             references=references or [],
         )
-        wanted = make_spec({**given, **values})
+        wanted = make_spec({**given, **values}, set_ or ())
     pack = run_audit(
         wanted,
         workers=workers,

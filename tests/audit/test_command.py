@@ -3,6 +3,7 @@
 import pytest
 
 from contam.audit.manifest import TIMES, files_of, read_sealed
+from contam.audit.spec import load_spec
 from contam.cli.main import main
 from tests.audit.conftest import FIXTURES
 
@@ -23,6 +24,7 @@ def test_options_alone_make_the_pack_that_a_file_makes(tmp_path):
         out = "by-file"
         least = 15
         decoys = 0
+        seed = 3
         [[corpus]]
         name = "web"
         text = "text"
@@ -35,15 +37,23 @@ def test_options_alone_make_the_pack_that_a_file_makes(tmp_path):
         [[benchmark]]
         paths = ["{ITEMS}"]
         released = 2021-06-01
+        split = "test"
         [logs]
         paths = ["{LOGS}"]
         ours = ["quokka-7b"]
         references = ["plover-3b"]
+        [model."plover-3b"]
+        cutoff = 2020-01-31
+        corpora = "web"
         """
     )
     flags = f"--corpus web={PARTS[0]} --corpus web={PARTS[1]} --corpus tuned={PARTS[2]}"
     flags += f" --stage tuned=sft --text text --benchmark {ITEMS} --released 2021-06-01"
     flags += f" --logs {LOGS} --ours quokka-7b --references plover-3b"
+    flags += """ --set audit.seed=3 --set benchmark.split="test" --set logs.allow_partial=false"""
+    flags += (
+        """ --set model."plover-3b".cutoff=2020-01-31 --set model."plover-3b".corpora=["web"] """
+    )
     flags += f" --least 15 --decoys 0 --title Both --out {tmp_path / 'by-options'} --quiet"
     assert main(["audit", str(tmp_path / "AUDIT.toml"), "--quiet"]) == 0
     assert main(["audit", *flags.split()]) == 0
@@ -75,6 +85,12 @@ def test_the_file_that_init_writes_can_be_run_as_it_is(tmp_path, monkeypatch, ca
         ("AUDIT.toml --stage sft", "stand in the file"),
         ("AUDIT.toml --allow-missing", "with each corpus"),
         ("--corpus c", "no benchmark"),
+        ("--corpus c --benchmark b --set audit.seed", "not TOML"),
+        ("--corpus c --benchmark b --set seed=3", "names no table and key"),
+        ("--corpus c --benchmark b --set corpus.d.text='t'", "nothing here is called d"),
+        ("--corpus c --benchmark b --set rules.a=1", "there is no table rules"),
+        ("--corpus c --benchmark b --set model.cutoff=2020-01-01", "names no model and key"),
+        ("--corpus c --benchmark b --set audit.sead=1", "[audit]: sead: there is no such key"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(tmp_path, monkeypatch, capsys, words, said):
@@ -82,3 +98,20 @@ def test_options_that_mean_nothing_are_refused(tmp_path, monkeypatch, capsys, wo
     assert main(["audit", *words.split(), "--out", "p"]) == 2
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_is_set_outweighs_the_file_for_all_or_for_one(tmp_path):
+    file = tmp_path / "AUDIT.toml"
+    file.write_text(
+        """
+        audit = { out = "pack", seed = 1 }
+        corpus = [{ name = "web", paths = ["a"], text = "x" }, { name = "sft", paths = ["b"] }]
+        benchmark = [{ paths = ["c"], split = "dev" }, { paths = ["d"], name = "quiz" }]
+        """
+    )
+    lines = ["audit.seed = 2", 'corpus.web.text = "y"', 'benchmark.map = {question = "q"}']
+    spec = load_spec(file, lines=[*lines, 'benchmark.quiz.split = "test"'])
+    assert spec.seed == 2
+    assert [one.text for one in spec.corpora] == ["y", None]
+    assert [one.split for one in spec.benchmarks] == ["dev", "test"]
+    assert [one.map for one in spec.benchmarks] == [{"question": "q"}] * 2

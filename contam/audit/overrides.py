@@ -1,0 +1,84 @@
+"""Single keys of AUDIT.toml, given without a file: `--set 'logs.allow_partial = true'`."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping, Sequence
+
+    Table = dict[str, Any]
+
+_ENTRIES: Final = {"corpus": "corpora", "benchmark": "benchmarks"}
+_HINT: Final = (
+    'TABLE.KEY = VALUE as TOML has it: audit.seed = 7, corpus.web.text = "body", '
+    'benchmark.map = {question = "prompt"}, model."m-1".cutoff = 2023-09-30'
+)
+
+
+def overridden(values: Table, changes: Sequence[str], known: Mapping[str, Container[str]]) -> Table:
+    """Fields of a spec with single keys of the file's tables replaced.
+
+    values   as `contam.audit.spec` flattens the file
+    changes  each a line of TOML; a key of corpus or benchmark is for all of them, with a corpus's
+             name or a benchmark's path or name before it for that one
+    known    the keys of "corpus" and "benchmark"
+
+    Raises ConfigError for a line that is no TOML or names what is not there.
+    """
+    found = {**values, "logs": dict(values.get("logs", {})), "models": dict(values["models"])}
+    for name in _ENTRIES.values():
+        found[name] = [dict(one) for one in values[name]]
+    for line in changes:
+        for table, keys in _read(line).items():
+            _change(found, table, keys, (line, known))
+    return found
+
+
+def _read(line: str) -> Table:
+    try:
+        tree = tomllib.loads(line)
+    except ValueError as error:
+        raise ConfigError(f"--set {line}: not TOML: {error}", hint=_HINT) from error
+    if not tree or not all(isinstance(keys, dict) for keys in tree.values()):
+        raise ConfigError(f"--set {line}: names no table and key", hint=_HINT)
+    return tree
+
+
+def _change(
+    found: Table, table: str, keys: Table, origin: tuple[str, Mapping[str, Container[str]]]
+) -> None:
+    line, known = origin
+    if table == "audit":
+        if clash := set(keys) & {"corpora", "benchmarks", "logs", "models"}:
+            raise ConfigError(f"--set {line}: [audit] has no key {min(clash)}", hint=_HINT)
+        found.update(keys)
+    elif table == "logs":
+        found["logs"].update(keys)
+    elif table == "model":
+        for model, said in keys.items():
+            if not isinstance(said, dict):
+                raise ConfigError(f"--set {line}: names no model and key", hint=_HINT)
+            found["models"][model] = {**found["models"].get(model, {}), **said}
+    elif table in _ENTRIES:
+        entries = found[_ENTRIES[table]]
+        for key, value in keys.items():
+            for_all = key in known[table]
+            chosen = entries if for_all else _named(entries, key, line)
+            change = {key: value} if for_all else value
+            if not isinstance(change, dict):
+                raise ConfigError(f"--set {line}: names no key of {table} {key}", hint=_HINT)
+            for one in chosen:
+                one.update(change)
+    else:
+        raise ConfigError(f"--set {line}: there is no table {table}", hint=_HINT)
+
+
+def _named(entries: Sequence[Table], name: str, line: str) -> list[Table]:
+    chosen = [one for one in entries if name == one.get("name") or name in one.get("paths", ())]
+    if not chosen:
+        raise ConfigError(f"--set {line}: nothing here is called {name}", hint=_HINT)
+    return chosen
