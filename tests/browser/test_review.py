@@ -170,7 +170,7 @@ def test_nothing_in_a_pack_is_more_than_text(browser, readers, packs, shots):
     service, labels = readers
     page = browser(375, 800)
     bad = "<script>window.hurt = 'name'</script>\u202e"
-    page.open(f"{service.url}/review?reader=%3Cscript%3Ewindow.hurt%3D'name'%3C/script%3E")
+    page.open(f"{service.url}/review?reader=%3Cscript%3Ewindow.hurt%3D'name'%3Cscript%3E")
     page.open(page.find("a[href^='/review/hostile']").get_attribute("href"))
     seen = ""
     for _ in Reading.open(packs["hostile"], **SAMPLE).cases:
