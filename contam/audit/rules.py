@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -11,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from annotated_types import Ge, Le
 
 from contam.audit.spec import TOGETHER
-from contam.audit.toml import UNKNOWN_KEY, first_wrong
+from contam.audit.toml import UNKNOWN_KEY, first_wrong, read_toml
 from contam.errors import ConfigError
 
 ALL: Final = "*"
@@ -131,12 +130,7 @@ def load_rules(path: str | Path) -> Rules:
     Raises ConfigError naming the file and the key; a file without a rule passes nothing.
     """
     path = Path(path)
-    try:
-        tree = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", hint="give a file") from error
-    except ValueError as error:
-        raise ConfigError(f"{path} is not TOML: {error}", hint="mend that line") from error
+    tree = read_toml(path, hint="give a file")
     if unknown := set(tree) - {"rule", "pack"}:
         raise ConfigError(f"{path}: there is no {min(unknown)}", hint="keys: pack, [[rule]]")
     rules = _parse(tree.get("rule", []), str(path))

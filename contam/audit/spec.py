@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt  # noqa: TC003 - the validator reads the annotations of the fields
 import os
 import re
-import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 from annotated_types import Ge
 
 from contam.audit.overrides import overridden
-from contam.audit.toml import UNKNOWN_KEY, first_wrong
+from contam.audit.toml import UNKNOWN_KEY, first_wrong, read_toml
 from contam.errors import ConfigError, UsageError
 from contam.index.home import resolve_index
 
@@ -151,14 +150,7 @@ def load_spec(
     Raises ConfigError naming the file and the key.
     """
     path = Path(path)
-    try:
-        tree = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {path}: {error.strerror}", hint="`contam audit init` writes one"
-        ) from error
-    except ValueError as error:
-        raise ConfigError(f"{path} is not TOML: {error}", hint="mend that line") from error
+    tree = read_toml(path, hint="`contam audit init` writes one")
     values = overridden(_flat(tree, str(path)), lines, _keys())
     spec = _absolute(_parse(values, str(path)), path.resolve().parent)
     return checked(replace(spec, **dict(changes or {})), str(path))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import UsageError
+from contam.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import ValidationError
 
 UNKNOWN_KEY: Final = "unexpected_keyword_argument"
@@ -21,6 +24,25 @@ def toml_text(value: str) -> str:
         raise UsageError(f"{value!a} is not text", hint="give it in UTF-8") from error
     # TOML has no pairs of surrogates, and wants one more control character escaped than JSON.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def read_toml(path: Path, *, hint: str) -> dict[str, Any]:
+    """The tables of a file. Raises ConfigError; `hint` is for one that cannot be read."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", hint=hint) from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is not UTF-8: {error}", hint="write it again") from error
+    return parse_toml(text, str(path))
+
+
+def parse_toml(text: str, origin: str) -> dict[str, Any]:
+    """The tables of a text. Raises ConfigError that names its origin."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{origin} is not TOML: {error}", hint="mend that line") from error
 
 
 def first_wrong(error: ValidationError) -> dict[str, Any]:

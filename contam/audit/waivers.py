@@ -8,14 +8,13 @@ evidence are others, the waiver is refused.
 from __future__ import annotations
 
 import datetime as dt
-import tomllib
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from contam.audit.reviewed import Reviewed
-from contam.audit.toml import UNKNOWN_KEY, first_wrong
+from contam.audit.toml import UNKNOWN_KEY, first_wrong, parse_toml, read_toml
 from contam.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -100,25 +99,17 @@ def load_waivers(path: str | Path, today: dt.date) -> tuple[Waiver, ...]:
 
 def read_waivers(path: Path) -> tuple[Waiver, ...]:
     """Read a file of waivers, whenever they expire. Raises ConfigError naming file and key."""
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {path}: {error.strerror}", hint="`contam audit waive` writes one"
-        ) from error
-    except ValueError as error:
-        raise ConfigError(f"{path} is not UTF-8: {error}", hint="write it again") from error
-    return parse_waivers(text, str(path))
+    return _waivers(read_toml(path, hint="`contam audit waive` writes one"), str(path))
 
 
 def parse_waivers(text: str, origin: str) -> tuple[Waiver, ...]:
     """The waivers of a file's text; each item, policy and document once. Raises ConfigError."""
+    return _waivers(parse_toml(text, origin), origin)
+
+
+def _waivers(tree: Mapping[str, Any], origin: str) -> tuple[Waiver, ...]:
     from pydantic import TypeAdapter, ValidationError
 
-    try:
-        tree = tomllib.loads(text)
-    except ValueError as error:
-        raise ConfigError(f"{origin} is not TOML: {error}", hint="mend that line") from error
     if unknown := set(tree) - {"waiver"}:
         raise ConfigError(f"{origin}: there is no {min(unknown)}", hint="write [[waiver]]")
     try:

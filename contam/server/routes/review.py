@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from contam.audit.readers import MOST_CHARACTERS
@@ -36,112 +36,6 @@ _AGAIN: Final = frozenset(("form", "form-token", "changed", "label-not-kept"))
 router = APIRouter(include_in_schema=False)
 
 TypedReader = Annotated[str, Query(alias="reader")]
-
-
-@router.get(visit.REVIEW)
-def list_packs(
-    request: Request, state: CurrentState, visitor: CurrentVisit, typed: TypedReader = ""
-) -> Response:
-    """The packs, and how far each reader is."""
-    if visitor.caller is None:
-        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
-    reader, wrong = None, None
-    try:
-        reader = _reader(state, visitor, typed)
-    except RequestError as error:
-        if error.status == _FORBIDDEN:
-            raise
-        wrong = error
-    return show(
-        request, state, "review.html", status=wrong.status if wrong else 200, reader=reader,
-        wrong=wrong, typed=typed, most=MOST_CHARACTERS, may_type=not _is_named(state, visitor),
-        packs=[_told(pack) for pack in reviews_of(state).packs],
-    )  # fmt: skip
-
-
-@router.get(visit.REVIEW + "/{name}")
-def next_item(
-    request: Request,
-    state: CurrentState,
-    visitor: CurrentVisit,
-    name: str,
-    typed: TypedReader = "",
-    last: str = "",
-) -> Response:
-    """The next item of a pack that this reader has not read, or that all are read."""
-    if visitor.caller is None:
-        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
-    desk = _desk(state, visitor, name, typed)
-    if desk is None:
-        return RedirectResponse(visit.REVIEW, _SEE_OTHER)
-    waiting = desk.reading.waiting(desk.labels, desk.reader.name)
-    if not waiting:
-        return _answers_page(request, state, desk)
-    return _item_page(request, state, desk, waiting[0], last=last)
-
-
-@router.get(visit.REVIEW + "/{name}/answers")
-def list_answers(
-    request: Request,
-    state: CurrentState,
-    visitor: CurrentVisit,
-    name: str,
-    typed: TypedReader = "",
-) -> Response:
-    """What this reader said so far."""
-    if visitor.caller is None:
-        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
-    desk = _desk(state, visitor, name, typed)
-    if desk is None:
-        return RedirectResponse(visit.REVIEW, _SEE_OTHER)
-    return _answers_page(request, state, desk)
-
-
-@router.get(visit.REVIEW + "/{name}/{item}")
-def show_item(
-    request: Request,
-    state: CurrentState,
-    visitor: CurrentVisit,
-    name: str,
-    item: str,
-    typed: TypedReader = "",
-) -> Response:
-    """One item, and what this reader said of it."""
-    if visitor.caller is None:
-        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
-    desk = _desk(state, visitor, name, typed)
-    if desk is None:
-        return RedirectResponse(visit.REVIEW, _SEE_OTHER)
-    return _item_page(request, state, desk, desk.case(item))
-
-
-@router.post(visit.REVIEW + "/{name}/{item}")
-def say(
-    request: Request,
-    state: CurrentState,
-    visitor: CurrentVisit,
-    name: str,
-    item: str,
-    form: SentFields,
-) -> Response:
-    """Keep an answer, and show the next item; what was typed is not lost over what is wrong."""
-    desk = _desk(state, visitor, name, form.one("reader"))
-    if desk is None:
-        raise RequestError(422, "a reader needs a name", code="form", hint="give it on /review")
-    case = desk.case(item)
-    try:
-        refuse_forged(state, visitor, form)
-        _keep(desk, case, form)
-    except RequestError as error:
-        if error.code not in _AGAIN:
-            raise
-        if error.code == "form-token":
-            error.hint = "look at it again, and answer here"
-        # What was said meanwhile in another window is shown, too.
-        desk = replace(desk, labels=desk.pack.labels(desk.reader.name))
-        return _item_page(request, state, desk, case, wrong=error, note=form.one("note"))
-    where = desk.reader.at(f"{visit.REVIEW}/{desk.pack.name}", last=item)
-    return RedirectResponse(where, _SEE_OTHER)
 
 
 @dataclass(frozen=True)
@@ -183,6 +77,95 @@ def _desk(state: State, visitor: Visit, name: str, typed: str) -> _Desk | None:
         return None
     pack = reviews_of(state).pack(name)
     return _Desk(pack, reader, pack.reading(), pack.labels(reader.name))
+
+
+def _seat(
+    state: CurrentState, visitor: CurrentVisit, name: str, typed: TypedReader = ""
+) -> _Desk | Response:
+    """The desk of who reads a pack, or where they have to go first."""
+    if visitor.caller is None:
+        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
+    return _desk(state, visitor, name, typed) or RedirectResponse(visit.REVIEW, _SEE_OTHER)
+
+
+CurrentDesk = Annotated[_Desk | Response, Depends(_seat)]
+
+
+@router.get(visit.REVIEW)
+def list_packs(
+    request: Request, state: CurrentState, visitor: CurrentVisit, typed: TypedReader = ""
+) -> Response:
+    """The packs, and how far each reader is."""
+    if visitor.caller is None:
+        return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
+    reader, wrong = None, None
+    try:
+        reader = _reader(state, visitor, typed)
+    except RequestError as error:
+        if error.status == _FORBIDDEN:
+            raise
+        wrong = error
+    return show(
+        request, state, "review.html", status=wrong.status if wrong else 200, reader=reader,
+        wrong=wrong, typed=typed, most=MOST_CHARACTERS, may_type=not _is_named(state, visitor),
+        packs=[_told(pack) for pack in reviews_of(state).packs],
+    )  # fmt: skip
+
+
+@router.get(visit.REVIEW + "/{name}")
+def next_item(request: Request, state: CurrentState, desk: CurrentDesk, last: str = "") -> Response:
+    """The next item of a pack that this reader has not read, or that all are read."""
+    if isinstance(desk, Response):
+        return desk
+    waiting = desk.reading.waiting(desk.labels, desk.reader.name)
+    if not waiting:
+        return _answers_page(request, state, desk)
+    return _item_page(request, state, desk, waiting[0], last=last)
+
+
+@router.get(visit.REVIEW + "/{name}/answers")
+def list_answers(request: Request, state: CurrentState, desk: CurrentDesk) -> Response:
+    """What this reader said so far."""
+    if isinstance(desk, Response):
+        return desk
+    return _answers_page(request, state, desk)
+
+
+@router.get(visit.REVIEW + "/{name}/{item}")
+def show_item(request: Request, state: CurrentState, desk: CurrentDesk, item: str) -> Response:
+    """One item, and what this reader said of it."""
+    if isinstance(desk, Response):
+        return desk
+    return _item_page(request, state, desk, desk.case(item))
+
+
+@router.post(visit.REVIEW + "/{name}/{item}")
+def say(
+    request: Request,
+    state: CurrentState,
+    visitor: CurrentVisit,
+    name: str,
+    item: str,
+    form: SentFields,
+) -> Response:
+    """Keep an answer, and show the next item; what was typed is not lost over what is wrong."""
+    desk = _desk(state, visitor, name, form.one("reader"))
+    if desk is None:
+        raise RequestError(422, "a reader needs a name", code="form", hint="give it on /review")
+    case = desk.case(item)
+    try:
+        refuse_forged(state, visitor, form)
+        _keep(desk, case, form)
+    except RequestError as error:
+        if error.code not in _AGAIN:
+            raise
+        if error.code == "form-token":
+            error.hint = "look at it again, and answer here"
+        # What was said meanwhile in another window is shown, too.
+        desk = replace(desk, labels=desk.pack.labels(desk.reader.name))
+        return _item_page(request, state, desk, case, wrong=error, note=form.one("note"))
+    where = desk.reader.at(f"{visit.REVIEW}/{desk.pack.name}", last=item)
+    return RedirectResponse(where, _SEE_OTHER)
 
 
 def _is_named(state: State, visitor: Visit) -> bool:
