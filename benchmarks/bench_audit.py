@@ -33,7 +33,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 TIME: Final = "2024-01-01T00-00-00.000000"
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 LOOK_S: Final = 0.02
-_STAGE: Final = re.compile(r"(checks|decoys)/\S+|scores|calibration|items|report|inputs")
+_STAGE: Final = re.compile(r"(checks|decoys)/\S+|scores|calibration|report")
 
 Row = dict[str, Any]
 
@@ -51,8 +51,8 @@ def largest(folder: Path, n: int) -> list[Path]:
     return sorted(sorted(files, key=lambda path: (-count[path], path.name))[:n])
 
 
-def write_logs(folder: Path, benchmarks: list[Path], n_models: int, seed: int) -> int:
-    """Logs of all models in lm-eval's layout; returns how many bytes they have."""
+def write_logs(folder: Path, benchmarks: list[Path], n_models: int, seed: int) -> None:
+    """Logs of all models in lm-eval's layout."""
     for path in benchmarks:
         rows = read_rows(path)
         lines = [_logged(at, row) for at, row in enumerate(rows)]
@@ -73,7 +73,6 @@ def write_logs(folder: Path, benchmarks: list[Path], n_models: int, seed: int) -
                     f'{head}, "acc": {score}}}\n' for head, score in zip(lines, right, strict=True)
                 )
             _add_results(home / f"results_{TIME}.json", model, path.stem, right)
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _share(*key: object) -> float:

@@ -77,7 +77,7 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
 
     Raises BenchmarkError also for two items under one name in different entries.
     """
-    found: list[Benchmark] = []
+    reported: list[Benchmark] = []
     natural: list[Benchmark] = []
     released: dict[str, str] = {}
     for entry in spec.benchmarks:
@@ -91,18 +91,18 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
         )
         # Where the audit keeps its working files says nothing of the benchmark.
         named = [_renamed(one) for one in read] if entry.from_logs else list(read)
-        found += named
-        natural += named if entry.decoys else []
+        (natural if entry.decoys else reported).extend(named)
         if entry.released:
             released |= {one.name: entry.released.isoformat() for one in read}
-    count = Counter((i.benchmark, i.split, i.item_id) for one in found for i in one.items)
+    count = Counter(
+        (i.benchmark, i.split, i.item_id) for one in (*reported, *natural) for i in one.items
+    )
     name, n = count.most_common(1)[0]
     if n > 1:
         raise BenchmarkError(
             f"{name[0]}: item {name[2]} comes from two entries of the audit",
             hint="name each benchmark once, or tell them apart by name or split",
         )
-    reported = [one for one in found if not any(one is other for other in natural)]
     return Items(
         tuple(sorted(reported, key=lambda one: one.name)),
         released,

@@ -30,6 +30,7 @@ added          new, and not flagged;  removed  gone, whatever it was
 _ITEM: Final = ("benchmark", "split", "item_id")
 _SCORE: Final = ("benchmark", "model", "metric", "policy")
 _WAIVER: Final = ("benchmark", "split", "item", "policy", "document")
+_COVERAGE: Final = ("complete", "shards_read", "shards_expected", "rows", "n_bytes")
 _SAME: Final = 1e-9
 
 
@@ -173,14 +174,13 @@ def _incomparable(first: _Side, second: _Side) -> Iterable[str]:
         yield "they have no benchmark in common"
 
 
-def _items(first: _Side, second: _Side, changed: Iterable[tuple[str, ...]]) -> Iterable[ItemChange]:
+def _items(first: _Side, second: _Side, changed: set[tuple[str, ...]]) -> Iterable[ItemChange]:
     """Items by policies that are in both audits."""
     policies = _policies(first.facts).keys() & _policies(second.facts).keys()
-    other_text = set(changed)
     for key in sorted(first.labels.keys() | second.labels.keys()):
         if key[3] not in policies:
             continue
-        before = None if key[:3] in other_text else first.labels.get(key)
+        before = None if key[:3] in changed else first.labels.get(key)
         after = second.labels.get(key)
         if before != after:
             yield ItemChange(
@@ -238,18 +238,16 @@ def _equal(one: object, other: object) -> bool:
 
 
 def _coverage(facts: Facts) -> dict[str, Row]:
-    names = ("complete", "shards_read", "shards_expected", "rows", "n_bytes")
-    return {"all corpora": {name: facts.coverage.get(name) for name in names}}
+    return {"all corpora": {name: facts.coverage.get(name) for name in _COVERAGE}}
 
 
 def _corpora(facts: Facts) -> dict[str, Row]:
-    names = ("complete", "shards_read", "shards_expected", "rows", "n_bytes")
     return {
         one.name: {
             "stage": one.stage,
             "how": one.how,
             "guarantee_tokens": one.guarantee_tokens,
-            **{name: one.coverage.get(name) for name in names},
+            **{name: one.coverage.get(name) for name in _COVERAGE},
         }
         for one in facts.corpora
     }

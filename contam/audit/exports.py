@@ -123,7 +123,7 @@ def _model_card(
     wanted = set(models or facts.ours or {row["model"] for row in rows})
     if missing := set(models) - {row["model"] for row in rows}:
         raise UsageError(f"the audit has no scores of {min(missing)}", hint="see report.md")
-    lines = ["## Benchmark overlap", "", f"{cell(facts.headline.text)}", ""]
+    lines = ["## Benchmark overlap", "", cell(facts.headline.text), ""]
     lines += [
         "| benchmark | items | contaminated | suspect | not checkable | flagged | waived |",
         "| --- | --- | --- | --- | --- | --- | --- |",

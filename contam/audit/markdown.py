@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.shown import clean_missing
 from contam.audit.spec import TOGETHER
-from contam.rescore.summary import cell, figure
+from contam.rescore.summary import cell, figure, table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from contam.audit.facts import Facts
 
@@ -22,7 +22,7 @@ def markdown(facts: Facts) -> str:
     lines = [
         f"# {cell(facts.title)}",
         "",
-        f"**{facts.headline.status}**: {facts.headline.text}",
+        f"**{facts.headline.status}**: {cell(facts.headline.text)}",
         "",
     ]
     lines += ["## Verdicts", "", *_verdicts(facts)]
@@ -46,7 +46,7 @@ def _verdicts(facts: Facts) -> list[str]:
         "benchmark", "policy", "corpus", "items", "contaminated", "suspect", "clean",
         "not checkable", "flagged", "waived",
     )  # fmt: skip
-    return _table(
+    return table(
         heads,
         [
             (
@@ -68,7 +68,7 @@ def _verdicts(facts: Facts) -> list[str]:
 
 
 def _scores(facts: Facts) -> list[str]:
-    return _table(
+    return table(
         ("benchmark", "model", "policy", "n", "clean", "full", "clean score", "gain", "p Holm"),
         [
             (
@@ -89,7 +89,7 @@ def _scores(facts: Facts) -> list[str]:
 
 def _chance(calibration: Mapping[str, Any]) -> list[str]:
     heads = ("flagged", "decoys", "decoys found", "flags by chance", "at most", "check", "reason")
-    return _table(
+    return table(
         ("benchmark", "policy", *heads),
         [
             (
@@ -117,7 +117,7 @@ def _check(check: Mapping[str, Any] | None) -> str:
 def _review(review: Mapping[str, Any]) -> list[str]:
     names = ("n_read_flagged", "n_read_clean")
     figures = ("precision", "precision_lo", "precision_hi", "recall_lo", "rate", "rate_lo")
-    return _table(
+    return table(
         ("benchmark", "policy", *names, *figures, "rate_hi", "reason"),
         [
             (
@@ -133,7 +133,7 @@ def _review(review: Mapping[str, Any]) -> list[str]:
 
 
 def _seen(facts: Facts) -> list[str]:
-    return _table(
+    return table(
         ("model", "data until", "corpora", "benchmark", "policy", *_SEEN),
         [
             (
@@ -150,7 +150,7 @@ def _seen(facts: Facts) -> list[str]:
 
 
 def _corpora(facts: Facts) -> list[str]:
-    lines = _table(
+    lines = table(
         ("corpus", "stage", "searched by", "shards read", "shards expected", "rows"),
         [
             (
@@ -180,10 +180,4 @@ def _corpora(facts: Facts) -> list[str]:
 
 def _waivers(facts: Facts) -> list[str]:
     names = ("benchmark", "item", "kind", "reason", "reviewer", "expires")
-    return _table(names, [[one.get(name, "") for name in names] for one in facts.waivers])
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    lines += ["| " + " | ".join(cell(str(value)) for value in row) + " |" for row in rows]
-    return [*lines, ""]
+    return table(names, [[one.get(name, "") for name in names] for one in facts.waivers])

@@ -17,6 +17,7 @@ from contam.detect.show import ItemKey, check_policy
 from contam.detect.verdict import FLAGGED
 from contam.errors import ConfigError, OutputError
 from contam.tables import schemas
+from contam.tables.publish import sync_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -203,7 +204,7 @@ def append_label(path: Path, label: Label) -> None:
             file.flush()
             os.fsync(file.fileno())
         if new:
-            _sync_folder(path.parent)
+            sync_path(path.parent)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from error
 
@@ -248,15 +249,6 @@ def _kept(file: BinaryIO) -> tuple[int, bytes]:
                 return size - len(last), b""
             return size, b"\n"
     return 0, b""
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make sure that a new name in a folder outlives a crash of the machine."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _key(row: Mapping[str, Any]) -> ItemKey:

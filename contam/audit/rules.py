@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from annotated_types import Ge, Le
 
 from contam.audit.spec import TOGETHER
-from contam.audit.toml import UNKNOWN_KEY, first_wrong, read_toml
+from contam.audit.toml import first_wrong, read_toml, said_of
 from contam.errors import ConfigError
 
 ALL: Final = "*"
@@ -169,7 +169,7 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
         first = first_wrong(error)
         where, *rest = first["loc"]
         place = f"rule {int(where) + 1}, {'.'.join(map(str, rest))}"
-        said = "there is no such key" if first["type"] == UNKNOWN_KEY else first["msg"]
+        said = said_of(first)
         raise ConfigError(
             f"{origin}: {place}: {said}", hint="docs/guides/audit.md names every key"
         ) from error

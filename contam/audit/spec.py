@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 from annotated_types import Ge
 
 from contam.audit.overrides import overridden
-from contam.audit.toml import UNKNOWN_KEY, first_wrong, read_toml
+from contam.audit.toml import first_wrong, read_toml, said_of
 from contam.errors import ConfigError, UsageError
 from contam.index.home import resolve_index
 
@@ -24,22 +24,6 @@ TOGETHER: Final = "together"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _STRICT: Final = {"extra": "forbid"}
-_WORDS: Final = {
-    UNKNOWN_KEY: "there is no such key",
-    "missing": "is needed",
-    "missing_argument": "is needed",
-    "tuple_type": 'is a list of texts: ["one", "two"]',
-    "string_type": "is a text",
-    "dataclass_type": "is a table of keys",
-    "bool_parsing": "is true or false",
-    "bool_type": "is true or false",
-    "int_parsing": "is a whole number",
-    "int_type": "is a whole number",
-    "date_from_datetime_parsing": "is a day: 2024-01-31",
-    "date_type": "is a day: 2024-01-31",
-}
-"""What the validator means, for somebody who has never seen it."""
-
 Names = tuple[str, ...]
 Count = Annotated[int, Ge(1)]
 
@@ -254,7 +238,7 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
     except ValidationError as error:
         first = first_wrong(error)
         table, key = _place(first["loc"])
-        said = _WORDS.get(first["type"], first["msg"])
+        said = said_of(first)
         raise ConfigError(
             f"{origin}: {table}: {key}: {said}" if key else f"{origin}: {table}: {said}",
             hint="docs/guides/audit.md names every key",

@@ -9,11 +9,27 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pydantic import ValidationError
 
-UNKNOWN_KEY: Final = "unexpected_keyword_argument"
+_UNKNOWN_KEY: Final = "unexpected_keyword_argument"
+_WORDS: Final = {
+    _UNKNOWN_KEY: "there is no such key",
+    "missing": "is needed",
+    "missing_argument": "is needed",
+    "tuple_type": 'is a list of texts: ["one", "two"]',
+    "string_type": "is a text",
+    "dataclass_type": "is a table of keys",
+    "bool_parsing": "is true or false",
+    "bool_type": "is true or false",
+    "int_parsing": "is a whole number",
+    "int_type": "is a whole number",
+    "date_from_datetime_parsing": "is a day: 2024-01-31",
+    "date_type": "is a day: 2024-01-31",
+}
+"""What the validator means, for somebody who has never seen it."""
 
 
 def toml_text(value: str) -> str:
@@ -48,5 +64,10 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 def first_wrong(error: ValidationError) -> dict[str, Any]:
     """The mistake to name: a key that there is not, before the one it may have been meant to be."""
     found: list[Any] = error.errors(include_input=False, include_url=False)
-    unknown = [one for one in found if one["type"] == UNKNOWN_KEY]
+    unknown = [one for one in found if one["type"] == _UNKNOWN_KEY]
     return dict((unknown or found)[0])
+
+
+def said_of(mistake: Mapping[str, Any]) -> str:
+    """What is wrong, in words for somebody who has never seen the validator."""
+    return _WORDS.get(mistake["type"], str(mistake["msg"]))

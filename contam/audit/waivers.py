@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from contam.audit.reviewed import Reviewed
-from contam.audit.toml import UNKNOWN_KEY, first_wrong, parse_toml, read_toml
+from contam.audit.toml import first_wrong, parse_toml, read_toml, said_of
 from contam.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -74,11 +74,11 @@ class Waived:
     """
 
     rows: tuple[dict[str, Any], ...] = ()
-    kinds: Mapping[Key, str] | None = None
+    kinds: Mapping[Key, str] = field(default_factory=dict)
 
     def count(self, flagged: Sequence[Key]) -> tuple[int, int]:
         """How many of these flags are waived, and how many of them as accepted leaks."""
-        found = [kind for key in flagged if (kind := (self.kinds or {}).get(key))]
+        found = [kind for key in flagged if (kind := self.kinds.get(key))]
         return len(found), sum(kind != FALSE_POSITIVE for kind in found)
 
 
@@ -117,7 +117,7 @@ def _waivers(tree: Mapping[str, Any], origin: str) -> tuple[Waiver, ...]:
     except ValidationError as error:
         first = first_wrong(error)
         place = ".".join(map(str, first["loc"]))
-        said = "there is no such key" if first["type"] == UNKNOWN_KEY else first["msg"]
+        said = said_of(first)
         raise ConfigError(
             f"{origin}: waiver {place}: {said}", hint=f"keys: {', '.join(KEYS)}"
         ) from error

@@ -92,25 +92,26 @@ def _write(
 ) -> None:
     from contam.audit import junit as forms
     from contam.cli.terminal import emit, talk, visible
+    from contam.tables.files import write_file
 
     if junit is not None:
-        _put(junit, forms.junit(verdict), "wb")
+        write_file(junit, forms.junit(verdict), overwrite=True)
     if fmt == Format.GITHUB:
         for line in forms.github_lines(verdict):
             # Where stdout is one JSON document, the runner reads its commands from stderr.
             (talk if as_json else lambda text: emit(f"{text}\n"))(visible(line))
         outputs = os.environ.get("GITHUB_OUTPUT")
         if outputs:
-            _put(Path(outputs), forms.github_outputs(verdict).encode("ascii"), "ab")
+            _append(Path(outputs), forms.github_outputs(verdict).encode("ascii"))
         page = os.environ.get("GITHUB_STEP_SUMMARY")
         summary = summary or (Path(page) if page else None)
     if summary is not None:
-        _put(summary, forms.summary(verdict).encode("utf-8", "replace"), "ab")
+        _append(summary, forms.summary(verdict).encode("utf-8", "replace"))
 
 
-def _put(path: Path, text: bytes, mode: str) -> None:
+def _append(path: Path, text: bytes) -> None:
     try:
-        with path.open(mode) as file:
+        with path.open("ab") as file:
             file.write(text)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from error

@@ -70,7 +70,7 @@ def _section(database: Database, benchmark: str, metric: str, policy: str) -> li
     lines = [f"## {cell(benchmark)}, {cell(metric)}, by `{cell(policy)}`", ""]
     names, rows = database.ask(_SCORES, chosen)
     records = [dict(zip(names, row, strict=True)) for row in rows]
-    lines += _table(
+    lines += table(
         (
             "model",
             "n",
@@ -126,7 +126,7 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
     first = records[0]
     if first["rank_clean"] is None:
         return [f"Ranking: {cell(first['note'])}", ""]
-    lines = _table(
+    lines = table(
         ("model", "rank, all items", "rank, clean items"),
         [(one["model"], _place(one, "full"), _place(one, "clean")) for one in records],
     )
@@ -145,7 +145,7 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
     _, leads = database.ask(_LEADS, chosen)
     if leads:
         lines += ["Leads that are significant on all items:", ""]
-        lines += _table(
+        lines += table(
             ("lead", "all items", "p Holm", "clean items", "p Holm", "stands"),
             [
                 (
@@ -168,13 +168,13 @@ def _across(database: Database) -> list[str]:
     if not rows:
         return []
     lines = ["## Across benchmarks", ""]
-    lines += _table(
+    lines += table(
         ("policy", "model", "benchmarks", "mean", "clean", "win rate", "clean", "Borda", "clean"),
         [(*row[:3], *(figure(value) for value in row[3:9])) for row in rows],
     )
     notes = sorted({f"{row[1]}: {row[9]}" for row in rows if row[9]})
     _, spread = database.ask(_DIVERSITY)
-    lines += _table(
+    lines += table(
         (
             *("policy", "items", "models", "benchmarks", "diversity", "mean rank change"),
             *("by weights: distance", "largest", "by field: distance", "largest"),
@@ -193,7 +193,7 @@ def _holdout(database: Database) -> list[str]:
         return []
     records = [dict(zip(names, row, strict=True)) for row in rows]
     lines = ["## Beside a benchmark that no model can have seen", ""]
-    lines += _table(
+    lines += table(
         (
             *("benchmark", "metric", "n", "reference", "n", "method", "model", "score"),
             *("on the reference", "expected", "gain", "p", "p Holm"),
@@ -245,7 +245,8 @@ def _place(one: Mapping[str, Any], name: str) -> str:
     return shown if low is None else f"{shown} [{low:g}, {high:g}]"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Lines of a Markdown table, and an empty one behind it."""
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     lines += ["| " + " | ".join(cell(str(value)) for value in row) + " |" for row in rows]
     return [*lines, ""]
