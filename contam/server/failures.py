@@ -158,9 +158,7 @@ def _contam(request: Request, error: Exception) -> Response:
     if status >= _OURS:
         _log.error("%s: %s", error.code, error.message)
         detail = _INSIDE.get(error.code, "the service failed")
-        return problem(
-            request, status, error.code, detail, hint="the operator finds more in the log"
-        )
+        return problem(request, status, error.code, detail, hint=_LOG)
     detail, hint = map(without_folders, (error.message, error.hint))
     return problem(request, status, error.code, detail, hint=hint)
 

@@ -248,7 +248,7 @@ def _check_page(
     indexes = []
     for name in holder.names:
         with holder.lease([name]) as lease:
-            read = summary(lease.reader.coverage)
+            read = summary(lease.opened.coverage.totals)
             indexes.append({"id": name, "coverage": read, "dates": _dates_of(lease)})
     fresh = not form.all("token")
     return show(
