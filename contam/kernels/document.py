@@ -62,6 +62,8 @@ FIRST_PAIRS = 448
 FIRST_PIECES = 4096
 FIRST_RUNS = 4096
 FIRST_BLOCKS = 4096
+#: Bytes between two of which the code points before them are known.
+_STEP = 64
 #: How much larger what was too small is made: a document is matched again each time.
 _MORE = 8
 
@@ -216,30 +218,25 @@ def place_pieces(
 
     where  int32[>= pieces, 2], written: first code point and the one behind the last
     """
-    order = np.argsort(rows.pieces[first : rows.used[1], PIECE_DOC], kind="mergesort")
-    byte = 0
+    end = int64(0)
+    for p in range(first, rows.used[1]):
+        last = rows.pieces[p, PIECE_DOC] + rows.pieces[p, PIECE_LENGTH] - 1
+        end = max(end, int64(spans[last, 1]))
+    # Pieces lie anywhere and over each other: the text is counted once, in steps.
+    before = np.empty(end // _STEP + 1, np.int64)
     point = 0
-    # An end whose code point is known: pieces that overlap much mostly end close together.
-    known = 0
-    known_point = 0
-    for k in order:
-        p = first + k
+    for step in range(before.shape[0]):
+        before[step] = point
+        here = lo + step * _STEP
+        point += count_code_points(text, here, min(here + _STEP, lo + end))
+    for p in range(first, rows.used[1]):
         d = rows.pieces[p, PIECE_DOC]
-        start = int64(spans[d, 0])
-        point += count_code_points(text, lo + byte, lo + start)
-        byte = start
-        end = int64(spans[d + rows.pieces[p, PIECE_LENGTH] - 1, 1])
-        where[p, 0] = point
-        if end - start <= abs(end - known):
-            behind = point + count_code_points(text, lo + start, lo + end)
-        elif end >= known:
-            behind = known_point + count_code_points(text, lo + known, lo + end)
-        else:
-            behind = known_point - count_code_points(text, lo + end, lo + known)
-        where[p, 1] = behind
-        if end > known or end - start > abs(end - known):
-            known = end
-            known_point = behind
+        for side in range(2):
+            byte = int64(spans[d + side * (rows.pieces[p, PIECE_LENGTH] - 1), side])
+            if point != end:
+                step = byte // _STEP
+                byte = before[step] + count_code_points(text, lo + step * _STEP, lo + byte)
+            where[p, side] = byte
 
 
 @kernel
