@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch, mark_tokens, may_hold
+from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch, index_words, is_indexed
 from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
 from contam.kernels.pairs import (
     ANSWER,
@@ -111,10 +111,10 @@ def add_filled(
     pair = rows.used[0] - 1
     known = rows.reals[pair, REAL_COVERAGE + kind]
     # No more can match than stand there in any order.
-    mark_tokens(there[0], there[1], there[2], scratch.fill.seen)
+    index_words(there[0], there[1] - 1, 1, there[2], scratch.fill)
     n = 0
     for t in range(first, first + most):
-        n += int64(may_hold(scratch.fill.seen, plan.token[t]))
+        n += int64(is_indexed(there[0], there[1] - 1, 1, plan.token[t], scratch.fill))
     if n / m < least or n / m <= known:
         return -1, -1
     n = fill_stretch(box, there, 1, scratch.fill)

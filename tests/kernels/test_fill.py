@@ -96,30 +96,26 @@ def test_what_is_left_out_of_a_long_stretch_was_worth_no_more(mode, a, b):
     assert worth == pytest.approx(stretch.best_worth(item, weights, b, COSTS, False), abs=1e-4)
 
 
-@given(st.lists(MANY, max_size=40), st.lists(MANY, max_size=40))
-def test_a_set_of_marked_tokens_holds_every_one_of_them(inside, others):
+@pytest.mark.parametrize("step", [1, -1])
+@given(inside=st.lists(MANY, max_size=40), others=st.lists(MANY, max_size=40))
+def test_of_the_tokens_that_were_entered_every_one_is_known_and_no_other(step, inside, others):
     scratch = fill.new_fill_scratch()
-    fill.mark_tokens(u64s([AROUND, *inside, AROUND]), 1, len(inside), scratch.seen)
-    assert all(fill.may_hold(scratch.seen, np.uint64(token)) for token in inside)
-    bits = {token >> 51 for token in inside}
-    held = [token for token in others if fill.may_hold(scratch.seen, np.uint64(token))]
-    assert held == [token for token in others if token >> 51 in bits]
+    words = u64s([AROUND, *inside, AROUND])
+    origin = 0 if step > 0 else len(inside) + 1
+    fill.index_words(words, origin, step, len(inside), scratch)
+    asked = [*inside, *others, AROUND]
+    known = [fill.is_indexed(words, origin, step, np.uint64(one), scratch) for one in asked]
+    assert known == [one in inside for one in asked]
 
 
-@given(st.lists(st.tuples(FEW, shares), max_size=9), sides)
-def test_nothing_that_follows_can_add_more_than_is_hoped_for(a, b):
-    scratch = fill.new_fill_scratch()
-    item, weights = [token for token, _ in a], [weight for _, weight in a]
-    fill.mark_tokens(u64s(b), 0, len(b), scratch.seen)
-    arrays = (u64s(item), frozen(weights, np.float32), 0, len(a))
-    for mode in (1, -1):
-        order = range(len(a)) if mode > 0 else range(len(a) - 1, -1, -1)
-        shared = fill.hope_of_rows(arrays, mode, scratch.seen, scratch.rest)
-        assert shared or not set(item) & set(b)
-        gains = [weights[i] if item[i] in b else -COSTS[0] for i in order]
-        for x in range(len(a) + 1):
-            sums = [sum(gains[x:end]) for end in range(x, len(a) + 1)]
-            assert scratch.rest[x] > max(sums)
+@pytest.mark.parametrize("mode", [0, 1, -1])
+def test_one_token_said_over_and_over_is_matched_without_a_break(mode):
+    n_item, n_doc = fill.MOST_ITEM, fill.MOST_DOC
+    pairs = aligned([7] * n_item, [1.0] * n_item, [7] * n_doc, mode)
+    assert len(pairs) == n_item
+    if mode:
+        first = 0 if mode > 0 else n_doc - n_item
+        assert pairs == [(i, first + i) for i in range(n_item)]
 
 
 @pytest.mark.parametrize("mode", [1, -1])
