@@ -58,9 +58,9 @@ def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
 
 
 #: Room that a batch begins with.
-FIRST_PAIRS = 448
-FIRST_PIECES = 4096
-FIRST_RUNS = 4096
+FIRST_PAIRS = 4096
+FIRST_PIECES = 16384
+FIRST_RUNS = 16384
 FIRST_BLOCKS = 4096
 #: Bytes between two of which the code points before them are known.
 _STEP = 64

@@ -168,7 +168,7 @@ def lane_of(items: list[BenchItem], unit: str = "word", seed: int = 5, min_run: 
 
 
 def match(lane: Lane, documents: list[str], **place: int) -> Collection:
-    collection = Collection.start(lane, [], get_policy("contam"), 1000)
+    collection = Collection.start(lane, [], get_policy("contam"), 10_000)
     Matcher(lane).match(batch(documents, **place), collection)
     return collection
 
