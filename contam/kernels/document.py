@@ -8,6 +8,7 @@ import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.align import BLOCK_COLUMNS
+from contam.kernels.bits import count_ones, load8
 from contam.kernels.judge import LaneSpec, is_promising, judge_item
 from contam.kernels.pairs import (
     FEW_BLOCKS,
@@ -62,6 +63,9 @@ FIRST_PAIRS = 4096
 FIRST_PIECES = 16384
 FIRST_RUNS = 16384
 FIRST_BLOCKS = 4096
+_ONE = np.uint64(1)
+#: The highest bit of each of eight bytes.
+_TOP_BITS = np.uint64(0x8080808080808080)
 #: Bytes between two of which the code points before them are known.
 _STEP = 64
 #: How much larger what was too small is made: a document is matched again each time.
@@ -199,9 +203,20 @@ def scan_document(
 @lean_kernel
 def count_code_points(text: NDArray[np.uint8], lo: int, hi: int) -> int:
     """Code points of text[lo:hi], valid UTF-8 cut at character boundaries."""
-    count = 0
-    for i in range(lo, hi):
-        count += int64((text[i] & np.uint8(0xC0)) != np.uint8(0x80))
+    count = hi - lo
+    p = lo
+    while p < hi:
+        if p + 8 <= text.shape[0]:
+            chunk = load8(text, p)
+            if hi - p < 8:
+                chunk &= (_ONE << np.uint64(8 * (hi - p))) - _ONE
+        else:
+            chunk = np.uint64(0)
+            for i in range(hi - p):
+                chunk |= np.uint64(text[p + i]) << np.uint64(8 * i)
+        # All but the first byte of a character begin with the bits 10.
+        count -= count_ones(chunk & ~(chunk << _ONE) & _TOP_BITS)
+        p += 8
     return count
 
 
