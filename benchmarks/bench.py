@@ -3,10 +3,10 @@
 Usage: python benchmarks/bench.py --corpus PATH... --items PATH... [--out build/bench] [--json]
 
 Prints one table: CPU-seconds and MB of raw text per CPU-second of a bare pyarrow read of the text
-column, of contam's tokeniser alone and of whole scans: with 1 and 2 workers, with 1,000, 10,000 and
-all items, with 1, 4 and 12 shards; below it, of each stage of a scan. Every line is measured in a
-process of its own, with kernels compiled and the files in the page cache. Of several repeats the
-one with the least CPU counts: whatever else a machine does only adds.
+column, of contam's tokeniser alone and of whole scans: with 1 and 2 workers, with 1,000, 10,000,
+30,000 and all items, with 1, 4, 12 and 48 shards; below it, of each stage of a scan. Every line is
+measured in a process of its own, with kernels compiled and the files in the page cache. Of several
+repeats the one with the least CPU counts: whatever else a machine does only adds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any, Final
 # Nothing heavy here: what a child reports as its peak memory starts from its parent's.
 HERE: Final = Path(__file__).resolve().parent
 POLICIES: Final = ("contam", "lmeval-13", "openr1-8", "llama3-8gram")
-SHARD_COUNTS: Final = (1, 4, 12)
-ITEM_COUNTS: Final = (1_000, 10_000)
+SHARD_COUNTS: Final = (1, 4, 12, 48)
+ITEM_COUNTS: Final = (1_000, 10_000, 30_000)
 CHEAP_REPEATS: Final = 3
 AIM: Final = 2.5
 

@@ -14,6 +14,7 @@ Seconds of CPU are user and system time of the whole process, all threads, in th
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import time
@@ -109,6 +110,7 @@ def scan(
     corpus: list[str], items: list[str], policies: list[str], workers: int, warm: list[str]
 ) -> Record:
     """A whole scan in its phases: what runs once (plan), the scan itself, the verdicts."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # as the command does
     import contam
     from contam.detect.finish import finish
     from contam.detect.plan import ScanParameters, make_plan

@@ -42,6 +42,8 @@ from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
 
 EXIT_INTERRUPTED = 130
+#: What Arrow takes its memory from, read when it is first loaded.
+_ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 app = typer.Typer(
     name="contam",
@@ -137,6 +139,10 @@ def _root(
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if _command(arguments) != "serve":
+        # Arrow's own allocator gives pages back only to touch them anew for the next batch: a scan
+        # of a gigabyte took a tenth more processor time and a quarter more memory with it.
+        os.environ.setdefault(_ARROW_POOL, "system")
     if not sys.warnoptions and "--debug" not in arguments:
         warnings.simplefilter("ignore")
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -178,8 +184,12 @@ def main(arguments: Sequence[str]) -> int:
         return ContamError.exit_code
 
 
+def _command(arguments: Sequence[str]) -> str:
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
 def _dispatch(arguments: list[str]) -> int:
-    command = next((word for word in arguments if not word.startswith("-")), "")
+    command = _command(arguments)
     if arguments[:1] == ["audit"]:
         arguments = audit.with_command(arguments)
     if command in SPREAD_OPTIONS:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import N_PARTS, Pairs, Totals
-from contam.kernels import pairs as columns
-from contam.kernels.rivals import find_rivals, first_pieces, scattered_shares
+from contam.detect.model import Pairs, Totals
+from contam.detect.pieces import Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,117 +22,10 @@ if TYPE_CHECKING:
     from contam.detect.lane import Lane
     from contam.detect.model import Float64s, Int32s, Int64s
     from contam.detect.policy import Policy
-    from contam.kernels.pairs import Rows
 
-#: Pieces of evidence kept for one item in one document.
-MOST_PIECES = 400
 _PRUNE_ROWS = 1 << 15
 #: Pairs that wait to be scored together: a policy's work over all items is done once for them.
 _COUNT_ROWS = 1 << 15
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
-    """Pieces of evidence: matched stretches, several a pair.
-
-    pair        int64[k], row of the pair table they belong to, ascending
-    part        int8[k], index into PARTS
-    alignment   int32[k], number of the alignment within the part and document
-    item_token  int32[k], first token in the part; length int32[k] in tokens
-    start, end  int32[k], code points in the document
-    """
-
-    pair: Int64s
-    part: NDArray[np.int8]
-    alignment: NDArray[np.int32]
-    item_token: NDArray[np.int32]
-    length: NDArray[np.int32]
-    start: NDArray[np.int32]
-    end: NDArray[np.int32]
-
-    @classmethod
-    def from_rows(cls, rows: Rows, where: NDArray[np.int32]) -> Pieces:
-        """The pieces a kernel wrote, with their code-point spans."""
-        n = int(rows.used[1])
-        raw = rows.pieces[:n]
-        return cls(
-            raw[:, columns.PIECE_PAIR].astype(np.int64),
-            raw[:, columns.PIECE_PART].astype(np.int8),
-            raw[:, columns.PIECE_ALIGNMENT].copy(),
-            raw[:, columns.PIECE_ITEM].copy(),
-            raw[:, columns.PIECE_LENGTH].copy(),
-            where[:n, 0].copy(),
-            where[:n, 1].copy(),
-        )
-
-    @classmethod
-    def concat(cls, tables: Sequence[Pieces], shifts: Sequence[int]) -> Pieces:
-        """All tables, one behind the other, the pair numbers of each moved by its shift."""
-        moved = [table.pair + shift for table, shift in zip(tables, shifts, strict=True)]
-        rest = ("part", "alignment", "item_token", "length", "start", "end")
-        return cls(
-            np.concatenate(moved),
-            *(np.concatenate([getattr(table, name) for table in tables]) for name in rest),
-        )
-
-    def of_pairs(self, keep: Int64s, n_pairs: int) -> Pieces:
-        """The pieces of the pairs `keep`, in that order, renumbered; at most MOST_PIECES a pair."""
-        first = np.searchsorted(self.pair, np.arange(n_pairs + 1))
-        counts = np.minimum(np.diff(first), MOST_PIECES)[keep]
-        begins = first[:-1][keep]
-        total = int(counts.sum())
-        ends = np.cumsum(counts)
-        index = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(begins, counts)
-        return Pieces(
-            np.repeat(np.arange(len(keep)), counts),
-            self.part[index],
-            self.alignment[index],
-            self.item_token[index],
-            self.length[index],
-            self.start[index],
-            self.end[index],
-        )
-
-
-def pairs_from_rows(
-    rows: Rows,
-    benchmark: Int32s,
-    shard: int | Int32s,
-    first_row: int,
-    numbers: Int64s | None = None,
-) -> Pairs:
-    """The pairs a kernel wrote for one batch, as the columns policies read.
-
-    benchmark  int32[items], which benchmark an item is of
-    shard      of all documents of the batch, or of each of them
-    numbers    row of each document of the batch; None when they count up from `first_row`
-    """
-    n = int(rows.used[0])
-    raw, real = rows.pairs[:n], rows.reals[:n]
-    document = raw[:, columns.PAIR_DOC].astype(np.int64)
-    first_piece = first_pieces(rows)
-
-    def ints(first: int) -> NDArray[np.int32]:
-        return raw[:, first : first + N_PARTS].copy()
-
-    return Pairs(
-        item=raw[:, columns.PAIR_ITEM].copy(),
-        shard=np.full(n, shard, np.int32) if isinstance(shard, int) else shard[document],
-        row=document + first_row if numbers is None else numbers[document],
-        longest=ints(columns.PAIR_LONGEST),
-        covered=ints(columns.PAIR_COVERED),
-        n_runs=ints(columns.PAIR_RUNS),
-        gram_share=real[:, columns.REAL_GRAMS : columns.REAL_GRAMS + N_PARTS].copy(),
-        coverage=real[:, columns.REAL_COVERAGE : columns.REAL_COVERAGE + N_PARTS].copy(),
-        aligned=ints(columns.PAIR_ALIGNED),
-        n_places=raw[:, columns.PAIR_PLACES].copy(),
-        answer_near=raw[:, columns.PAIR_ANSWER] != 0,
-        exact=ints(columns.PAIR_EXACT) != 0,
-        split=raw[:, columns.PAIR_SPLIT] != 0,
-        scattered=scattered_shares(rows, first_piece),
-        rival=find_rivals(rows, first_piece, benchmark),
-    )
-
 
 #: How much the parts count, in PARTS order, when two documents score the same. Uneven, so that
 #: documents which hold different parts do not tie again.
@@ -238,6 +130,35 @@ class PolicyCount:
         self.offer(other.best, seen, other.best_score[seen], other.best_full[seen])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Last:
+    """Of each item with as many documents as are kept, the last: float64[n], int32[n], int64[n]."""
+
+    rank: Float64s
+    shard: Int32s
+    row: Int64s
+
+    @classmethod
+    def of(cls, n_items: int) -> Last:
+        """No item has so many yet."""
+        rank = np.full(n_items, -np.inf)
+        return cls(rank, np.zeros(n_items, np.int32), np.zeros(n_items, np.int64))
+
+    def before(self, pairs: Pairs, rank: Float64s) -> NDArray[np.bool_]:
+        """Which pairs come behind the last of their item and will never be kept."""
+        last, shard, row = self.rank[pairs.item], self.shard[pairs.item], self.row[pairs.item]
+        later = (pairs.shard > shard) | ((pairs.shard == shard) & (pairs.row > row))
+        behind: NDArray[np.bool_] = (rank < last) | ((rank == last) & later)
+        return behind
+
+    def note(self, pairs: Pairs, rank: Float64s, rows: Int64s) -> None:
+        """These rows are now the last of their items."""
+        items = pairs.item[rows]
+        self.rank[items] = rank[rows]
+        self.shard[items] = pairs.shard[rows]
+        self.row[items] = pairs.row[rows]
+
+
 @dataclass(eq=False)
 class Collection:
     """All that one lane remembers.
@@ -261,6 +182,7 @@ class Collection:
     _rank: list[Float64s] = field(default_factory=list)
     _waiting: int = 0
     _pruned: int = 0
+    _last: Last = field(default_factory=lambda: Last.of(0))
 
     @classmethod
     def start(
@@ -275,6 +197,7 @@ class Collection:
             most_documents=most_documents,
             longest_at=np.zeros(len(lane.plan.token), np.int32),
             _counts=[PolicyCount.empty(n) for _ in policies],
+            _last=Last.of(n),
         )
 
     def add(self, pairs: Pairs, pieces: Pieces) -> None:
@@ -311,6 +234,11 @@ class Collection:
         self._keep(pairs, pieces, self.ranking.score_pairs(pairs, items) if rank is None else rank)
 
     def _keep(self, pairs: Pairs, pieces: Pieces, rank: Float64s) -> None:
+        worse = self._last.before(pairs, rank)
+        if worse.any():
+            stay = np.flatnonzero(~worse)
+            pieces = pieces.of_pairs(stay, len(pairs))
+            pairs, rank = pairs.take(stay), rank[stay]
         self._pairs.append(pairs)
         self._pieces.append(pieces)
         self._rank.append(rank)
@@ -322,15 +250,18 @@ class Collection:
         """Keep the best documents of every item, by rank, then shard and row."""
         if not self._pairs or (len(self._pairs) == 1 and self._waiting == self._pruned):
             return
-        pairs = Pairs.concat(self._pairs)
         rank = np.concatenate(self._rank)
-        pieces = Pieces.concat(self._pieces, _shifts(self._pairs))
+        shifts = _shifts(self._pairs)
+        # What was joined is let go at once: two workers may do this at the same time.
+        pairs, self._pairs = Pairs.concat(self._pairs), []
+        pieces, self._pieces = Pieces.concat(self._pieces, shifts), []
         order = np.lexsort((pairs.row, pairs.shard, -rank, pairs.item))
         items = pairs.item[order]
         first = np.flatnonzero(np.concatenate([[True], items[1:] != items[:-1]]))
         lengths = np.diff(np.append(first, len(items)))
         place = np.arange(len(items)) - np.repeat(first, lengths)
         keep = order[place < self.most_documents]
+        self._last.note(pairs, rank, order[place == self.most_documents - 1])
         self._pairs = [pairs.take(keep)]
         self._rank = [rank[keep]]
         self._pieces = [pieces.of_pairs(keep, len(pairs))]

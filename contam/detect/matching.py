@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.collect import Collection, Pieces, pairs_from_rows
 from contam.detect.deadline import DeadlinePassed
+from contam.detect.pieces import Pieces, pairs_from_rows
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
 from contam.kernels.judge import NO_LIMIT
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.batches import DocBatch
+    from contam.detect.collect import Collection
     from contam.detect.lane import Lane
     from contam.kernels.pairs import Rows
 

@@ -28,6 +28,37 @@ def test_help_imports_nothing_heavy(arguments):
     assert process.stdout
 
 
+@pytest.mark.parametrize(
+    ("command_line", "chosen", "pool"),
+    [
+        (["policies", "--json"], {}, "system"),
+        (["policies", "--json"], {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc"),
+        (["serve", "--help"], {}, None),
+    ],
+)
+def test_arrow_takes_memory_from_the_c_library_unless_told_otherwise(command_line, chosen, pool):
+    code = """
+import contextlib, os, sys
+from contam.cli.main import run
+with contextlib.suppress(SystemExit):
+    run(sys.argv[1:])
+import pyarrow
+name = "ARROW_DEFAULT_MEMORY_POOL"
+print(pyarrow.default_memory_pool().backend_name if name in os.environ else None, file=sys.stderr)
+"""
+    told = {**environment(), **chosen}
+    if not chosen:
+        told.pop("ARROW_DEFAULT_MEMORY_POOL", None)
+    process = subprocess.run(
+        [sys.executable, "-c", code, *command_line],
+        capture_output=True,
+        text=True,
+        env=told,
+        check=True,
+    )
+    assert process.stderr == f"{pool}\n"
+
+
 def test_help_is_quick():
     contam("--help")
     seconds = []

@@ -1,0 +1,126 @@
+"""What the kernels wrote of a batch, as columns: pairs of item and document, and their evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contam.detect.model import N_PARTS, Pairs
+from contam.kernels import pairs as columns
+from contam.kernels.rivals import find_rivals, first_pieces, scattered_shares
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.detect.model import Int32s, Int64s
+    from contam.kernels.pairs import Rows
+
+#: Pieces of evidence kept for one item in one document.
+MOST_PIECES = 400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Pieces of evidence: matched stretches, several a pair.
+
+    pair        int64[k], row of the pair table they belong to, ascending
+    part        int8[k], index into PARTS
+    alignment   int32[k], number of the alignment within the part and document
+    item_token  int32[k], first token in the part; length int32[k] in tokens
+    start, end  int32[k], code points in the document
+    """
+
+    pair: Int64s
+    part: NDArray[np.int8]
+    alignment: NDArray[np.int32]
+    item_token: NDArray[np.int32]
+    length: NDArray[np.int32]
+    start: NDArray[np.int32]
+    end: NDArray[np.int32]
+
+    @classmethod
+    def from_rows(cls, rows: Rows, where: NDArray[np.int32]) -> Pieces:
+        """The pieces a kernel wrote, with their code-point spans."""
+        n = int(rows.used[1])
+        raw = rows.pieces[:n]
+        return cls(
+            raw[:, columns.PIECE_PAIR].astype(np.int64),
+            raw[:, columns.PIECE_PART].astype(np.int8),
+            raw[:, columns.PIECE_ALIGNMENT].copy(),
+            raw[:, columns.PIECE_ITEM].copy(),
+            raw[:, columns.PIECE_LENGTH].copy(),
+            where[:n, 0].copy(),
+            where[:n, 1].copy(),
+        )
+
+    @classmethod
+    def concat(cls, tables: Sequence[Pieces], shifts: Sequence[int]) -> Pieces:
+        """All tables, one behind the other, the pair numbers of each moved by its shift."""
+        moved = [table.pair + shift for table, shift in zip(tables, shifts, strict=True)]
+        rest = ("part", "alignment", "item_token", "length", "start", "end")
+        return cls(
+            np.concatenate(moved),
+            *(np.concatenate([getattr(table, name) for table in tables]) for name in rest),
+        )
+
+    def of_pairs(self, keep: Int64s, n_pairs: int) -> Pieces:
+        """The pieces of the pairs `keep`, in that order, renumbered; at most MOST_PIECES a pair."""
+        first = np.searchsorted(self.pair, np.arange(n_pairs + 1))
+        counts = np.minimum(np.diff(first), MOST_PIECES)[keep]
+        begins = first[:-1][keep]
+        total = int(counts.sum())
+        ends = np.cumsum(counts)
+        index = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(begins, counts)
+        return Pieces(
+            np.repeat(np.arange(len(keep)), counts),
+            self.part[index],
+            self.alignment[index],
+            self.item_token[index],
+            self.length[index],
+            self.start[index],
+            self.end[index],
+        )
+
+
+def pairs_from_rows(
+    rows: Rows,
+    benchmark: Int32s,
+    shard: int | Int32s,
+    first_row: int,
+    numbers: Int64s | None = None,
+) -> Pairs:
+    """The pairs a kernel wrote for one batch, as the columns policies read.
+
+    benchmark  int32[items], which benchmark an item is of
+    shard      of all documents of the batch, or of each of them
+    numbers    row of each document of the batch; None when they count up from `first_row`
+    """
+    n = int(rows.used[0])
+    raw, real = rows.pairs[:n], rows.reals[:n]
+    document = raw[:, columns.PAIR_DOC].astype(np.int64)
+    first_piece = first_pieces(rows)
+
+    def ints(first: int) -> NDArray[np.int32]:
+        return raw[:, first : first + N_PARTS].copy()
+
+    return Pairs(
+        item=raw[:, columns.PAIR_ITEM].copy(),
+        shard=np.full(n, shard, np.int32) if isinstance(shard, int) else shard[document],
+        row=document + first_row if numbers is None else numbers[document],
+        longest=ints(columns.PAIR_LONGEST),
+        covered=ints(columns.PAIR_COVERED),
+        n_runs=ints(columns.PAIR_RUNS),
+        gram_share=real[:, columns.REAL_GRAMS : columns.REAL_GRAMS + N_PARTS].copy(),
+        coverage=real[:, columns.REAL_COVERAGE : columns.REAL_COVERAGE + N_PARTS].copy(),
+        aligned=ints(columns.PAIR_ALIGNED),
+        n_places=raw[:, columns.PAIR_PLACES].copy(),
+        answer_near=raw[:, columns.PAIR_ANSWER] != 0,
+        exact=ints(columns.PAIR_EXACT) != 0,
+        split=raw[:, columns.PAIR_SPLIT] != 0,
+        scattered=scattered_shares(rows, first_piece),
+        rival=find_rivals(rows, first_piece, benchmark),
+    )
