@@ -51,6 +51,11 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
+def use_memory_of_the_command() -> None:
+    """Have Arrow take memory from where `contam scan` has it take it; before Arrow is loaded."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
 def read(corpus: list[str]) -> Record:
     """The text column of every shard through pyarrow's batch reader, nothing else."""
     import pyarrow.parquet as pq
@@ -110,7 +115,7 @@ def scan(
     corpus: list[str], items: list[str], policies: list[str], workers: int, warm: list[str]
 ) -> Record:
     """A whole scan in its phases: what runs once (plan), the scan itself, the verdicts."""
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # as the command does
+    use_memory_of_the_command()
     import contam
     from contam.detect.finish import finish
     from contam.detect.plan import ScanParameters, make_plan
@@ -150,6 +155,7 @@ def scan(
 
 def stages(corpus: list[str], items: list[str], policies: list[str]) -> Record:
     """CPU seconds of every stage of a scan with one worker; see bench_stages.py."""
+    use_memory_of_the_command()
     import bench_stages
 
     return bench_stages.stages(corpus, items, policies)

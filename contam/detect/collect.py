@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.lane import Lane
-    from contam.detect.model import Float64s, Int32s, Int64s
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s
     from contam.detect.policy import Policy
 
 _PRUNE_ROWS = 1 << 15
@@ -112,8 +112,7 @@ class PolicyCount:
         at, shard, row = pairs.item[rows], pairs.shard[rows], pairs.row[rows]
         known = self.best.item[at] >= 0
         old, old_full = self.best_score[at], self.best_full[at]
-        old_shard = self.best.shard[at]
-        earlier = (shard < old_shard) | ((shard == old_shard) & (row < self.best.row[at]))
+        earlier = _is_earlier(shard, row, self.best.shard[at], self.best.row[at])
         first = (full > old_full) | ((full == old_full) & earlier)
         better = ~known | (score > old) | ((score == old) & first)
         to, winners = at[better], rows[better]
@@ -144,11 +143,11 @@ class Last:
         rank = np.full(n_items, -np.inf)
         return cls(rank, np.zeros(n_items, np.int32), np.zeros(n_items, np.int64))
 
-    def before(self, pairs: Pairs, rank: Float64s) -> NDArray[np.bool_]:
-        """Which pairs come behind the last of their item and will never be kept."""
+    def outranks(self, pairs: Pairs, rank: Float64s) -> Bools:
+        """Which pairs come behind the last of their item, and will never be kept."""
         last, shard, row = self.rank[pairs.item], self.shard[pairs.item], self.row[pairs.item]
-        later = (pairs.shard > shard) | ((pairs.shard == shard) & (pairs.row > row))
-        behind: NDArray[np.bool_] = (rank < last) | ((rank == last) & later)
+        later = _is_earlier(shard, row, pairs.shard, pairs.row)
+        behind: Bools = (rank < last) | ((rank == last) & later)
         return behind
 
     def note(self, pairs: Pairs, rank: Float64s, rows: Int64s) -> None:
@@ -173,6 +172,7 @@ class Collection:
     ranking: Policy
     most_documents: int
     longest_at: NDArray[np.int32]
+    _last: Last
     n_tokens: int = 0
     _counts: list[PolicyCount] = field(default_factory=list)
     _fresh: list[tuple[Pairs, Pieces]] = field(default_factory=list)
@@ -182,7 +182,6 @@ class Collection:
     _rank: list[Float64s] = field(default_factory=list)
     _waiting: int = 0
     _pruned: int = 0
-    _last: Last = field(default_factory=lambda: Last.of(0))
 
     @classmethod
     def start(
@@ -196,8 +195,8 @@ class Collection:
             ranking=ranking,
             most_documents=most_documents,
             longest_at=np.zeros(len(lane.plan.token), np.int32),
-            _counts=[PolicyCount.empty(n) for _ in policies],
             _last=Last.of(n),
+            _counts=[PolicyCount.empty(n) for _ in policies],
         )
 
     def add(self, pairs: Pairs, pieces: Pieces) -> None:
@@ -234,9 +233,9 @@ class Collection:
         self._keep(pairs, pieces, self.ranking.score_pairs(pairs, items) if rank is None else rank)
 
     def _keep(self, pairs: Pairs, pieces: Pieces, rank: Float64s) -> None:
-        worse = self._last.before(pairs, rank)
-        if worse.any():
-            stay = np.flatnonzero(~worse)
+        behind = self._last.outranks(pairs, rank)
+        if behind.any():
+            stay = np.flatnonzero(~behind)
             pieces = pieces.of_pairs(stay, len(pairs))
             pairs, rank = pairs.take(stay), rank[stay]
         self._pairs.append(pairs)
@@ -298,6 +297,12 @@ class Collection:
             best_row=count.best.row,
             best_pair=count.best,
         )
+
+
+def _is_earlier(shard: Int32s, row: Int64s, other_shard: Int32s, other_row: Int64s) -> Bools:
+    """Which documents stand before the others in the order of the corpus."""
+    earlier: Bools = (shard < other_shard) | ((shard == other_shard) & (row < other_row))
+    return earlier
 
 
 def _shifts(tables: Sequence[Pairs]) -> list[int]:

@@ -97,12 +97,18 @@ def finish_hash(state: np.uint64) -> np.uint64:
 
 
 @lean_kernel
-def lower_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
-    """The next bytes of an ASCII word in lower case, eight or the n that are left of it."""
+def next_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
+    """The bytes from p on, little endian: eight, or the n that are left and zeros."""
     if p + 8 <= text.shape[0]:
-        chunk = load8(text, p) | LOWER
+        chunk = load8(text, p)
         return chunk if n >= 8 else chunk & ((_ONE << np.uint64(8 * n)) - _ONE)
     chunk = np.uint64(0)
     for i in range(min(n, 8)):
-        chunk |= (np.uint64(text[p + i]) | np.uint64(0x20)) << np.uint64(8 * i)
+        chunk |= np.uint64(text[p + i]) << np.uint64(8 * i)
     return chunk
+
+
+@lean_kernel
+def lower_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
+    """The next bytes of an ASCII word in lower case, eight or the n that are left of it, n > 0."""
+    return next_bytes(text, p, n) | (LOWER if n >= 8 else LOWER >> np.uint64(64 - 8 * n))

@@ -8,7 +8,7 @@ import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.align import BLOCK_COLUMNS
-from contam.kernels.bits import count_ones, load8
+from contam.kernels.bits import count_ones, next_bytes
 from contam.kernels.judge import LaneSpec, is_promising, judge_item
 from contam.kernels.pairs import (
     FEW_BLOCKS,
@@ -63,13 +63,14 @@ FIRST_PAIRS = 4096
 FIRST_PIECES = 16384
 FIRST_RUNS = 16384
 FIRST_BLOCKS = 4096
+#: How much larger what was too small is made: a document is matched again each time.
+_MORE = 8
+
 _ONE = np.uint64(1)
 #: The highest bit of each of eight bytes.
 _TOP_BITS = np.uint64(0x8080808080808080)
 #: Bytes between two of which the code points before them are known.
 _STEP = 64
-#: How much larger what was too small is made: a document is matched again each time.
-_MORE = 8
 
 
 class Room(NamedTuple):
@@ -206,14 +207,7 @@ def count_code_points(text: NDArray[np.uint8], lo: int, hi: int) -> int:
     count = hi - lo
     p = lo
     while p < hi:
-        if p + 8 <= text.shape[0]:
-            chunk = load8(text, p)
-            if hi - p < 8:
-                chunk &= (_ONE << np.uint64(8 * (hi - p))) - _ONE
-        else:
-            chunk = np.uint64(0)
-            for i in range(hi - p):
-                chunk |= np.uint64(text[p + i]) << np.uint64(8 * i)
+        chunk = next_bytes(text, p, hi - p)
         # All but the first byte of a character begin with the bits 10.
         count -= count_ones(chunk & ~(chunk << _ONE) & _TOP_BITS)
         p += 8
@@ -244,14 +238,17 @@ def place_pieces(
         before[step] = point
         here = lo + step * _STEP
         point += count_code_points(text, here, min(here + _STEP, lo + end))
+    is_ascii = point == end
     for p in range(first, rows.used[1]):
         d = rows.pieces[p, PIECE_DOC]
         for side in range(2):
             byte = int64(spans[d + side * (rows.pieces[p, PIECE_LENGTH] - 1), side])
-            if point != end:
+            if is_ascii:
+                where[p, side] = byte
+            else:
                 step = byte // _STEP
-                byte = before[step] + count_code_points(text, lo + step * _STEP, lo + byte)
-            where[p, side] = byte
+                here = lo + step * _STEP
+                where[p, side] = before[step] + count_code_points(text, here, lo + byte)
 
 
 @kernel

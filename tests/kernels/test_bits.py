@@ -56,6 +56,15 @@ def test_ones_are_counted(value):
     assert ones_of(np.uint64(value)) == f"{value:b}".count("1")
 
 
+@given(st.binary(min_size=1, max_size=20), st.data())
+def test_bytes_are_read_as_far_as_they_are_asked_for(data, more):
+    at = more.draw(st.integers(0, len(data) - 1))
+    n = more.draw(st.integers(1, len(data) - at))
+    array = frozen(np.frombuffer(data, np.uint8), np.uint8)
+    want = int.from_bytes(data[at : at + min(n, 8)], "little")
+    assert int(bits.next_bytes(array, at, n)) == want
+
+
 @given(st.text("azAZ09", min_size=1, max_size=12), st.data())
 def test_a_word_is_read_in_lower_case_as_far_as_it_goes(word, more):
     at = more.draw(st.integers(0, len(word) - 1))
