@@ -21,8 +21,9 @@ from contam.benchmark.items import BenchItem
 from contam.detect.candidates import Lookup
 from contam.detect.deadline import Deadline, DeadlinePassed
 from contam.detect.finish import finish
+from contam.detect.grams import Grams
 from contam.detect.guarantee import refuse_unanswerable
-from contam.detect.lane import Grams, LaneTokens, build_lane, lane_of
+from contam.detect.lane import LaneTokens, build_lane, lane_of
 from contam.detect.model import N_PARTS, PARTS
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
 from contam.detect.policy import get_policy
@@ -31,6 +32,7 @@ from contam.detect.result import item_ranks
 from contam.detect.search import search_hashes
 from contam.errors import IndexMismatchError, UsageError
 from contam.index.model import KEY_BITS
+from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts
 from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.tokens import CHARS, WORDS
@@ -211,7 +213,7 @@ def _lane(
         unit=_CODES[recipe.unit],
         hashes=hashes,
         starts=starts,
-        points=np.stack([within, within + 1], axis=1),
+        spans=lambda: np.stack([within, within + 1], axis=1),
         weight=np.ones(len(bits), np.float32),
         single=np.zeros(len(bits), np.bool_),
         n_words=counts,
@@ -222,8 +224,9 @@ def _lane(
     )
     nobody = np.zeros(len(items), np.uint64)
     facts = ItemFacts(letter=nobody, number=nobody, answer_words=np.empty(0, np.uint64))
-    sizes = (CHAR_SEED, CHAR_MIN_RUN) if recipe.unit == "char" else (SEED, MIN_RUN)
-    return lane_of(tokens, [one.benchmark for one in items], facts, sizes, unit), key_at
+    seed, min_run = (CHAR_SEED, CHAR_MIN_RUN) if recipe.unit == "char" else (SEED, MIN_RUN)
+    spec = LaneSpec(unit=tokens.unit, seed=seed, min_run=min_run)
+    return lane_of(tokens, [one.benchmark for one in items], facts, spec, unit), key_at
 
 
 def _names(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.capping import Frequent, gather_frequent
-from contam.detect.lane import COMMON_OWNERS, COMMON_PLACES, Grams
+from contam.detect.grams import Grams
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.index.model import KEY_BITS
 from contam.kernels.candidates import (
@@ -18,7 +18,6 @@ from contam.kernels.candidates import (
     open_by_reach,
     open_by_weight,
 )
-from contam.kernels.plan import count_owners
 from contam.kernels.postings import find_postings
 
 if TYPE_CHECKING:
@@ -191,10 +190,9 @@ def open_documents(
         hits.append(weak)
     ordered = np.sort(np.concatenate(hits))
     plan = lookup.lane.plan
+    weights = (plan.weight, plan.part_weight)
     opened.append(
-        open_by_weight(
-            ordered, lookup.recipe.gram, plan.part_start, plan.weight_sum, LEAST_SHARE, state
-        )
+        open_by_weight(ordered, lookup.recipe.gram, plan.part_start, weights, LEAST_SHARE, state)
     )
     documents = np.concatenate(opened)
     state[documents] = CLOSED
@@ -223,16 +221,11 @@ def _followed(lane: Lane, guarantee: int) -> Bools:
 def _grams_of(lane: Lane, gram: int) -> tuple[Uint64s, Int64s, Int64s, NDArray[np.int32], Bools]:
     """Distinct grams, where the places of each begin, the places, their parts, what is common."""
     plan = lane.plan
-    if gram == lane.spec.seed:
+    if gram == lane.spec.seed and lane.spec.stride == 1:
         used = plan.slot_gram >= 0
         hashes = np.empty(len(plan.gram_start) - 1, np.uint64)
         hashes[plan.slot_gram[used]] = plan.slot_key[used]
         return hashes, plan.gram_start, plan.place, plan.place_part, plan.gram_common
     grams = Grams.of(plan.token, plan.part_start, gram)
-    owners = np.empty(len(grams.place), np.int32)
-    holders = np.empty(len(grams.key), np.int32)
-    count_owners(grams.start, grams.part, lane.items.benchmark, owners, holders)
-    common = np.diff(grams.start) > COMMON_PLACES
-    if len(grams.place):
-        common |= np.maximum.reduceat(owners, grams.start[:-1]) > COMMON_OWNERS
-    return grams.key, grams.start, grams.place, grams.part, common
+    owners, _ = grams.owners(lane.items.benchmark)
+    return grams.key, grams.start, grams.place, grams.part, grams.common(owners)

@@ -130,14 +130,15 @@ def _lane_evidence(
     item = pairs.item[owner]
     first = lane.items.token_start[item, pieces.part] + pieces.item_token
     last = first + pieces.length - 1
+    spans = lane.spans() if len(pieces.pair) else np.empty((0, 2), np.int32)
     return {
         "item": item,
         "document": documents.at(pairs.shard, pairs.row)[owner],
         "part": pieces.part,
         "row": pairs.row[owner],
         "alignment": pieces.alignment,
-        "item_start": lane.item_span[first, 0].astype(np.int64),
-        "item_end": lane.item_span[last, 1].astype(np.int64),
+        "item_start": spans[first, 0].astype(np.int64),
+        "item_end": spans[last, 1].astype(np.int64),
         "document_start": pieces.start.astype(np.int64),
         "document_end": pieces.end.astype(np.int64),
         "n_tokens": pieces.length,

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from contam.detect.grams import make_table, without_table
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, LaneItems
-from contam.kernels.items import code_point_spans, template_weights, tokenize_parts
+from contam.kernels.items import code_point_spans, tokenize_parts
 from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts
-from contam.kernels.parts import (
-    count_words,
-    gather_places,
-    group_grams,
-    longest_pieces,
-    word_starts,
-)
-from contam.kernels.plan import (
-    EMPTY,
-    PlanArrays,
-    count_owners,
-    fill_table,
-    hash_item_grams,
-    note_skips,
-    short_places_first,
-)
+from contam.kernels.parts import count_words, longest_pieces, word_starts
 from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
@@ -44,24 +30,17 @@ from contam.text.single_characters import character_tokens, is_among
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
+    from contam.kernels.plan import PlanArrays
 
-#: Wording shared by this many items of one benchmark says next to nothing.
-TEMPLATE_OWNERS = 16.0
-TEMPLATE_FLOOR = 0.03
-#: A gram that more items of one benchmark, or more places in all, hold is common: a run of fewer
-#: than min_run tokens of such grams alone proves nothing and is not looked at.
-COMMON_OWNERS = 16
-COMMON_PLACES = 512
-_LEAST_FILTER_BITS = 10
-#: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
-_FRONT_WORDS = 1 << 17
 #: Bytes of two ASCII characters; a character of a script without spaces has more.
 _PAIR_BYTES = 2
+#: Text of the items that is tokenised at once.
+_BLOCK_CHARACTERS = 1 << 21
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = tuple(map(str, range(26)))
 
@@ -75,7 +54,8 @@ class Lane:
     items      what policies see
     plan       what the kernels see
     facts      letters of right choices, and words that announce an answer
-    item_span  int32[total tokens, 2], code points of each token in its part's text
+    spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
+               as the tokens themselves, and asked for once, at the end
     longest    tokens of the longest part
     tokenizer  what makes the tokens where the unit is a tokenizer file
     """
@@ -85,27 +65,13 @@ class Lane:
     items: LaneItems
     plan: PlanArrays
     facts: ItemFacts
-    item_span: NDArray[np.int32]
+    spans: Callable[[], NDArray[np.int32]]
     longest: int
     tokenizer: FileTokenizer | None = None
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the lane cannot match any more."""
-        none = np.empty(0, np.int64)
-        self.plan = self.plan._replace(
-            weight_sum=none.astype(np.float64),
-            gram_idf=none.astype(np.float32),
-            common_at=none.astype(np.bool_),
-            slot_key=none.astype(np.uint64),
-            slot_gram=none.astype(np.int32),
-            gram_start=none,
-            gram_short=none.astype(np.int32),
-            gram_common=none.astype(np.bool_),
-            place=none,
-            place_part=none.astype(np.int32),
-            filter_words=none.astype(np.uint64),
-            front_words=none.astype(np.uint64),
-        )
+        self.plan = without_table(self.plan)
 
 
 def _part_texts(
@@ -120,49 +86,16 @@ def _part_texts(
     return np.frombuffer(b"".join(encoded) or b"\0", np.uint8), offsets, n_chars
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Grams:
-    """All grams of the items: g different ones, in p places.
-
-    key         uint64[g], their hashes
-    start       int64[g + 1], where a gram's places begin in the next two
-    place       int64[p], token where it stands; part  int32[p], in which part
-    at, number  int64[p], int32[p]: the places again, in the order of the tokens, and which gram
-                stands there
-    """
-
-    key: NDArray[np.uint64]
-    start: NDArray[np.int64]
-    place: NDArray[np.int64]
-    part: NDArray[np.int32]
-    at: NDArray[np.int64]
-    number: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, hashes: NDArray[np.uint64], starts: NDArray[np.int64], seed: int) -> Grams:
-        """The grams of `seed` tokens of every part."""
-        grams = np.empty(len(hashes), np.uint64)
-        at = np.empty(len(hashes), np.int64)
-        part_of = np.empty(len(hashes), np.int32)
-        count = hash_item_grams(hashes, starts, seed, grams, at, part_of)
-        grams, at, part_of = grams[:count], at[:count], part_of[:count]
-        key = np.empty(count, np.uint64)
-        number = np.empty(count, np.int32)
-        slots = np.full(_power_of_two(2 * count + 2), EMPTY, np.int32)
-        n_grams = group_grams(grams, slots, key, number)
-        start = np.zeros(n_grams + 1, np.int64)
-        place, part = np.empty_like(at), np.empty_like(part_of)
-        gather_places(number, at, part_of, start, place, part)
-        return cls(key[:n_grams].copy(), start, place, part, at, number)
-
-
 def _base_weights(
-    hashes: NDArray[np.uint64], spans: NDArray[np.int32], points: NDArray[np.int32], unit: int
+    hashes: NDArray[np.uint64], spans: NDArray[np.int32], points: NDArray[np.int32] | None
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """What each token says by itself, and which are characters of a script without spaces."""
+    """What each token says by itself, and which are characters of a script without spaces.
+
+    spans   bytes of each token;  points  its code points where the tokens are those of a file
+    """
     weight = np.ones(len(hashes), np.float32)
     n_bytes = spans[:, 1] - spans[:, 0]
-    if unit == PRETOKENIZED:
+    if points is not None:
         weight[n_bytes == _PAIR_BYTES] = PAIR_WEIGHT
         weight[n_bytes == 1] = SHORT_WEIGHT
         single = (points[:, 1] - points[:, 0] == 1) & (n_bytes > _PAIR_BYTES)
@@ -176,21 +109,6 @@ def _base_weights(
     weight[single] = SINGLE_WEIGHT
     weight[is_among(hashes, common_words())] = COMMON_WEIGHT
     return weight, single
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << max(_LEAST_FILTER_BITS, (int(least) - 1).bit_length())
-
-
-def _folded(filter_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The filter, its equal parts laid over each other, in no more words than a core keeps near."""
-    words = min(len(filter_words), _FRONT_WORDS)
-    folded: NDArray[np.uint64] = np.bitwise_or.reduce(filter_words.reshape(-1, words), axis=0)
-    return folded
-
-
-def _frozen(array: NDArray[np.generic]) -> None:
-    array.setflags(write=False)
 
 
 @cache
@@ -221,11 +139,17 @@ def _tokens(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], unit: str, tokenizer: FileTokenizer | None
 ) -> tuple[int, tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]]:
     """The unit as the kernels know it, and the tokens of all parts: see tokenize_parts."""
+    code = _code(unit, tokenizer)
     if tokenizer is not None:
         tokens = tokenizer.encode(data, offsets)
-        return PRETOKENIZED, (tokens.hashes, tokens.spans, tokens.starts)
-    code = CHARS if unit == "char" else WORDS
+        return code, (tokens.hashes, tokens.spans, tokens.starts)
     return code, tokenize_parts(data, offsets, code, char_tables())
+
+
+def _code(unit: str, tokenizer: FileTokenizer | None) -> int:
+    if tokenizer is not None:
+        return PRETOKENIZED
+    return CHARS if unit == "char" else WORDS
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -234,7 +158,7 @@ class LaneTokens:
 
     unit        as the kernels know it
     hashes, starts  uint64[total] tokens, and where each part's begin: int64[4 * n + 1]
-    points      int32[total, 2], code points of each token in its part's text
+    spans       see Lane
     weight      float32[total], what each token says by itself
     single      bool[total], characters of a script without spaces
     n_words, n_chars, word_start, stretch, item_ids  see LaneItems
@@ -243,7 +167,7 @@ class LaneTokens:
     unit: int
     hashes: NDArray[np.uint64]
     starts: NDArray[np.int64]
-    points: NDArray[np.int32]
+    spans: Callable[[], NDArray[np.int32]]
     weight: NDArray[np.float32]
     single: NDArray[np.bool_]
     n_words: NDArray[np.int32]
@@ -253,30 +177,93 @@ class LaneTokens:
     item_ids: tuple[str, ...]
 
 
-def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int) -> Lane:
-    """Tokenise all parts of all items and enter their grams into the table.
+class _Block(NamedTuple):
+    """Some items' tokens, and what `LaneTokens` says of them; `n_tokens` int64[parts]."""
 
-    unit     "word", "char" or the path of a tokenizer file
-    seed     tokens of a gram; min_run  tokens of a run that is always reported
+    hashes: NDArray[np.uint64]
+    n_tokens: NDArray[np.int64]
+    weight: NDArray[np.float32]
+    single: NDArray[np.bool_]
+    n_words: NDArray[np.int32]
+    n_chars: NDArray[np.int32]
+    word_start: NDArray[np.bool_]
+    stretch: NDArray[np.int32]
 
-    Raises UsageError or ConfigError when the unit is no tokenizer file.
+
+def _blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
+    """The items in their order, some megabytes of text at a time; all in none where there are none.
+
+    What is made of a text on the way takes many times its size.
     """
+    begin = size = 0
+    for at, item in enumerate(items):
+        size += sum(len(item.part_text(part)) for part in PARTS)
+        if size > _BLOCK_CHARACTERS:
+            yield items[begin : at + 1]
+            begin, size = at + 1, 0
+    if begin < len(items) or not items:
+        yield items[begin:]
+
+
+def _block(items: Sequence[BenchItem], unit: str, tokenizer: FileTokenizer | None) -> _Block:
     data, offsets, n_chars = _part_texts(items)
-    tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
     code, (hashes, spans, starts) = _tokens(data, offsets, unit, tokenizer)
-    points = code_point_spans(data, offsets, starts, spans)
-    weight, single = _base_weights(hashes, spans, points, code)
-    tokens = LaneTokens(
-        unit=code,
+    points = code_point_spans(data, offsets, starts, spans) if code == PRETOKENIZED else None
+    weight, single = _base_weights(hashes, spans, points)
+    return _Block(
         hashes=hashes,
-        starts=starts,
-        points=points,
+        n_tokens=np.diff(starts),
         weight=weight,
         single=single,
         n_words=count_words(data, offsets).reshape(len(items), N_PARTS),
         n_chars=n_chars,
-        word_start=word_starts(data, offsets, starts, spans) if code == CHARS else None,
+        word_start=word_starts(data, offsets, starts, spans)
+        if code == CHARS
+        else np.empty(0, np.bool_),
         stretch=_stretches(data, offsets, starts, spans),
+    )
+
+
+def _spans(
+    items: Sequence[BenchItem], unit: str, tokenizer: FileTokenizer | None
+) -> NDArray[np.int32]:
+    """Code points of each token in its part's text: int32[total, 2]."""
+    found = []
+    for some in _blocks(items):
+        data, offsets, _ = _part_texts(some)
+        _, (_, spans, starts) = _tokens(data, offsets, unit, tokenizer)
+        found.append(code_point_spans(data, offsets, starts, spans))
+    return np.concatenate(found)
+
+
+def build_lane(
+    items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int, stride: int = 1
+) -> Lane:
+    """Tokenise all parts of all items and enter their grams into the table.
+
+    unit     "word", "char" or the path of a tokenizer file
+    seed     tokens of the shortest run that is looked for; min_run  of one always reported
+    stride   how many of the grams are entered, see LaneSpec
+
+    Raises UsageError or ConfigError when the unit is no tokenizer file.
+    """
+    tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
+    code = _code(unit, tokenizer)
+    columns = list(zip(*(_block(some, unit, tokenizer) for some in _blocks(items)), strict=True))
+    # Column by column, so that no more than one is there twice.
+    columns.reverse()
+    whole = _Block(*(np.concatenate(columns.pop()) for _ in _Block._fields))
+    tokens = LaneTokens(
+        unit=code,
+        hashes=whole.hashes,
+        starts=np.concatenate([[0], np.cumsum(whole.n_tokens)]),
+        spans=partial(_spans, items, unit, tokenizer),
+        weight=whole.weight,
+        single=whole.single,
+        n_words=whole.n_words,
+        n_chars=whole.n_chars,
+        word_start=whole.word_start if code == CHARS else None,
+        stretch=whole.stretch,
         item_ids=tuple(item.item_id for item in items),
     )
     facts = ItemFacts(
@@ -286,81 +273,30 @@ def build_lane(items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int
         if tokenizer is None
         else tokenizer.single_tokens(announcing_texts()),
     )
-    return lane_of(
-        tokens, [item.benchmark for item in items], facts, (seed, min_run), unit, tokenizer
-    )
+    spec = LaneSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
+    return lane_of(tokens, [item.benchmark for item in items], facts, spec, unit, tokenizer)
 
 
 def lane_of(
     tokens: LaneTokens,
     benchmarks: Sequence[str],
     facts: ItemFacts,
-    sizes: tuple[int, int],
+    spec: LaneSpec,
     unit: str,
     tokenizer: FileTokenizer | None = None,
 ) -> Lane:
-    """The lane of items whose tokens are known.
-
-    benchmarks  of each item, by name;  sizes  seed and min_run, see `build_lane`
-    """
-    hashes, starts = tokens.hashes, tokens.starts
-    seed, min_run = sizes
+    """The lane of items whose tokens are known; benchmarks  of each item, by name."""
     n_items = len(benchmarks)
     names = sorted(set(benchmarks))
     place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-    grams = Grams.of(hashes, starts, seed)
-    where, part_of = grams.place, grams.part
-    owners = np.empty(len(where), np.int32)
-    holders = np.empty(len(grams.key), np.int32)
-    count_owners(grams.start, part_of, benchmark, owners, holders)
-
-    gram_short = np.zeros(len(grams.key), np.int32)
-    common_owners = np.zeros(len(grams.key), np.bool_)
-    if len(where):
-        most_owners = np.maximum.reduceat(owners, grams.start[:-1])
-        common_owners = (most_owners > COMMON_OWNERS) | (np.diff(grams.start) > COMMON_PLACES)
-    common_at = np.zeros(len(hashes), np.bool_)
-    common_at[grams.at] = common_owners[grams.number]
+    plan = make_table(tokens.hashes, tokens.starts, tokens.weight, benchmark, spec)
     single_before = np.concatenate([[0], np.cumsum(tokens.single)])
-    n_single = single_before[starts[1:]] - single_before[starts[:-1]]
-    weight = template_weights(tokens.weight, where, owners, seed, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
-    gram_idf = np.zeros(len(hashes), np.float32)
-    idf = np.log(max(n_items, 2) / holders).astype(np.float32)
-    gram_idf[grams.at] = idf[grams.number]
-    short_places_first(grams.start, starts, min_run, where, part_of, gram_short)
-    skip = note_skips(hashes, starts, (grams.start, common_owners), where, part_of)
-    slots = _power_of_two(2 * len(grams.key) + 2)
-    slot_key = np.zeros(slots, np.uint64)
-    slot_gram = np.full(slots, EMPTY, np.int32)
-    filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
-    fill_table(grams.key, slot_key, slot_gram, filter_words)
-    sums = np.concatenate([[0.0], np.cumsum(weight.astype(np.float64))])
-    plan = PlanArrays(
-        token=hashes,
-        weight=weight,
-        weight_sum=sums,
-        gram_idf=gram_idf,
-        common_at=common_at,
-        part_start=starts,
-        part_weight=sums[starts[1:]] - sums[starts[:-1]],
-        slot_key=slot_key,
-        slot_gram=slot_gram,
-        gram_start=grams.start,
-        gram_short=gram_short,
-        gram_common=common_owners,
-        place=where,
-        place_part=part_of,
-        place_skip=skip,
-        filter_words=filter_words,
-        front_words=_folded(filter_words),
-    )
-    for array in plan:
-        _frozen(array)
-    n_tokens = np.diff(starts).reshape(n_items, N_PARTS)
+    n_single = single_before[tokens.starts[1:]] - single_before[tokens.starts[:-1]]
+    n_tokens = np.diff(tokens.starts).reshape(n_items, N_PARTS)
     return Lane(
         unit=unit,
-        spec=LaneSpec(unit=tokens.unit, seed=seed, min_run=min_run),
+        spec=spec,
         items=LaneItems(
             n_items=n_items,
             benchmark=benchmark,
@@ -368,19 +304,19 @@ def lane_of(
             n_tokens=n_tokens.astype(np.int32),
             n_words=tokens.n_words,
             n_chars=tokens.n_chars,
-            token_start=starts[:-1].reshape(n_items, N_PARTS),
-            token_hash=hashes,
-            token_weight=weight,
+            token_start=tokens.starts[:-1].reshape(n_items, N_PARTS),
+            token_hash=plan.token,
+            token_weight=plan.weight,
             n_single=n_single.reshape(n_items, N_PARTS).astype(np.int32),
             word_start=tokens.word_start,
             stretch=tokens.stretch,
-            seed=seed,
-            min_run=min_run,
+            seed=spec.seed,
+            min_run=spec.min_run,
             item_ids=tokens.item_ids,
         ),
         plan=plan,
         facts=facts,
-        item_span=tokens.points,
+        spans=tokens.spans,
         longest=int(n_tokens.max(initial=0)),
         tokenizer=tokenizer,
     )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
 CHAR_SEED = 24
 CHAR_MIN_RUN = 50
+#: Every ninth gram of 16 letters and digits finds what all of 24 find, with a ninth of the table.
+CHAR_STRIDE = 9
 #: Those of the other units where nobody asks otherwise.
 SEED = 5
 MIN_RUN = 8
@@ -141,7 +143,7 @@ def plan_for(
             f" letters and digits are always searched with {CHAR_SEED} and {CHAR_MIN_RUN}",
             hint="leave both out, or judge by words",
         )
-    lanes = tuple(_lane(items, unit, parameters) for unit in units)
+    lanes = tuple(unit_lane(items, unit, parameters) for unit in units)
     return Plan(
         parameters=parameters,
         benchmarks=tuple(benchmarks),
@@ -176,7 +178,10 @@ def _in_order(
     return tuple(items[i] for i in order), tuple(known[i] for i in order if known)
 
 
-def _lane(items: Sequence[BenchItem], unit: str, parameters: ScanParameters) -> Lane:
+def unit_lane(items: Sequence[BenchItem], unit: str, parameters: ScanParameters) -> Lane:
+    """The lane of a run in which this unit is matched. Raises UsageError or ConfigError."""
     if unit == "char":
-        return build_lane(items, unit=unit, seed=CHAR_SEED, min_run=CHAR_MIN_RUN)
+        return build_lane(
+            items, unit=unit, seed=CHAR_SEED, min_run=CHAR_MIN_RUN, stride=CHAR_STRIDE
+        )
     return build_lane(items, unit=unit, seed=parameters.seed, min_run=parameters.min_run)

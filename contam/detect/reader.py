@@ -14,8 +14,7 @@ from contam.detect.deadline import Deadline, DeadlinePassed
 from contam.detect.finish import finish
 from contam.detect.guarantee import refuse_unanswerable
 from contam.detect.indexed import IndexSet
-from contam.detect.lane import build_lane
-from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, Plan, ScanParameters
+from contam.detect.plan import Plan, ScanParameters, unit_lane
 from contam.detect.policy import get_policy
 from contam.detect.query import describe, guard, sources_of, unanswered
 from contam.detect.result import item_ranks
@@ -147,18 +146,11 @@ def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> list[BenchItem]:
 def _plan(
     items: Sequence[BenchItem], parameters: ScanParameters, policies: tuple[Policy, ...]
 ) -> Plan:
-    char = parameters.unit == "char"
-    lane = build_lane(
-        items,
-        unit=parameters.unit,
-        seed=CHAR_SEED if char else parameters.seed,
-        min_run=CHAR_MIN_RUN if char else parameters.min_run,
-    )
     return Plan(
         parameters=parameters,
         benchmarks=(),
         items=tuple(items),
         policies=policies,
-        lanes=(lane,),
+        lanes=(unit_lane(items, parameters.unit, parameters),),
         lane_of=(0,) * len(policies),
     )

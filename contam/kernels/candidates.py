@@ -198,18 +198,19 @@ def open_by_weight(
     hits: NDArray[np.int64],
     gram: int,
     part_start: NDArray[np.int64],
-    weight_sum: NDArray[np.float64],
+    weights: tuple[NDArray[np.float32], NDArray[np.float64]],
     least: float,
     state: NDArray[np.uint8],
 ) -> NDArray[np.int64]:
     """Open every document in which the hits of one part weigh enough together.
 
     hits        int64[n], ascending: document << 36 | index of the item token
-    weight_sum  float64[tokens + 1], sum of the weights of all tokens before each
+    weights     (float32[tokens], float64[parts]): of the tokens, and of all tokens of each part
     least       share of the part's weight that opens a document
     state       uint8[documents], updated
     return      documents opened now, ascending
     """
+    token_weight, part_weight = weights
     opened = np.empty(64, np.int64)
     n = 0
     i = 0
@@ -223,11 +224,11 @@ def open_by_weight(
             token = hits[i] & _TOKEN_MASK
             if token >= end:
                 break
-            found += weight_sum[token + gram] - weight_sum[max(token, covered)]
+            for t in range(max(token, covered), token + gram):
+                found += token_weight[t]
             covered = token + gram
             i += 1
-        whole = weight_sum[end] - weight_sum[part_start[part]]
-        if found >= least * whole and state[document] == CLOSED:
+        if found >= least * part_weight[part] and state[document] == CLOSED:
             state[document] = OPEN
             if n == opened.shape[0]:
                 opened = grown(opened, n)

@@ -9,6 +9,7 @@ import numpy as np
 from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.align import BLOCK_COLUMNS
 from contam.kernels.bits import count_ones, next_bytes
+from contam.kernels.few_grams import find_runs_by_few
 from contam.kernels.judge import LaneSpec, is_promising, judge_item
 from contam.kernels.pairs import (
     FEW_BLOCKS,
@@ -169,14 +170,19 @@ def scan_document(
     memory  (last run by part: scratch; longest_at: int32[item tokens], updated)
     """
     runs, order = room.runs, room.order
-    count = hash_grams(buffers.hashes, 0, n_tokens, spec.seed, buffers.grams)
+    gram = spec.seed - spec.stride + 1
+    count = hash_grams(buffers.hashes, 0, n_tokens, gram, buffers.grams)
     found = find_hits(buffers.grams, count, plan, buffers.hit_at, buffers.hit_gram)
     if found == 0:
         return
     hits = (buffers.hit_at, buffers.hit_gram, found)
     doc = (buffers.hashes, n_tokens)
     left = rows.used[3]
-    n, left = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], runs, left)
+    if spec.stride == 1:
+        n, left = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], runs, left)
+    else:
+        lengths = (spec.seed, spec.min_run, spec.stride)
+        n, left = find_runs_by_few(doc, hits, lengths, plan, memory[0], runs, left)
     if not spend(rows, rows.used[3] - left):
         return
     if n < 0:
@@ -185,7 +191,7 @@ def scan_document(
         return
     note_longest(runs, n, plan.part_start, memory[1])
     order_runs(runs, n, order, room.spare)
-    parts = (plan.part_start, plan.weight_sum, plan.part_weight)
+    parts = (plan.part_start, plan.weight, plan.part_weight)
     document = (buffers.hashes, n_tokens, number)
     lo = 0
     while lo < n:

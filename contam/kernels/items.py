@@ -82,27 +82,31 @@ def code_point_spans(
 
 
 @kernel
+def note_shared(
+    where: NDArray[np.int64], owners: NDArray[np.int32], n: int, shared: NDArray[np.int32]
+) -> None:
+    """How many items hold the commonest gram that covers a token: shared, int32[t], is raised.
+
+    where   int64[places], first token of each gram place; owners int32[places]: items of the
+            benchmark that hold the gram
+    n       tokens of a gram
+    """
+    for j in range(where.shape[0]):
+        for t in range(where[j], where[j] + n):
+            shared[t] = max(shared[t], owners[j])
+
+
+@kernel
 def template_weights(
-    base: NDArray[np.float32],
-    where: NDArray[np.int64],
-    owners: NDArray[np.int32],
-    n: int,
-    most: float,
-    floor: float,
+    base: NDArray[np.float32], shared: NDArray[np.int32], most: float, floor: float
 ) -> NDArray[np.float32]:
     """Token weights with the wording that many items of a benchmark share discounted.
 
     base    float32[t], what a token says by itself
-    where   int64[places], first token of each gram place; owners int32[places]: items of the
-            benchmark that hold the gram
-    n       tokens of a gram
+    shared  int32[t], see note_shared
     most    a token in a gram that this many items hold keeps `floor` of its weight
-    A token is as common as the commonest gram that covers it: factor 1 - ln(owners) / ln(most).
+    The factor is 1 - ln(shared) / ln(most).
     """
-    shared = np.zeros(base.shape[0], np.int32)
-    for j in range(where.shape[0]):
-        for t in range(where[j], where[j] + n):
-            shared[t] = max(shared[t], owners[j])
     weight = np.empty_like(base)
     scale = np.log(most)
     for t in range(base.shape[0]):

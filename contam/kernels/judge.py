@@ -40,8 +40,10 @@ NO_LIMIT = 1 << 62
 class LaneSpec(NamedTuple):
     """How a lane is matched.
 
-    unit, seed, min_run  of the tokens (WORDS, CHARS); tokens of a seed, and of a run that is always
-                         reported
+    unit, seed, min_run  of the tokens (WORDS, CHARS); tokens of the shortest run that is looked
+                         for, and of a run that is always reported
+    stride               1: every seed of an item is in the table. More: of each part only every
+                         stride-th gram of seed - stride + 1 tokens is; a seed holds one of them
     most_steps           work that one batch may take, about a nanosecond each; what takes more is
                          given up
     """
@@ -49,6 +51,7 @@ class LaneSpec(NamedTuple):
     unit: int
     seed: int
     min_run: int
+    stride: int = 1
     most_steps: int = NO_LIMIT
 
 
@@ -96,14 +99,14 @@ def is_promising(
     order: NDArray[np.int64],
     limits: tuple[int, int],
     min_run: int,
-    parts: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
+    parts: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float64]],
 ) -> bool:
     """Whether any part has a run to report, or runs that weigh enough together to be aligned.
 
     Runs that overlap count twice here: this lets too much through, never too little.
-    parts  part_start, weight_sum and part_weight of the plan
+    parts  part_start, weight and part_weight of the plan
     """
-    part_start, weight_sum, part_weight = parts
+    part_start, weights, part_weight = parts
     weight = 0.0
     last = -1
     for y in range(limits[0], limits[1]):
@@ -117,7 +120,8 @@ def is_promising(
             weight = 0.0
             last = part
         start = first + int64(runs[run, RUN_ITEM])
-        weight += weight_sum[start + length] - weight_sum[start]
+        for t in range(start, start + length):
+            weight += weights[t]
         if weight >= WORTH_ALIGNING * part_weight[part]:
             return True
     return False

@@ -19,6 +19,8 @@ GRAM_BASE = np.uint64(0x9FB21C651E98DF25)
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)
 _SIX_BITS = np.uint64(63)
 _SIX = np.uint64(6)
+#: Shares are told by the highest bits, so that those of one share still differ in the lowest.
+_SHARE_BITS = np.uint64(48)
 _ONE = np.uint64(1)
 EMPTY = -1
 
@@ -28,12 +30,12 @@ class PlanArrays(NamedTuple):
 
     token         uint64[t], hashes of all item tokens, part by part
     weight        float32[t], how much each token says (0..1)
-    weight_sum    float64[t + 1], sum of the weights of all tokens before each
-    gram_idf      float32[t], idf of the gram that starts at each token, 0 where none does
-    common_at     bool[t], whether the gram that starts at each token is common
+    gram_idf      float32[t], idf of the seed that starts at each token, 0 where none does
+    common_at     bool[t], whether the seed that starts at each token is common
     part_start    int64[4 * items + 1], where a part's tokens begin in `token`
     part_weight   float64[4 * items], sum of the weights of a part
-    slot_key      uint64[2**b], spread gram hash, beside slot_gram
+    slot_key      uint64[2**b], spread gram hash, beside slot_gram; a gram is a seed, or where only
+                  every stride-th is entered (see LaneSpec) so much shorter
     slot_gram     int32[2**b], gram number or EMPTY
     gram_start    int64[grams + 1], where a gram's places begin in `place`
     gram_short    int32[grams], how many of a gram's places, which come first, lie in short parts
@@ -42,13 +44,13 @@ class PlanArrays(NamedTuple):
     place         int64[places], index into `token` where the gram stands
     place_part    int32[places], its part
     place_skip    uint8[places], see note_skips
+                  (gram_short, gram_common and place_skip are empty where not every gram is entered)
     filter_words  uint64[2**f], two bits a gram in one word
     front_words   uint64[2**e], e <= f: the filter folded, so that it stays in a core's own cache
     """
 
     token: NDArray[np.uint64]
     weight: NDArray[np.float32]
-    weight_sum: NDArray[np.float64]
     gram_idf: NDArray[np.float32]
     common_at: NDArray[np.bool_]
     part_start: NDArray[np.int64]
@@ -93,25 +95,53 @@ def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray
     return count
 
 
-@lean_kernel
-def hash_item_grams(
+@kernel
+def item_grams(
     token: NDArray[np.uint64],
     part_start: NDArray[np.int64],
     n: int,
-    out: NDArray[np.uint64],
-    where: NDArray[np.int64],
-    part_of: NDArray[np.int32],
-) -> int:
-    """Grams of every part: hash, index of the first token, part number; returns how many."""
-    total = 0
-    for part in range(part_start.shape[0] - 1):
-        lo, hi = part_start[part], part_start[part + 1]
-        count = hash_grams(token, lo, hi, n, out[total:])
-        for i in range(count):
-            where[total + i] = lo + i
-            part_of[total + i] = part
-        total += count
-    return total
+    stride: int,
+    share: tuple[int, int],
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32]]:
+    """Grams of n tokens of every part: hash, index of the first token, part number.
+
+    stride  of each part only every stride-th gram is taken, from its first on
+    share   (number, of): of the grams, equal ones together, the share with this number is taken
+    """
+    number, of = np.uint64(share[0]), np.uint64(share[1])
+    drop = power(GRAM_BASE, n)
+    # Counted, then written: what is taken may be a small part of all.
+    out = np.empty(0, np.uint64)
+    where = np.empty(0, np.int64)
+    part_of = np.empty(0, np.int32)
+    for writing in range(2):
+        total = 0
+        for part in range(part_start.shape[0] - 1):
+            lo, hi = part_start[part], part_start[part + 1]
+            value = np.uint64(0)
+            for i in range(lo, hi):
+                value = value * GRAM_BASE + token[i]
+                first = i - n + 1
+                if first < lo:
+                    continue
+                if first > lo:
+                    value -= token[first - 1] * drop
+                if (first - lo) % stride != 0:
+                    continue
+                mixed = value * _SPREAD
+                mixed ^= mixed >> np.uint64(32)
+                if (mixed >> _SHARE_BITS) % of != number:
+                    continue
+                if writing == 1:
+                    out[total] = mixed
+                    where[total] = first
+                    part_of[total] = part
+                total += 1
+        if writing == 0:
+            out = np.empty(total, np.uint64)
+            where = np.empty(total, np.int64)
+            part_of = np.empty(total, np.int32)
+    return out, where, part_of
 
 
 @lean_kernel

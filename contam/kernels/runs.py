@@ -20,7 +20,7 @@ RUN_LENGTH = 3
 RUN_COLUMNS = 4
 
 #: What it takes to write a run, and to order and read it later, in steps of `find_runs`.
-_RUN_STEPS = 8
+RUN_STEPS = 8
 
 #: Runs that are put in order one by one, before such stretches are merged.
 _SORTED_AT_ONCE = 16
@@ -130,7 +130,7 @@ def find_runs(
             runs[n, RUN_LENGTH] = length + back
             last_run[part] = n
             n += 1
-            left -= _RUN_STEPS
+            left -= RUN_STEPS
         if left < 0:
             break
     return n, left
@@ -165,7 +165,7 @@ def note_longest(
 def order_runs(
     runs: NDArray[np.int32], n: int, order: NDArray[np.int64], spare: NDArray[np.int64]
 ) -> None:
-    """Write the order of the runs by part, then document position, then as they were found.
+    """Write the order of the runs by part, document position, item position, then as found.
 
     order  int64[>= n], written; spare  int64[>= n], scratch
     """
@@ -199,8 +199,8 @@ def order_runs(
 
 @lean_kernel
 def is_before(runs: NDArray[np.int32], one: int, other: int) -> bool:
-    """Whether a run comes before another one by part, then by document position."""
-    part, other_part = runs[one, RUN_PART], runs[other, RUN_PART]
-    if part != other_part:
-        return bool(part < other_part)
-    return bool(runs[one, RUN_DOC] < runs[other, RUN_DOC])
+    """Whether a run comes before another one by part, then document, then item position."""
+    for column in (RUN_PART, RUN_DOC):
+        if runs[one, column] != runs[other, column]:
+            return bool(runs[one, column] < runs[other, column])
+    return bool(runs[one, RUN_ITEM] < runs[other, RUN_ITEM])

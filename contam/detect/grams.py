@@ -1,0 +1,186 @@
+"""The grams of all items: who shares them, and the table in which they are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contam.kernels.items import note_shared, template_weights
+from contam.kernels.parts import gather_places, group_grams
+from contam.kernels.plan import (
+    EMPTY,
+    PlanArrays,
+    count_owners,
+    fill_table,
+    item_grams,
+    note_skips,
+    short_places_first,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contam.kernels.judge import LaneSpec
+
+#: Wording shared by this many items of one benchmark says next to nothing.
+TEMPLATE_OWNERS = 16.0
+TEMPLATE_FLOOR = 0.03
+#: A gram that more items of one benchmark, or more places in all, hold is common: a run of fewer
+#: than min_run tokens of such grams alone proves nothing and is not looked at.
+COMMON_OWNERS = 16
+COMMON_PLACES = 512
+#: Grams that are looked at together where they need not be there all at once.
+_AT_ONCE = 1 << 21
+_LEAST_FILTER_BITS = 10
+#: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
+_FRONT_WORDS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grams:
+    """Grams of the items: g different ones, in p places.
+
+    key         uint64[g], their hashes
+    start       int64[g + 1], where a gram's places begin in the next two
+    place       int64[p], token where it stands; part  int32[p], in which part
+    at, number  int64[p], int32[p]: the places again, in the order of the tokens, and which gram
+                stands there
+    """
+
+    key: NDArray[np.uint64]
+    start: NDArray[np.int64]
+    place: NDArray[np.int64]
+    part: NDArray[np.int32]
+    at: NDArray[np.int64]
+    number: NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls,
+        hashes: NDArray[np.uint64],
+        starts: NDArray[np.int64],
+        n: int,
+        *,
+        stride: int = 1,
+        share: tuple[int, int] = (0, 1),
+    ) -> Grams:
+        """The grams of `n` tokens of every part; `stride` and `share` as in `item_grams`."""
+        grams, at, part_of = item_grams(hashes, starts, n, stride, share)
+        key = np.empty(len(grams), np.uint64)
+        number = np.empty(len(grams), np.int32)
+        slots = np.full(_power_of_two(2 * len(grams) + 2), EMPTY, np.int32)
+        n_grams = group_grams(grams, slots, key, number)
+        start = np.zeros(n_grams + 1, np.int64)
+        place, part = np.empty_like(at), np.empty_like(part_of)
+        gather_places(number, at, part_of, start, place, part)
+        return cls(key[:n_grams].copy(), start, place, part, at, number)
+
+    def owners(self, benchmark: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Items that hold the gram of each place, and each gram: see `count_owners`."""
+        owners = np.empty(len(self.place), np.int32)
+        holders = np.empty(len(self.key), np.int32)
+        count_owners(self.start, self.part, benchmark, owners, holders)
+        return owners, holders
+
+    def common(self, owners: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which grams are common, bool[g]."""
+        common = np.diff(self.start) > COMMON_PLACES
+        if len(owners):
+            common |= np.maximum.reduceat(owners, self.start[:-1]) > COMMON_OWNERS
+        return common
+
+
+def make_table(
+    hashes: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    base: NDArray[np.float32],
+    benchmark: NDArray[np.int32],
+    spec: LaneSpec,
+) -> PlanArrays:
+    """What the kernels see of items with these tokens.
+
+    hashes, starts  see `contam.detect.lane.LaneTokens`;  base  what each token says by itself
+    benchmark       int32[items]
+    """
+    shared = np.zeros(len(hashes), np.int32)
+    common_at = np.zeros(len(hashes), np.bool_)
+    gram_idf = np.zeros(len(hashes), np.float32)
+    shares = 1 if spec.stride == 1 else 1 + len(hashes) // _AT_ONCE
+    for number in range(shares):
+        grams = Grams.of(hashes, starts, spec.seed, share=(number, shares))
+        owners, holders = grams.owners(benchmark)
+        common = grams.common(owners)
+        note_shared(grams.place, owners, spec.seed, shared)
+        common_at[grams.at] = common[grams.number]
+        idf = np.log(max(len(benchmark), 2) / holders).astype(np.float32)
+        gram_idf[grams.at] = idf[grams.number]
+    weight = template_weights(base, shared, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
+    del shared
+    if spec.stride == 1:
+        gram_short = np.zeros(len(grams.key), np.int32)
+        short_places_first(grams.start, starts, spec.min_run, grams.place, grams.part, gram_short)
+        skip = note_skips(hashes, starts, (grams.start, common), grams.place, grams.part)
+    else:
+        n = spec.seed - spec.stride + 1
+        grams = Grams.of(hashes, starts, n, stride=spec.stride)
+        gram_short, skip = np.empty(0, np.int32), np.empty(0, np.uint8)
+        common = np.empty(0, np.bool_)
+    slots = _power_of_two(2 * len(grams.key) + 2)
+    slot_key = np.zeros(slots, np.uint64)
+    slot_gram = np.full(slots, EMPTY, np.int32)
+    filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
+    fill_table(grams.key, slot_key, slot_gram, filter_words)
+    sums = np.concatenate([[0.0], np.cumsum(weight, dtype=np.float64)])
+    plan = PlanArrays(
+        token=hashes,
+        weight=weight,
+        gram_idf=gram_idf,
+        common_at=common_at,
+        part_start=starts,
+        part_weight=sums[starts[1:]] - sums[starts[:-1]],
+        slot_key=slot_key,
+        slot_gram=slot_gram,
+        gram_start=grams.start,
+        gram_short=gram_short,
+        gram_common=common,
+        place=grams.place,
+        place_part=grams.part,
+        place_skip=skip,
+        filter_words=filter_words,
+        front_words=_folded(filter_words),
+    )
+    for array in plan:
+        array.setflags(write=False)
+    return plan
+
+
+def without_table(plan: PlanArrays) -> PlanArrays:
+    """The plan without what only matching needs."""
+    none = np.empty(0, np.int64)
+    return plan._replace(
+        gram_idf=none.astype(np.float32),
+        common_at=none.astype(np.bool_),
+        slot_key=none.astype(np.uint64),
+        slot_gram=none.astype(np.int32),
+        gram_start=none,
+        gram_short=none.astype(np.int32),
+        gram_common=none.astype(np.bool_),
+        place=none,
+        place_part=none.astype(np.int32),
+        place_skip=none.astype(np.uint8),
+        filter_words=none.astype(np.uint64),
+        front_words=none.astype(np.uint64),
+    )
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(_LEAST_FILTER_BITS, (int(least) - 1).bit_length())
+
+
+def _folded(filter_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The filter, its equal parts laid over each other, in no more words than a core keeps near."""
+    words = min(len(filter_words), _FRONT_WORDS)
+    folded: NDArray[np.uint64] = np.bitwise_or.reduce(filter_words.reshape(-1, words), axis=0)
+    return folded

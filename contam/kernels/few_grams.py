@@ -1,0 +1,92 @@
+"""Runs found by a few grams of each part, where a table of all of them would be too large."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART, RUN_STEPS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from contam.kernels.plan import PlanArrays
+
+
+@lean_kernel
+def find_runs_by_few(
+    doc: tuple[NDArray[np.uint64], int],
+    hits: tuple[NDArray[np.int32], NDArray[np.int32], int],
+    lengths: tuple[int, int, int],
+    plan: PlanArrays,
+    last_run: NDArray[np.int32],
+    runs: NDArray[np.int32],
+    left: int,
+) -> tuple[int, int]:
+    """What `find_runs` finds, where the table has only every stride-th gram of a part.
+
+    lengths  (seed, min_run, stride), see LaneSpec
+    The rest is as in `find_runs`.  The first `stride` tokens of a run of `seed` tokens hold the
+    first token of a gram that is in the table and ends within the run: there the run is found.
+    """
+    words, n_doc = doc
+    hit_at, hit_gram, n_hits = hits
+    seed, min_run, stride = lengths
+    # Locals: handing the whole plan to a helper would copy it for every place of every hit.
+    token, part_start, common_at = plan.token, plan.part_start, plan.common_at
+    places, place_part = plan.place, plan.place_part
+    n = 0
+    for h in range(n_hits):
+        gram = hit_gram[h]
+        at = int64(hit_at[h])
+        for j in range(plan.gram_start[gram], plan.gram_start[gram + 1]):
+            left -= 1
+            where = places[j]
+            part = int64(place_part[j])
+            first, end = part_start[part], part_start[part + 1]
+            furthest = min(stride, where - first, at)
+            back = int64(0)
+            while back < furthest and token[where - back - 1] == words[at - back - 1]:
+                back += 1
+            if back == stride:
+                # It holds the gram before this one, too, and was found there.
+                continue
+            most = min(end - where, n_doc - at)
+            covered = int64(0)
+            before = last_run[part]
+            if 0 <= before < n and runs[before, RUN_PART] == part:
+                same = runs[before, RUN_ITEM] == where - back - first
+                inside = at - back < runs[before, RUN_DOC] + runs[before, RUN_LENGTH]
+                if same and inside:
+                    covered = int64(runs[before, RUN_LENGTH])
+            if most + back <= max(covered, seed - 1):
+                continue
+            # From the gram's first token on, for its hash may lie.
+            length = int64(0)
+            while length < most and token[where + length] == words[at + length]:
+                length += 1
+            left -= length
+            if left < 0:
+                return n, left
+            total = length + back
+            if total < seed or total <= covered:
+                continue
+            if total < min_run <= end - first:
+                common = True
+                for start in range(where - back, where - back + total - seed + 1):
+                    common = common and common_at[start]
+                if common:
+                    continue
+            if n == runs.shape[0]:
+                return -1, left
+            runs[n, RUN_PART] = part
+            runs[n, RUN_ITEM] = where - back - first
+            runs[n, RUN_DOC] = at - back
+            runs[n, RUN_LENGTH] = total
+            last_run[part] = n
+            n += 1
+            left -= RUN_STEPS
+        if left < 0:
+            break
+    return n, left
