@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import kernel
-from contam.kernels.plan import find_hits, hash_grams
+from contam.kernels.document import look_up
 from contam.kernels.runs import find_runs, note_longest, order_runs
 from contam.kernels.tokens import WORDS, tokenize
 
@@ -53,8 +53,7 @@ def find_in_batch(  # noqa: PLR0913, PLR0917 - a kernel is handed every array it
     for i in range(offsets.shape[0] - 1):
         limits = (offsets[i], offsets[i + 1])
         n = tokenize(data, limits, WORDS, buffers.hashes, buffers.spans, tables)
-        count = hash_grams(buffers.hashes, 0, n, spec.seed, buffers.grams)
-        found = find_hits(buffers.grams, count, plan, buffers.hit_at, buffers.hit_gram)
+        found = look_up(n, spec.seed, plan, buffers)
         if last == 0:
             total += found
             continue

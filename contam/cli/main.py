@@ -38,12 +38,11 @@ from contam.cli import (
     sql,
 )
 from contam.cli.arguments import spread_values
+from contam.cli.memory import tune_memory
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
 
 EXIT_INTERRUPTED = 130
-#: What Arrow takes its memory from, read when it is first loaded.
-_ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 app = typer.Typer(
     name="contam",
@@ -140,9 +139,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if _command(arguments) != "serve":
-        # Arrow's own allocator gives pages back only to touch them anew for the next batch: a scan
-        # of a gigabyte took a tenth more processor time and a quarter more memory with it.
-        os.environ.setdefault(_ARROW_POOL, "system")
+        tune_memory()
     if not sys.warnoptions and "--debug" not in arguments:
         warnings.simplefilter("ignore")
     for number in (signal.SIGTERM, signal.SIGHUP):

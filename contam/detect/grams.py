@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contam.detect.sums import part_sums
 from contam.kernels.items import note_shared, template_weights
 from contam.kernels.parts import gather_places, group_grams
 from contam.kernels.plan import (
@@ -32,7 +33,7 @@ TEMPLATE_FLOOR = 0.03
 COMMON_OWNERS = 16
 COMMON_PLACES = 512
 #: Grams that are looked at together where they need not be there all at once.
-_AT_ONCE = 1 << 21
+_AT_ONCE = 1 << 22
 _LEAST_FILTER_BITS = 10
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
@@ -132,14 +133,13 @@ def make_table(
     slot_gram = np.full(slots, EMPTY, np.int32)
     filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
     fill_table(grams.key, slot_key, slot_gram, filter_words)
-    sums = np.concatenate([[0.0], np.cumsum(weight, dtype=np.float64)])
     plan = PlanArrays(
         token=hashes,
         weight=weight,
         gram_idf=gram_idf,
         common_at=common_at,
         part_start=starts,
-        part_weight=sums[starts[1:]] - sums[starts[:-1]],
+        part_weight=part_sums(weight, starts[:-1], np.diff(starts), np.float64),
         slot_key=slot_key,
         slot_gram=slot_gram,
         gram_start=grams.start,

@@ -10,6 +10,7 @@ import numpy as np
 
 from contam.detect.grams import make_table, without_table
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, LaneItems
+from contam.detect.sums import part_sums
 from contam.kernels.items import code_point_spans, tokenize_parts
 from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts
@@ -291,9 +292,8 @@ def lane_of(
     place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
     plan = make_table(tokens.hashes, tokens.starts, tokens.weight, benchmark, spec)
-    single_before = np.concatenate([[0], np.cumsum(tokens.single)])
-    n_single = single_before[tokens.starts[1:]] - single_before[tokens.starts[:-1]]
-    n_tokens = np.diff(tokens.starts).reshape(n_items, N_PARTS)
+    token_start = tokens.starts[:-1].reshape(n_items, N_PARTS)
+    n_tokens = np.diff(tokens.starts).astype(np.int32).reshape(n_items, N_PARTS)
     return Lane(
         unit=unit,
         spec=spec,
@@ -301,13 +301,13 @@ def lane_of(
             n_items=n_items,
             benchmark=benchmark,
             benchmark_names=tuple(names),
-            n_tokens=n_tokens.astype(np.int32),
+            n_tokens=n_tokens,
             n_words=tokens.n_words,
             n_chars=tokens.n_chars,
-            token_start=tokens.starts[:-1].reshape(n_items, N_PARTS),
+            token_start=token_start,
             token_hash=plan.token,
             token_weight=plan.weight,
-            n_single=n_single.reshape(n_items, N_PARTS).astype(np.int32),
+            n_single=part_sums(tokens.single, token_start, n_tokens, np.int32),
             word_start=tokens.word_start,
             stretch=tokens.stretch,
             seed=spec.seed,

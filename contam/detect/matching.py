@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Tokens = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]
 
 _FIRST_ROOM = 1 << 20
+#: Buffers for a document longer than this are let go behind it: few are, and all of it was used.
+_MOST_ROOM = 1 << 22
 
 
 class Matcher:
@@ -35,8 +37,7 @@ class Matcher:
         """Of a batch that would take more than `most_steps` matching raises DeadlinePassed."""
         self._lane = lane
         self._spec = lane.spec._replace(most_steps=most_steps)
-        self._room = _FIRST_ROOM
-        self._buffers = new_buffers(self._room, lane.spec.unit)
+        self._set_room(_FIRST_ROOM)
         self._scratch = new_scratch(lane.longest)
         self._last_run = np.zeros(lane.items.n_items * 4, np.int32)
 
@@ -63,6 +64,7 @@ class Matcher:
             (self._last_run, into.longest_at),
         )
         _add(batch, found, into)
+        self._let_go()
 
     def match_tokens(self, batch: DocBatch, tokens: Tokens, into: Collection) -> None:
         """The same for documents whose tokens are given: hashes, spans, starts of `FileTokens`."""
@@ -80,12 +82,20 @@ class Matcher:
             (self._last_run, into.longest_at),
         )
         _add(batch, found, into)
+        self._let_go()
 
     def _make_room(self, longest: int) -> None:
         """Buffers for a document of that many bytes, or of that many given tokens."""
         if longest > self._room:
-            self._room = longest
-            self._buffers = new_buffers(longest, self._lane.spec.unit)
+            self._set_room(longest)
+
+    def _set_room(self, longest: int) -> None:
+        self._room = longest
+        self._buffers = new_buffers(longest, self._spec.unit)
+
+    def _let_go(self) -> None:
+        if self._room > _MOST_ROOM:
+            self._set_room(_FIRST_ROOM)
 
 
 def _add(batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Collection) -> None:

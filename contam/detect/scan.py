@@ -187,6 +187,7 @@ def scan_opened(
     """
     own = benchmark_shards(opened.paths, opened.shards, plan.benchmarks)
     opened = opened.with_notes(f"{one} is a benchmark file: it matches itself" for one in own)
+    release_unused()
     if progress is not None:
         progress.start(sum(one.n_bytes for one in opened.units))
     partial = _scan_units(plan, opened, workers, progress)
@@ -266,6 +267,8 @@ def _scan_units(plan: Plan, corpus: Corpus, workers: int, progress: Progress | N
             if unit is None:
                 break
             scan_unit(plan, corpus, unit, matchers, partial, progress, stop)
+        for collection in partial.collections:
+            collection.prune()
         return partial
 
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="contam")

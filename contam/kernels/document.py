@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 
 class DocBuffers(NamedTuple):
-    """Scratch for one document of up to n bytes, 2 n + 16 each; 5 n + 16 in the unit CHARS."""
+    """Scratch for one document of up to n bytes, 2 n + 16 each; 5 n + 16 in the unit CHARS.
+
+    grams  uint64[GRAMS_AT_ONCE]
+    """
 
     hashes: NDArray[np.uint64]
     spans: NDArray[np.int32]
@@ -53,12 +56,14 @@ def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
     return DocBuffers(
         hashes=np.empty(room, np.uint64),
         spans=np.empty((room, 2), np.int32),
-        grams=np.empty(room, np.uint64),
+        grams=np.empty(GRAMS_AT_ONCE, np.uint64),
         hit_at=np.empty(room, np.int32),
         hit_gram=np.empty(room, np.int32),
     )
 
 
+#: Grams of a document that are hashed, then looked up: they stay in a core's own cache.
+GRAMS_AT_ONCE = 1 << 14
 #: Room that a batch begins with.
 FIRST_PAIRS = 4096
 FIRST_PIECES = 16384
@@ -152,6 +157,21 @@ def with_more_room(found: Found, lacking: int) -> Found:
 
 
 @lean_kernel
+def look_up(n_tokens: int, gram: int, plan: PlanArrays, buffers: DocBuffers) -> int:
+    """Write which grams of the document whose tokens lie in `buffers` are in the table; how many.
+
+    gram  tokens of a gram
+    """
+    found = int64(0)
+    for first in range(0, n_tokens - gram + 1, GRAMS_AT_ONCE):
+        end = min(first + GRAMS_AT_ONCE + gram - 1, n_tokens)
+        count = hash_grams(buffers.hashes, first, end, gram, buffers.grams)
+        known = (first, found)
+        found = find_hits(buffers.grams, count, plan, buffers.hit_at, buffers.hit_gram, known)
+    return found
+
+
+@lean_kernel
 def scan_document(
     n_tokens: int,
     number: int,
@@ -170,9 +190,7 @@ def scan_document(
     memory  (last run by part: scratch; longest_at: int32[item tokens], updated)
     """
     runs, order = room.runs, room.order
-    gram = spec.seed - spec.stride + 1
-    count = hash_grams(buffers.hashes, 0, n_tokens, gram, buffers.grams)
-    found = find_hits(buffers.grams, count, plan, buffers.hit_at, buffers.hit_gram)
+    found = look_up(n_tokens, spec.seed - spec.stride + 1, plan, buffers)
     if found == 0:
         return
     hits = (buffers.hit_at, buffers.hit_gram, found)

@@ -173,13 +173,16 @@ def find_hits(
     plan: PlanArrays,
     hit_at: NDArray[np.int32],
     hit_gram: NDArray[np.int32],
+    known: tuple[int, int],
 ) -> int:
     """Which of a document's grams[:count] are item grams.
 
-    hit_at    int32[>= count], written: index of the gram in the document
-    hit_gram  int32[>= count], written: gram number in the plan
-    return    number of hits
+    known     (first, found): grams[0] is the document's gram number `first`; hits of those before
+    hit_at    int32[>= found + count], written from `found` on: number of the gram in the document
+    hit_gram  the same, written: gram number in the plan
+    return    number of hits so far
     """
+    first, found = known
     filter_words = plan.filter_words
     slot_key = plan.slot_key
     slot_gram = plan.slot_gram
@@ -187,7 +190,7 @@ def find_hits(
     front_words = plan.front_words
     front = np.uint64(front_words.shape[0] - 1)
     mask = np.uint64(slot_key.shape[0] - 1)
-    maybe = 0
+    maybe = int64(found)
     for i in range(count):
         key = grams[i]
         word = front_words[(key >> np.uint64(12)) & front]
@@ -197,8 +200,8 @@ def find_hits(
         maybe += int64(both)
     if front < words:
         passed = maybe
-        maybe = 0
-        for j in range(passed):
+        maybe = int64(found)
+        for j in range(found, passed):
             i = hit_at[j]
             key = grams[i]
             word = filter_words[(key >> np.uint64(12)) & words]
@@ -206,19 +209,19 @@ def find_hits(
             both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
             hit_at[maybe] = i
             maybe += int64(both)
-    found = 0
-    for j in range(maybe):
+    n = int64(found)
+    for j in range(found, maybe):
         i = hit_at[j]
         key = grams[i]
         slot = key & mask
         while slot_gram[slot] != EMPTY:
             if slot_key[slot] == key:
-                hit_at[found] = i
-                hit_gram[found] = slot_gram[slot]
-                found += 1
+                hit_at[n] = first + i
+                hit_gram[n] = slot_gram[slot]
+                n += 1
                 break
             slot = (slot + _ONE) & mask
-    return found
+    return n
 
 
 @kernel

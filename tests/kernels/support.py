@@ -163,8 +163,10 @@ def batch(documents: list[str], *, shard: int = 0, first_row: int = 0) -> DocBat
     )
 
 
-def lane_of(items: list[BenchItem], unit: str = "word", seed: int = 5, min_run: int = 8) -> Lane:
-    return build_lane(items, unit=unit, seed=seed, min_run=min_run)
+def lane_of(
+    items: list[BenchItem], unit: str = "word", seed: int = 5, min_run: int = 8, stride: int = 1
+) -> Lane:
+    return build_lane(items, unit=unit, seed=seed, min_run=min_run, stride=stride)
 
 
 def match(lane: Lane, documents: list[str], **place: int) -> Collection:

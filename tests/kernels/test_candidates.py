@@ -198,11 +198,12 @@ def test_documents_open_when_what_was_seen_of_a_part_weighs_enough(
     weights = [data.draw(st.integers(1, 8)) / 8 for _ in range(int(starts[-1]))]
     state = np.zeros(4, np.uint8)
     state[sorted(shut)] = candidates.SHUT
+    sums = [sum(weights[begin:end]) for begin, end in pairwise(map(int, starts))]
     opened = candidates.open_by_weight(
         frozen([(document << 36) | at for document, at in hits], np.int64),
         gram,
         frozen(starts, np.int64),
-        frozen(np.concatenate([[0.0], np.cumsum(weights)]), np.float64),
+        (frozen(weights, np.float32), frozen(sums, np.float64)),
         least,
         state,
     )

@@ -58,14 +58,11 @@ def test_texts_behind_each_other_are_read_one_by_one(unit, texts):
 @example([0.5, 1.0], [(0, 40), (0, 2)], 2)
 def test_shared_wording_weighs_less_the_more_items_share_it(base, places, n):
     places = [(first, owners) for first, owners in places if first + n <= len(base)]
-    weights = items.template_weights(
-        frozen(base, np.float32),
-        frozen([first for first, _ in places], np.int64),
-        frozen([owners for _, owners in places], np.int32),
-        n,
-        40.0,
-        0.08,
-    )
+    shared = np.zeros(len(base), np.int32)
+    for some in (places[:5], places[5:]):
+        first = frozen([first for first, _ in some], np.int64)
+        items.note_shared(first, frozen([owners for _, owners in some], np.int32), n, shared)
+    weights = items.template_weights(frozen(base, np.float32), shared, 40.0, 0.08)
     want = grams.template_weights(base, places, n, 40.0, 0.08)
     assert weights.dtype == np.float32
     assert weights.tolist() == pytest.approx(want, rel=1e-5, abs=1e-7)

@@ -35,17 +35,32 @@ def test_rolling_gram_hashes_are_the_hashes_of_the_grams(values, n, more):
     assert (out[count:] == GUARD).all()
 
 
-@given(st.lists(tokens, max_size=6), st.integers(2, 6))
-@example([], 5)
-@example([[], [1] * 5, [], [2**63] * 6], 5)
-def test_grams_of_parts_never_reach_into_the_next_part(parts, n):
-    flat = [token for part in parts for token in part]
+@given(st.lists(tokens, max_size=6), st.integers(2, 6), st.integers(1, 4))
+@example([], 5, 1)
+@example([[], [1] * 5, [], [2**63] * 6], 5, 1)
+def test_grams_of_parts_never_reach_into_the_next_part(parts, n, stride):
+    flat = u64s([token for part in parts for token in part])
     starts = np.cumsum([0, *map(len, parts)])
-    out = np.empty(len(flat), np.uint64)
-    where, part_of = np.empty(len(flat), np.int64), np.empty(len(flat), np.int32)
-    count = plan.hash_item_grams(u64s(flat), starts, n, out, where, part_of)
-    found = zip(out[:count].tolist(), where.tolist(), part_of.tolist(), strict=False)
-    assert list(found) == grams.part_grams(parts, n, BASE, SPREAD)
+    found = plan.item_grams(flat, starts, n, stride, (0, 1))
+    assert list(zip(*(one.tolist() for one in found), strict=True)) == grams.part_grams(
+        parts, n, BASE, SPREAD, stride
+    )
+
+
+@given(st.lists(tokens, max_size=6), st.integers(2, 4), st.integers(1, 5))
+def test_each_gram_is_in_one_share_and_equal_ones_in_the_same(parts, n, shares):
+    flat = u64s([token for part in parts for token in part])
+    starts = np.cumsum([0, *map(len, parts)])
+    told = []
+    share_of: dict[int, int] = {}
+    for number in range(shares):
+        hashes, where, part_of = plan.item_grams(flat, starts, n, 1, (number, shares))
+        assert (np.diff(where) > 0).all()
+        for key in hashes.tolist():
+            assert share_of.setdefault(key, number) == number
+        told += zip(where.tolist(), part_of.tolist(), hashes.tolist(), strict=True)
+    real = grams.part_grams(parts, n, BASE, SPREAD)
+    assert sorted(told) == [(at, part, key) for key, at, part in real]
 
 
 def look_up(keys: list[int], asked: list[int], slots: int, words: int) -> list[tuple[int, int]]:
@@ -64,7 +79,10 @@ def look_up(keys: list[int], asked: list[int], slots: int, words: int) -> list[t
     )
     at, gram = np.full(len(asked) + 1, GUARD, np.int32), np.full(len(asked) + 1, GUARD, np.int32)
     # The caller's buffer is writable, unlike what the plan holds.
-    n = plan.find_hits(np.array(asked, np.uint64), len(asked), arrays, at, gram)
+    n = 0
+    for first, some in ((0, asked[:3]), (3, asked[3:])):
+        grams_here = np.array(some, np.uint64)
+        n = plan.find_hits(grams_here, len(some), arrays, at, gram, (first, n))
     assert at[-1] == gram[-1] == GUARD or n > len(asked)
     return list(zip(at[:n].tolist(), gram[:n].tolist(), strict=True))
 

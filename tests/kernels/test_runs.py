@@ -9,7 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from contam.detect import grams as gram_tables
 from contam.detect import lane as lanes
+from contam.kernels.few_grams import find_runs_by_few
 from contam.kernels.plan import find_hits, hash_grams
 from contam.kernels.runs import find_runs, note_longest, order_runs
 from contam.text.tokenizer import tokenize_bytes
@@ -32,8 +34,8 @@ def hits_of(lane: lanes.Lane, document: str) -> tuple:
     words, n = found.hashes, len(found)
     grams = np.empty(n + 1, np.uint64)
     at, gram = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
-    count = hash_grams(words, 0, n, lane.spec.seed, grams)
-    return (words, n), (at, gram, find_hits(grams, count, lane.plan, at, gram))
+    count = hash_grams(words, 0, n, lane.spec.seed - lane.spec.stride + 1, grams)
+    return (words, n), (at, gram, find_hits(grams, count, lane.plan, at, gram, (0, 0)))
 
 
 def runs_of(lane: lanes.Lane, document: str) -> np.ndarray:
@@ -43,9 +45,12 @@ def runs_of(lane: lanes.Lane, document: str) -> np.ndarray:
     used, room = -1, 1
     while used < 0:
         runs = np.full((room, 4), -7, np.int32)
-        used, _ = find_runs(
-            doc, hits, lane.spec.seed, lane.spec.min_run, lane.plan, last_run, runs, 1 << 40
-        )
+        seed, min_run, stride = lane.spec.seed, lane.spec.min_run, lane.spec.stride
+        if stride == 1:
+            used, _ = find_runs(doc, hits, seed, min_run, lane.plan, last_run, runs, 1 << 40)
+        else:
+            lengths = (seed, min_run, stride)
+            used, _ = find_runs_by_few(doc, hits, lengths, lane.plan, last_run, runs, 1 << 40)
         room += 3
     return runs[:used]
 
@@ -86,7 +91,7 @@ def test_any_seed_and_min_run_find_the_same_runs(seed, min_run, world):
 def common_lane(items: list, owners: int = 1, **lengths: int) -> lanes.Lane:
     """A lane in which a gram of more than `owners` items is common."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lanes, "COMMON_OWNERS", owners)
+        patch.setattr(gram_tables, "COMMON_OWNERS", owners)
         return lane_of(items, **lengths)
 
 
@@ -97,6 +102,24 @@ def test_common_grams_never_cost_a_run_of_min_run_or_of_a_short_part(owners, wor
     lane = common_lane(items, owners, seed=3, min_run=6)
     for document in documents:
         check_runs(lane, items, document, all_from=6)
+
+
+@pytest.mark.parametrize(
+    ("seed", "min_run", "stride"), [(3, 6, 2), (5, 8, 3), (4, 4, 4), (5, 9, 4)]
+)
+@pytest.mark.parametrize("owners", [0, 1, 16])
+@given(world=worlds(words=("red", "fox", "runs", "12"), most=20))
+def test_a_few_grams_of_each_part_find_the_same_runs_as_all(seed, min_run, stride, owners, world):
+    items, documents = world
+    every = common_lane(items, owners, seed=seed, min_run=min_run)
+    few = common_lane(items, owners, seed=seed, min_run=min_run, stride=stride)
+    for document in documents:
+        check_runs(few, items, document, all_from=min_run)
+        told = [runs_of(lane, document).tolist() for lane in (every, few)]
+        # Of a text that repeats itself it may be another run that stands for the occurrence.
+        for these, those in (told, told[::-1]):
+            for part, *run in these:
+                assert is_reported(tuple(run), [tuple(r) for p, *r in those if p == part])
 
 
 @given(worlds(words=("red", "fox", "runs", "12"), most=16))
@@ -116,12 +139,12 @@ def test_longest_at_is_exact_from_min_run_on_and_never_too_much(world):
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=80))
-def test_runs_are_ordered_by_part_then_document_position(rows):
+def test_runs_are_ordered_by_part_then_document_then_item_position(rows):
     runs = np.array(rows, np.int32).reshape(-1, 4)
     into, spare = np.full(len(rows), -7), np.full(len(rows), -7)
     order_runs(runs, len(rows), into, spare)
     order = into.tolist()
-    assert order == sorted(range(len(rows)), key=lambda r: (rows[r][0], rows[r][2]))
+    assert order == sorted(range(len(rows)), key=lambda r: (rows[r][0], rows[r][2], rows[r][1]))
 
 
 def test_runs_end_with_the_document_and_with_the_part():
@@ -146,7 +169,7 @@ def test_one_word_a_thousand_times_is_found_in_linear_space():
 
 
 def test_a_short_periodic_question_that_many_items_share_is_told_once():
-    items = [make_item(n, question="red " * 6) for n in range(lanes.COMMON_OWNERS + 1)]
+    items = [make_item(n, question="red " * 6) for n in range(gram_tables.COMMON_OWNERS + 1)]
     check_runs(lane_of(items), items, "red " * 6, all_from=5)
 
 
@@ -159,7 +182,7 @@ def test_a_short_periodic_question_that_many_items_share_is_told_once():
 def test_places_passed_over_at_once_are_those_that_begin_no_run(item, document, times):
     text = "".join(one * times for one in item)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lanes, "COMMON_PLACES", 3)
+        patch.setattr(gram_tables, "COMMON_PLACES", 3)
         lane = lane_of([make_item(0, question=text), make_item(1, question="fox " + text)])
     one_by_one = replace(
         lane, plan=lane.plan._replace(place_skip=np.ones_like(lane.plan.place_skip))
@@ -182,7 +205,7 @@ def test_work_beyond_its_steps_is_given_up_and_says_so():
 def test_the_places_of_a_text_that_repeats_itself_are_not_all_looked_at():
     text = "one red fox sees two more " * 60
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lanes, "COMMON_PLACES", 3)
+        patch.setattr(gram_tables, "COMMON_PLACES", 3)
         lane = lane_of([make_item(0, question=text)])
     doc, hits = hits_of(lane, text)
     last_run, runs = np.zeros(4, np.int32), np.empty((1 << 10, 4), np.int32)

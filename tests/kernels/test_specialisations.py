@@ -47,11 +47,12 @@ print(json.dumps(counts))
 ENTRIES = (
     "contam.kernels.document.scan_batch",
     "contam.kernels.items.code_point_spans",
+    "contam.kernels.items.note_shared",
     "contam.kernels.items.template_weights",
     "contam.kernels.items.tokenize_parts",
     "contam.kernels.plan.count_owners",
     "contam.kernels.plan.fill_table",
-    "contam.kernels.plan.hash_item_grams",
+    "contam.kernels.plan.item_grams",
     "contam.kernels.plan.note_skips",
     "contam.kernels.plan.short_places_first",
     "contam.kernels.tokens.tokenize",

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect import lane as lanes
+from contam.detect import grams
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
 from tests.kernels.support import batch, brute_longest_at, check_world, lane_of, match, worlds
 from tests.kernels.support import make_item as item
 
@@ -28,7 +29,7 @@ def test_texts_of_three_words_repeat_everywhere(world):
 def test_grams_that_every_item_shares_cost_no_run_of_eight(world, owners):
     items, documents = world
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lanes, "COMMON_OWNERS", owners)
+        patch.setattr(grams, "COMMON_OWNERS", owners)
         lane = lane_of(items)
     check_world(lane, items, documents)
 
@@ -37,6 +38,8 @@ def test_grams_that_every_item_shares_cost_no_run_of_eight(world, owners):
 def test_every_run_of_many_letters_is_evidence_in_the_unit_of_characters(world):
     items, documents = world
     check_world(lane_of(items, unit="char", seed=24, min_run=50), items, documents)
+    few = lane_of(items, unit="char", seed=CHAR_SEED, min_run=CHAR_MIN_RUN, stride=CHAR_STRIDE)
+    check_world(few, items, documents)
 
 
 @given(worlds(documents=4), st.integers(0, 4))

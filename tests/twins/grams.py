@@ -17,13 +17,16 @@ def gram_hashes(tokens: list[int], n: int, base: int, spread: int) -> list[int]:
     return [gram_hash(tokens[i : i + n], base, spread) for i in range(len(tokens) - n + 1)]
 
 
-def part_grams(parts: list[list[int]], n: int, base: int, spread: int) -> list[tuple]:
-    """(hash, index of the first token in all tokens, part) of every gram of every part."""
+def part_grams(
+    parts: list[list[int]], n: int, base: int, spread: int, stride: int = 1
+) -> list[tuple]:
+    """(hash, index of the first token in all tokens, part) of every stride-th gram of every part."""
     found = []
     before = 0
     for number, part in enumerate(parts):
         for i, value in enumerate(gram_hashes(part, n, base, spread)):
-            found.append((value, before + i, number))
+            if i % stride == 0:
+                found.append((value, before + i, number))
         before += len(part)
     return found
 

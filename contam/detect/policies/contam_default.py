@@ -26,6 +26,7 @@ from contam.detect.model import (
 )
 from contam.detect.policies.common import PerItems, counted, several, unit_name
 from contam.detect.policy_spec import PolicySpec
+from contam.detect.sums import part_sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,9 +90,7 @@ def build(spec: PolicySpec) -> Policy:
 
 def part_weights(items: LaneItems) -> Float64s:
     """Summed token weights of every part, float64[n, 4]."""
-    sums = np.concatenate([[0.0], np.cumsum(items.token_weight.astype(np.float64))])
-    result: Float64s = sums[items.token_start + items.n_tokens] - sums[items.token_start]
-    return result
+    return part_sums(items.token_weight, items.token_start, items.n_tokens, np.float64)
 
 
 def run_lengths(spec: PolicySpec, items: LaneItems) -> Float64s:
