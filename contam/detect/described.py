@@ -28,12 +28,13 @@ class Documents:
 
     place        int64[d], ascending: shard and row as one number
     document_id  what the corpus calls it, else "SHARD:ROW"
-    shard        name of its shard
+    shard        name of its shard;  row  its place there
     """
 
     place: Int64s
     document_id: list[str]
     shard: list[str]
+    row: list[int]
     url: list[str | None]
     date: list[str | None]
     source: list[str | None]
@@ -76,6 +77,7 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
             own or f"{name}:{row}" for own, name, row in zip(ids, names, rows.tolist(), strict=True)
         ],
         shard=names,
+        row=rows.tolist(),
         url=[meta.url for meta in metas],
         date=[meta.date for meta in metas],
         source=[meta.source for meta in metas],

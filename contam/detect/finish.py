@@ -98,16 +98,19 @@ def finish(
 def _evidence(
     plan: Plan, sources: Sources, collections: Sequence[Collection], documents: Documents
 ) -> dict[str, Column]:
-    """The columns of `contam.tables.schemas.EVIDENCE`, by item, lane and rank of the document."""
+    """The columns of `contam.tables.schemas.EVIDENCE`, by item, lane and rank of the document.
+
+    Millions of rows: what a row has from its item or document is looked up when it is written.
+    """
     parts = [
         _lane_evidence(sources, lane, collection, documents)
         for lane, collection in zip(plan.lanes, collections, strict=True)
     ]
-    flat = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if len(parts) > 1:
-        order = np.argsort(flat["item"], kind="stable")
-        flat = {name: values[order] for name, values in flat.items()}
+    flat = _joined(parts)
     item, document = flat.pop("item"), flat.pop("document")
+    similarity: Column = flat.pop("similarity")
+    if not any(sources.near(collection.evidence()[0]).any() for collection in collections):
+        similarity = Repeated((), np.full(len(item), -1, np.int8))
     return {
         **flat,
         "benchmark": Repeated([one.benchmark for one in plan.items], item),
@@ -116,9 +119,21 @@ def _evidence(
         "part": Repeated(PARTS, flat["part"]),
         "document_id": Repeated(documents.document_id, document),
         "shard": Repeated(documents.shard, document),
+        "row": Repeated(documents.row, document),
         "url": Repeated(documents.url, document),
         "date": Repeated(documents.date, document),
         "source": Repeated(documents.source, document),
+        "similarity": similarity,
+    }
+
+
+def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The rows of all lanes by item; a column is let go once it is in its place."""
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate([part["item"] for part in parts]), kind="stable")
+    return {
+        name: np.concatenate([part.pop(name) for part in parts])[order] for name in list(parts[0])
     }
 
 
@@ -129,18 +144,18 @@ def _lane_evidence(
     owner = pieces.pair
     item = pairs.item[owner]
     first = lane.items.token_start[item, pieces.part] + pieces.item_token
-    last = first + pieces.length - 1
-    spans = lane.spans() if len(pieces.pair) else np.empty((0, 2), np.int32)
+    spans = lane.spans() if len(owner) else np.empty((0, 2), np.int32)
+    item_start = spans[first, 0]
+    first += pieces.length - 1
     return {
         "item": item,
-        "document": documents.at(pairs.shard, pairs.row)[owner],
+        "document": documents.at(pairs.shard, pairs.row).astype(np.int32)[owner],
         "part": pieces.part,
-        "row": pairs.row[owner],
         "alignment": pieces.alignment,
-        "item_start": spans[first, 0].astype(np.int64),
-        "item_end": spans[last, 1].astype(np.int64),
-        "document_start": pieces.start.astype(np.int64),
-        "document_end": pieces.end.astype(np.int64),
+        "item_start": item_start,
+        "item_end": spans[first, 1],
+        "document_start": pieces.start,
+        "document_end": pieces.end,
         "n_tokens": pieces.length,
         "verified": sources.verified(pairs)[owner],
         "similarity": _similarity(sources, pairs)[owner, pieces.part],

@@ -53,13 +53,12 @@ class ReportDraft:
 
     def write(self, result: ScanResult) -> None:
         """Write the four files. Raises OutputError when the disk refuses."""
-        tables = dict(zip(TABLES, (result.verdicts, result.evidence, result.items), strict=True))
         with output_errors(self.out):
             outputs = {}
-            for name, table in tables.items():
+            for name in TABLES:
                 path = self.folder / name
-                schemas.write_parquet(table, path)
-                outputs[name] = {"rows": table.num_rows, **fingerprint(path)}
+                n_rows = result.write_table(Path(name).stem, path)
+                outputs[name] = {"rows": n_rows, **fingerprint(path)}
             run = {
                 "tool": "contam",
                 "format": schemas.RESULT_FORMAT,

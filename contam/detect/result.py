@@ -15,6 +15,7 @@ from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -98,6 +99,18 @@ class ScanResult:
         """Arrow table, one row per item."""
         table = schemas.item_table(self.item_columns)
         return table if self.sorted_by_item else _in_order(table, {})
+
+    def write_table(self, name: str, path: Path) -> int:
+        """Write one of the tables `verdicts`, `evidence`, `items`; returns its rows.
+
+        Of evidence, of which there may be millions of rows, no table is made. Raises OSError.
+        """
+        if name == "evidence" and self.sorted_by_item:
+            schemas.write_columns(self.evidence_columns, schemas.EVIDENCE, path)
+            return len(self.evidence_columns["item_id"])
+        table: Table = getattr(self, name)
+        schemas.write_parquet(table, path)
+        return int(table.num_rows)
 
     @property
     def coverage(self) -> dict[str, Any]:

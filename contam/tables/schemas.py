@@ -31,7 +31,7 @@ class Repeated:
     index  integers; a negative one means that the row holds nothing
     """
 
-    values: Sequence[Any]
+    values: Sequence[Any] | pa.Array
     index: NDArray[Any]
 
     def __len__(self) -> int:
@@ -214,7 +214,9 @@ def _array(column: Column, field: pa.Field) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         array = column
     elif isinstance(column, Repeated):
-        values = pa.array(column.values, type=field.type)
+        values = column.values
+        if not isinstance(values, pa.Array):
+            values = pa.array(values, type=field.type)
         absent = column.index < 0
         array = values.take(pa.array(column.index, mask=absent if absent.any() else None))
     else:
@@ -237,13 +239,35 @@ def _plain_array(column: Sequence[Any] | NDArray[Any], field: pa.Field) -> pa.Ar
 
 def write_parquet(table: Table, path: Path) -> None:
     """Write one file; equal tables give equal bytes under one pyarrow version. Raises OSError."""
-    pq.write_table(
-        table,
+    with _writer(path, table.schema) as writer:
+        writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
+
+
+def write_columns(columns: Columns, schema: pa.Schema, path: Path) -> None:
+    """What `write_parquet` writes of these columns, in whose table they never stand all at once.
+
+    Raises OSError, and InternalError when they do not fit the schema.
+    """
+    n_rows = len(columns[schema.names[0]])
+    ready = {
+        name: Repeated(pa.array(column.values, type=schema.field(name).type), column.index)
+        if isinstance(column, Repeated)
+        else column
+        for name, column in columns.items()
+    }
+    with _writer(path, schema) as writer:
+        for begin in range(0, max(n_rows, 1), _ROW_GROUP_ROWS):
+            table = table_of(part(ready, begin, begin + _ROW_GROUP_ROWS), schema)
+            writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
         path,
+        schema,
         version="2.6",
         compression="zstd",
         compression_level=3,
-        row_group_size=_ROW_GROUP_ROWS,
         data_page_version="1.0",
         use_dictionary=True,
         write_statistics=True,
