@@ -72,7 +72,7 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     names = [shard.name for shard in corpus.shards]
     pairs = _pair_table(plan, names, partial.collections, _document_ids(data / "corpus"))
     for collection in partial.collections:
-        collection.most_documents = usual
+        collection.shared.kept.keep_only(usual)
     sources = corpus.sources(partial.coverage)
     result = finish(plan, sources, partial.collections, started=started, workers=workers)
     return _labelled(plan, result, pairs, (started, planned, scanned))
@@ -98,7 +98,7 @@ def query_pack(
     scanned = time.time()
     ids = _document_ids(data / "corpus")
     pairs = _pair_table(plan, opened.names, [answer.collection], ids)
-    answer.collection.most_documents = usual
+    answer.collection.shared.kept.keep_only(usual)
     sources = sources_of(opened, answer)
     result = finish(guarded, sources, [answer.collection], started=started, workers=workers)
     result.run["index"] = describe(opened, guarded, answer)

@@ -99,15 +99,18 @@ def make_table(
     base: NDArray[np.float32],
     benchmark: NDArray[np.int32],
     spec: LaneSpec,
+    *,
+    idf: bool,
 ) -> PlanArrays:
     """What the kernels see of items with these tokens.
 
     hashes, starts  see `contam.detect.lane.LaneTokens`;  base  what each token says by itself
     benchmark       int32[items]
+    idf             whether somebody asks for the share of an item's grams
     """
     shared = np.zeros(len(hashes), np.int32)
     common_at = np.zeros(len(hashes), np.bool_)
-    gram_idf = np.zeros(len(hashes), np.float32)
+    gram_idf = np.zeros(len(hashes) if idf else 0, np.float32)
     shares = 1 if spec.stride == 1 else 1 + len(hashes) // _AT_ONCE
     for number in range(shares):
         grams = Grams.of(hashes, starts, spec.seed, share=(number, shares))
@@ -115,8 +118,9 @@ def make_table(
         common = grams.common(owners)
         note_shared(grams.place, owners, spec.seed, shared)
         common_at[grams.at] = common[grams.number]
-        idf = np.log(max(len(benchmark), 2) / holders).astype(np.float32)
-        gram_idf[grams.at] = idf[grams.number]
+        if idf:
+            rarity = np.log(max(len(benchmark), 2) / holders).astype(np.float32)
+            gram_idf[grams.at] = rarity[grams.number]
     weight = template_weights(base, shared, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     del shared
     if spec.stride == 1:

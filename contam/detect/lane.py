@@ -238,13 +238,20 @@ def _spans(
 
 
 def build_lane(
-    items: Sequence[BenchItem], *, unit: str, seed: int, min_run: int, stride: int = 1
+    items: Sequence[BenchItem],
+    *,
+    unit: str,
+    seed: int,
+    min_run: int,
+    stride: int = 1,
+    idf: bool = True,
 ) -> Lane:
     """Tokenise all parts of all items and enter their grams into the table.
 
     unit     "word", "char" or the path of a tokenizer file
     seed     tokens of the shortest run that is looked for; min_run  of one always reported
     stride   how many of the grams are entered, see LaneSpec
+    idf      whether `Pairs.gram_share` is asked for; else it stays 0
 
     Raises UsageError or ConfigError when the unit is no tokenizer file.
     """
@@ -275,7 +282,8 @@ def build_lane(
         else tokenizer.single_tokens(announcing_texts()),
     )
     spec = LaneSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
-    return lane_of(tokens, [item.benchmark for item in items], facts, spec, unit, tokenizer)
+    benchmarks = [item.benchmark for item in items]
+    return lane_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
 
 
 def lane_of(
@@ -285,13 +293,18 @@ def lane_of(
     spec: LaneSpec,
     unit: str,
     tokenizer: FileTokenizer | None = None,
+    *,
+    idf: bool = True,
 ) -> Lane:
-    """The lane of items whose tokens are known; benchmarks  of each item, by name."""
+    """The lane of items whose tokens are known.
+
+    benchmarks  of each item, by name;  idf  see `build_lane`
+    """
     n_items = len(benchmarks)
     names = sorted(set(benchmarks))
     place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-    plan = make_table(tokens.hashes, tokens.starts, tokens.weight, benchmark, spec)
+    plan = make_table(tokens.hashes, tokens.starts, tokens.weight, benchmark, spec, idf=idf)
     token_start = tokens.starts[:-1].reshape(n_items, N_PARTS)
     n_tokens = np.diff(tokens.starts).astype(np.int32).reshape(n_items, N_PARTS)
     return Lane(

@@ -7,7 +7,7 @@ of the same length.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,6 +151,11 @@ class Pairs:
         return Pairs(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     @classmethod
+    def gather(cls, tables: list[Pairs], index: Int64s) -> Pairs:
+        """The rows at `index` of all tables, one after the other; see `gathered`."""
+        return cls(**gathered(tables, index))
+
+    @classmethod
     def concat(cls, tables: Sequence[Pairs]) -> Pairs:
         """The rows of all tables, one table after the other."""
         if not tables:
@@ -158,6 +163,19 @@ class Pairs:
         return cls(
             **{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls)}
         )
+
+
+def gathered(tables: list[Any], index: Int64s) -> dict[str, NDArray[Any]]:
+    """Columns of the rows at `index` of all tables, one after the other; the list is emptied.
+
+    Column by column, and each is let go: never are all rows there twice.
+    """
+    columns = {
+        column.name: [getattr(table, column.name) for table in tables]
+        for column in fields(tables[0])
+    }
+    tables.clear()
+    return {name: np.concatenate(columns.pop(name))[index] for name in list(columns)}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

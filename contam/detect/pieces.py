@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import N_PARTS, Pairs
+from contam.detect.model import N_PARTS, Pairs, gathered
 from contam.kernels import pairs as columns
 from contam.kernels.rivals import find_rivals, first_pieces, scattered_shares
 
@@ -58,6 +58,12 @@ class Pieces:
         )
 
     @classmethod
+    def empty(cls) -> Pieces:
+        """No pieces."""
+        none = np.empty(0, np.int32)
+        return cls(none.astype(np.int64), none.astype(np.int8), *([none] * 5))
+
+    @classmethod
     def concat(cls, tables: Sequence[Pieces], shifts: Sequence[int]) -> Pieces:
         """All tables, one behind the other, the pair numbers of each moved by its shift."""
         moved = [table.pair + shift for table, shift in zip(tables, shifts, strict=True)]
@@ -67,23 +73,28 @@ class Pieces:
             *(np.concatenate([getattr(table, name) for table in tables]) for name in rest),
         )
 
-    def of_pairs(self, keep: Int64s, n_pairs: int) -> Pieces:
-        """The pieces of the pairs `keep`, in that order, renumbered; at most MOST_PIECES a pair."""
-        first = np.searchsorted(self.pair, np.arange(n_pairs + 1))
-        counts = np.minimum(np.diff(first), MOST_PIECES)[keep]
-        begins = first[:-1][keep]
-        total = int(counts.sum())
-        ends = np.cumsum(counts)
-        index = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(begins, counts)
-        return Pieces(
-            np.repeat(np.arange(len(keep)), counts),
-            self.part[index],
-            self.alignment[index],
-            self.item_token[index],
-            self.length[index],
-            self.start[index],
-            self.end[index],
+    @classmethod
+    def gather(cls, tables: list[Pieces], n_pairs: Sequence[int], keep: Int64s) -> Pieces:
+        """The pieces of the pairs `keep`, in that order, renumbered; at most MOST_PIECES a pair.
+
+        n_pairs  of each table; pairs are counted through all tables. See `gathered`.
+        """
+        counts = np.concatenate(
+            [
+                np.diff(np.searchsorted(table.pair, np.arange(n + 1)))
+                for table, n in zip(tables, n_pairs, strict=True)
+            ]
         )
+        begins = (np.cumsum(counts) - counts)[keep]
+        counts = np.minimum(counts, MOST_PIECES)[keep]
+        ends = np.cumsum(counts)
+        index = np.arange(int(counts.sum())) + np.repeat(begins - ends + counts, counts)
+        columns = gathered(tables, index)
+        return cls(**{**columns, "pair": np.repeat(np.arange(len(keep)), counts)})
+
+    def of_pairs(self, keep: Int64s, n_pairs: int) -> Pieces:
+        """The pieces of the pairs `keep`; see `gather`."""
+        return Pieces.gather([self], [n_pairs], keep)
 
 
 def pairs_from_rows(

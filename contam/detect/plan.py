@@ -143,7 +143,12 @@ def plan_for(
             f" letters and digits are always searched with {CHAR_SEED} and {CHAR_MIN_RUN}",
             hint="leave both out, or judge by words",
         )
-    lanes = tuple(unit_lane(items, unit, parameters) for unit in units)
+    asked: list[list[Policy]] = [[] for _ in units]
+    for policy, at in zip(policies, lane_of, strict=True):
+        asked[at].append(policy)
+    lanes = tuple(
+        unit_lane(items, unit, parameters, mine) for unit, mine in zip(units, asked, strict=True)
+    )
     return Plan(
         parameters=parameters,
         benchmarks=tuple(benchmarks),
@@ -178,10 +183,16 @@ def _in_order(
     return tuple(items[i] for i in order), tuple(known[i] for i in order if known)
 
 
-def unit_lane(items: Sequence[BenchItem], unit: str, parameters: ScanParameters) -> Lane:
-    """The lane of a run in which this unit is matched. Raises UsageError or ConfigError."""
+def unit_lane(
+    items: Sequence[BenchItem], unit: str, parameters: ScanParameters, policies: Sequence[Policy]
+) -> Lane:
+    """The lane of a run in which this unit is matched. Raises UsageError or ConfigError.
+
+    policies  that may be asked about its pairs
+    """
+    idf = any(policy.spec.aggregation == "idf overlap" for policy in policies)
     if unit == "char":
-        return build_lane(
-            items, unit=unit, seed=CHAR_SEED, min_run=CHAR_MIN_RUN, stride=CHAR_STRIDE
-        )
-    return build_lane(items, unit=unit, seed=parameters.seed, min_run=parameters.min_run)
+        seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
+    else:
+        seed, min_run, stride = parameters.seed, parameters.min_run, 1
+    return build_lane(items, unit=unit, seed=seed, min_run=min_run, stride=stride, idf=idf)

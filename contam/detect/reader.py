@@ -151,6 +151,6 @@ def _plan(
         benchmarks=(),
         items=tuple(items),
         policies=policies,
-        lanes=(unit_lane(items, parameters.unit, parameters),),
+        lanes=(unit_lane(items, parameters.unit, parameters, policies),),
         lane_of=(0,) * len(policies),
     )

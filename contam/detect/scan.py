@@ -66,6 +66,10 @@ class Partial:
     collections: list[Collection]
     coverage: Coverage
 
+    def beside(self, corpus: Corpus) -> Partial:
+        """An empty one for another worker, whose collections share what can be shared."""
+        return Partial([one.beside() for one in self.collections], corpus.coverage)
+
     def merge(self, other: Partial) -> None:
         """Add the partial answer of other units."""
         for mine, theirs in zip(self.collections, other.collections, strict=True):
@@ -258,8 +262,10 @@ def _scan_units(plan: Plan, corpus: Corpus, workers: int, progress: Progress | N
     waiting = iter(corpus.units)
     lock = threading.Lock()
 
+    first = start_partial(plan, corpus)
+
     def work() -> Partial:
-        partial = start_partial(plan, corpus)
+        partial = first.beside(corpus)
         matchers = [Matcher(lane) for lane in plan.lanes]
         while not stop.is_set():
             with lock:
@@ -268,7 +274,7 @@ def _scan_units(plan: Plan, corpus: Corpus, workers: int, progress: Progress | N
                 break
             scan_unit(plan, corpus, unit, matchers, partial, progress, stop)
         for collection in partial.collections:
-            collection.prune()
+            collection.settle()
         return partial
 
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="contam")

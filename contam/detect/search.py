@@ -226,6 +226,7 @@ class _Work:
 
     opened: IndexSet
     plan: Plan
+    first: Collection
     tasks: list[tuple[int, Int64s, NDArray[np.uint32]]]
     progress: Progress | None
     deadline: Deadline
@@ -233,8 +234,8 @@ class _Work:
     stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> Collection:
-        """Take tasks until none is left; each thread fills a collection of its own."""
-        collection = start_collection(self.plan)
+        """Take tasks until none is left; each thread fills a collection beside the first."""
+        collection = self.first.beside()
         matcher = Matcher(self.plan.lanes[0], self.deadline.most_steps)
         while not self.stop.is_set():
             with self.lock:
@@ -283,7 +284,7 @@ def _match_streamed(
     if progress is not None:
         progress.start(int(wanted.n_bytes.sum()))
     count = max(1, min(workers, len(tasks)))
-    work = _Work(opened, plan, tasks[::-1], progress, deadline)
+    work = _Work(opened, plan, start_collection(plan), tasks[::-1], progress, deadline)
     if count == 1:
         return work.run()
     pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="contam")

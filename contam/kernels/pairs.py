@@ -158,6 +158,7 @@ def weigh_part(
     first = plan.part_start[part]
     m = plan.part_start[part + 1] - first
     weights, gram_idf = plan.weight, plan.gram_idf
+    has_idf = gram_idf.shape[0] > 0
     pair = rows.used[0] - 1
     for t in range(m):
         reach[t, 0] = 0
@@ -187,9 +188,10 @@ def weigh_part(
             weight += weights[first + t]
         if t < long_end:
             covered += 1
-        idf_all += gram_idf[first + t]
-        if t + seed <= end:
-            idf += gram_idf[first + t]
+        if has_idf:
+            idf_all += gram_idf[first + t]
+            if t + seed <= end:
+                idf += gram_idf[first + t]
     rows.pairs[pair, PAIR_LONGEST + kind] = longest
     rows.pairs[pair, PAIR_RUNS + kind] = reported
     rows.pairs[pair, PAIR_EXACT + kind] = np.int32(longest == m)

@@ -30,7 +30,8 @@ class PlanArrays(NamedTuple):
 
     token         uint64[t], hashes of all item tokens, part by part
     weight        float32[t], how much each token says (0..1)
-    gram_idf      float32[t], idf of the seed that starts at each token, 0 where none does
+    gram_idf      float32[t], idf of the seed that starts at each token, 0 where none does; empty
+                  where nobody asks for the share of an item's grams
     common_at     bool[t], whether the seed that starts at each token is common
     part_start    int64[4 * items + 1], where a part's tokens begin in `token`
     part_weight   float64[4 * items], sum of the weights of a part

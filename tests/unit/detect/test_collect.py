@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect import collect
+from contam.detect import kept
 from contam.detect.collect import Collection
 from contam.detect.model import Pairs
 from contam.detect.pieces import Pieces
@@ -34,27 +34,29 @@ def tables(rows: list[tuple[tuple[int, int, int], float]]) -> tuple[Pairs, Piece
 @pytest.fixture(scope="module", autouse=True)
 def often():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collect, "_PRUNE_ROWS", 3)
+        patch.setattr(kept, "_PRUNE_ROWS", 3)
         yield
 
 
-@given(found, st.data())
-def test_the_best_documents_stay_in_any_order_and_grouping(found, more):
+@given(found, st.booleans(), st.data())
+def test_the_best_documents_stay_in_any_order_and_grouping(found, together, more):
     rows = more.draw(st.permutations(sorted(found.items())))
     cuts = more.draw(st.lists(st.integers(0, len(rows)), max_size=6).map(sorted))
     lane = lane_of([make_item(k, question=f"q{k}") for k in range(N_ITEMS)])
-    workers = [Collection.start(lane, [], get_policy("contam"), MOST) for _ in range(2)]
+    first = Collection.start(lane, [], get_policy("contam"), MOST)
+    second = Collection.start(lane, [], get_policy("contam"), MOST)
+    workers = [first, first.beside() if together else second]
     for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(rows)], strict=True)):
         if begin < end:
-            workers[number % 2]._keep(*tables(rows[begin:end]))
+            workers[number % 2].shared.kept.add(*tables(rows[begin:end]))
     whole, other = workers
     whole.merge(other)
     pairs, pieces = whole.evidence()
-    kept = list(zip(pairs.item.tolist(), pairs.shard.tolist(), pairs.row.tolist(), strict=True))
+    told = list(zip(pairs.item.tolist(), pairs.shard.tolist(), pairs.row.tolist(), strict=True))
     want = []
     for item in range(N_ITEMS):
         mine = [(-rank, shard, row) for (i, shard, row), rank in found.items() if i == item]
         want += [(item, shard, row) for _, shard, row in sorted(mine)[:MOST]]
-    assert kept == want
+    assert told == want
     assert pieces.pair.tolist() == list(range(len(want)))
     assert pieces.start.tolist() == [row for _, _, row in want]
