@@ -69,7 +69,8 @@ class Collection:
 
     def beside(self) -> Collection:
         """An empty collection for another worker, which counts and keeps together with this one."""
-        longest_at = np.zeros_like(self.longest_at)
+        # Not `zeros_like`, which writes: tokens of which no run is found cost no memory so.
+        longest_at = np.zeros(self.longest_at.shape, np.int32)
         return Collection(self.lane, self.policies, self.ranking, longest_at, self.shared)
 
     def add(self, pairs: Pairs, pieces: Pieces) -> None:
@@ -114,7 +115,8 @@ class Collection:
 
     def merge(self, other: Collection) -> None:
         """Add what another worker collected over other documents; nobody may be at work on it."""
-        np.maximum(self.longest_at, other.longest_at, out=self.longest_at)
+        longer = other.longest_at > self.longest_at
+        self.longest_at[longer] = other.longest_at[longer]
         self.n_tokens += other.n_tokens
         self.settle()
         other.settle()
