@@ -14,7 +14,7 @@ _OWN_WISHES: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC
 #: Numbers of `mallopt` in glibc.
 _MMAP_THRESHOLD: Final = -3
 _TRIM_THRESHOLD: Final = -1
-_LARGE: Final = 4 << 20
+_LARGE: Final = 1 << 20
 
 
 def tune_memory() -> None:

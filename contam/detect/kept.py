@@ -10,6 +10,7 @@ import numpy as np
 from contam.detect.counting import is_earlier
 from contam.detect.model import Pairs
 from contam.detect.pieces import Pieces
+from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
     from contam.detect.model import Bools, Float64s, Int32s, Int64s
@@ -108,6 +109,8 @@ class Kept:
         self._rank = [rank[keep]]
         self.last.note(self._pairs[0], self._rank[0], np.flatnonzero(last))
         self._waiting = self._pruned = len(keep)
+        # What was let go lies in holes between what was kept.
+        release_unused()
 
     def best(self) -> tuple[Pairs, Pieces]:
         """The documents kept, by item and best first, and their pieces."""

@@ -320,6 +320,7 @@ def lane_of(
             token_start=token_start,
             token_hash=plan.token,
             token_weight=plan.weight,
+            part_weight=plan.part_weight.reshape(n_items, N_PARTS),
             n_single=part_sums(tokens.single, token_start, n_tokens, np.int32),
             word_start=tokens.word_start,
             stretch=tokens.stretch,

@@ -48,6 +48,7 @@ class LaneItems:
     token_start    int64[n, 4]   where the part's tokens begin in the flat arrays
     token_hash     uint64[total]
     token_weight   float32[total]  0..1, how much a token says
+    part_weight    float64[n, 4], sums of those over each part; None where they are still to be made
     n_single       int32[n, 4], tokens of each part that are one character of a script without
                    spaces; None where nobody knows
     text_absent    the items are hashes only
@@ -69,6 +70,7 @@ class LaneItems:
     token_start: Int64s
     token_hash: Uint64s
     token_weight: Float32s
+    part_weight: Float64s | None = None
     n_single: Int32s | None = None
     text_absent: bool = False
     word_start: Bools | None = None

@@ -55,6 +55,21 @@ def test_an_item_of_every_length_is_found_whole():
         assert pairs.coverage[0, 1] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("unit", "stride"), [("word", 1), ("char", 1), ("char", 9)])
+@pytest.mark.parametrize("before", [-30, -9, -1, 0, 1])
+def test_an_item_is_found_across_the_end_of_the_grams_that_are_looked_up_at_once(
+    unit, stride, before
+):
+    question = "who painted the small red fox that runs past the old mill by the river every day"
+    sizes = {"seed": 24, "min_run": 50} if unit == "char" else {}
+    lane = lane_of([make_item(0, question=question)], unit=unit, stride=stride, **sizes)
+    lead = kernels.GRAMS_AT_ONCE + before
+    words = ["x"] * lead
+    pairs, pieces = match(lane, [" ".join([*words, question, *words])]).evidence()
+    assert pairs.exact[0, 1]
+    assert (pieces.start[0], pieces.end[0]) == (2 * lead, 2 * lead + len(question))
+
+
 def test_more_pairs_pieces_runs_and_blocks_than_the_first_buffers_hold():
     short = make_item(0, question="q0 is the red fox that runs by")
     long = make_item(1, question=" ".join(f"w{k}" for k in range(kernels.FIRST_BLOCKS)))

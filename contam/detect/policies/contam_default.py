@@ -24,7 +24,7 @@ from contam.detect.model import (
     SUSPECT,
     Judgements,
 )
-from contam.detect.policies.common import PerItems, counted, several, unit_name
+from contam.detect.policies.common import counted, several, unit_name
 from contam.detect.policy_spec import PolicySpec
 from contam.detect.sums import part_sums
 
@@ -90,6 +90,8 @@ def build(spec: PolicySpec) -> Policy:
 
 def part_weights(items: LaneItems) -> Float64s:
     """Summed token weights of every part, float64[n, 4]."""
+    if items.part_weight is not None:
+        return items.part_weight
     return part_sums(items.token_weight, items.token_start, items.n_tokens, np.float64)
 
 
@@ -128,7 +130,6 @@ def _at_most_half(spec: PolicySpec, needed: Float64s, words: Int32s) -> Float64s
 NEARLY_ALL = 0.9
 _FEW_WORDS: Final = "; but so few words may stand anywhere"
 _SAYS_LITTLE: Final = "; but that wording says little, or many items share it"
-_WEIGHTS: Final[PerItems[Float64s]] = PerItems()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class WeightedCoverage:
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """Weighted share of what makes the item itself that stands in the document."""
-        weights = _WEIGHTS.get(items, part_weights)[pairs.item]
+        weights = part_weights(items)[pairs.item]
         coverage = pairs.coverage.astype(np.float64)
         telling = self.spec.number("telling")
         question = coverage[:, QUESTION]
@@ -207,7 +208,7 @@ class WeightedCoverage:
 
     def _want_of_run(self, pairs: Pairs, items: LaneItems, support: Float64s) -> Float64s:
         """What is lost for each share not found, the more the shorter the longest run."""
-        own = _WEIGHTS.get(items, part_weights)[:, QUESTION]
+        own = part_weights(items)[:, QUESTION]
         longest = pairs.longest[:, QUESTION]
         needed = telling_run_lengths(self.spec, items, own)[pairs.item]
         missing = np.clip((needed - longest) / np.maximum(needed, 1.0), 0.0, 1.0)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _Array = NDArray[Any]
 
-_BLOCK_TOKENS: Final = 1 << 20
+_BLOCK_TOKENS: Final = 1 << 18
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2: Final = np.uint64(0x94D049BB133111EB)
@@ -68,6 +68,7 @@ def item_range(items: LaneItems, first: int, after: int) -> LaneItems:
         n_words=items.n_words[chosen],
         n_chars=items.n_chars[chosen],
         token_start=items.token_start[chosen],
+        part_weight=None if items.part_weight is None else items.part_weight[chosen],
         n_single=None if items.n_single is None else items.n_single[chosen],
     )
 
@@ -79,7 +80,7 @@ def in_blocks(
 ) -> tuple[_Array, ...]:
     """What `compute` gives for all items, asked block by block and joined along the first axis.
 
-    A block has about a million tokens of the named parts, so memory does not grow with the items.
+    A block has about 260,000 tokens of the named parts, so memory does not grow with the items.
     """
     tokens = np.cumsum(items.n_tokens[:, part_index(parts)].sum(axis=1, dtype=np.int64))
     n_tokens = int(tokens[-1]) if tokens.size else 0

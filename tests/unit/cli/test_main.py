@@ -1,3 +1,4 @@
+import ctypes
 import subprocess
 import sys
 import time
@@ -57,6 +58,36 @@ print(pyarrow.default_memory_pool().backend_name if name in os.environ else None
         check=True,
     )
     assert process.stderr == f"{pool}\n"
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="glibc tells")
+@pytest.mark.parametrize(
+    ("chosen", "gives_back"), [({}, True), ({"GLIBC_TUNABLES": "glibc.malloc.check=0"}, False)]
+)
+def test_what_is_freed_goes_back_unless_the_environment_says_otherwise(chosen, gives_back):
+    code = """
+import ctypes, sys
+from contam.cli.memory import tune_memory
+tune_memory()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+class Info(ctypes.Structure):
+    _fields_ = [(f"_{n}", ctypes.c_size_t) for n in range(10)]
+libc.mallinfo2.restype = Info
+libc.free.argtypes = [ctypes.c_void_p]
+libc.free(libc.malloc(24 << 20))  # from here on glibc by itself would keep less than that
+before = libc.mallinfo2()._4
+libc.malloc(3 << 20)
+print(libc.mallinfo2()._4 - before > 0)
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**environment(), **chosen},
+        check=True,
+    )
+    assert process.stdout == f"{gives_back}\n"
 
 
 def test_help_is_quick():

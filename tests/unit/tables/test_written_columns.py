@@ -1,0 +1,46 @@
+"""A table written some rows at a time is the file that all of it at once would be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from contam.errors import InternalError
+from contam.tables import schemas
+from contam.tables.schemas import Repeated
+
+SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("source", pa.string()),
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("similarity", pa.float64()),
+    ]
+)
+
+
+def columns(n_rows: int) -> dict:
+    at = np.arange(n_rows, dtype=np.int32)
+    return {
+        "name": Repeated(["red", "fox", "runs"], at % 3),
+        "source": Repeated(["web", None], np.where(at % 5 == 0, -1, at % 2)),
+        "start": at * 7,
+        "similarity": Repeated((), np.full(n_rows, -1, np.int8)),
+    }
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 4, 5, 11])
+def test_rows_in_several_groups_are_the_same_bytes(n_rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(schemas, "_ROW_GROUP_ROWS", 5)
+    whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
+    schemas.write_parquet(schemas.table_of(columns(n_rows), SCHEMA), whole)
+    schemas.write_columns(columns(n_rows), SCHEMA, parts)
+    assert parts.read_bytes() == whole.read_bytes()
+    assert schemas.read_parquet(parts, SCHEMA).num_rows == n_rows
+
+
+def test_a_null_where_none_may_be_is_refused(tmp_path):
+    broken = {**columns(4), "name": Repeated(["red"], np.array([0, 0, -1, 0]))}
+    with pytest.raises(InternalError, match="name has 1 nulls"):
+        schemas.write_columns(broken, SCHEMA, tmp_path / "broken.parquet")
