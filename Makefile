@@ -41,7 +41,7 @@ demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models wi
 	$(BIN)/contam audit bench_fixtures/AUDIT.toml --overwrite --quiet
 
 test: $(STAMP) ## the test suite
-	$(PYTEST) -n auto --dist loadfile -m 'not browser and not operations'
+	$(PYTEST) -n auto --dist worksteal -m 'not browser and not operations'
 
 lint: $(STAMP) ## Ruff: rules and formatting
 	$(BIN)/ruff check .
