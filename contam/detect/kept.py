@@ -109,8 +109,9 @@ class Kept:
         self._rank = [rank[keep]]
         self.last.note(self._pairs[0], self._rank[0], np.flatnonzero(last))
         self._waiting = self._pruned = len(keep)
-        # What was let go lies in holes between what was kept.
-        release_unused()
+        if len(order) >= _PRUNE_ROWS:
+            # What was let go lies in holes between what was kept.
+            release_unused()
 
     def best(self) -> tuple[Pairs, Pieces]:
         """The documents kept, by item and best first, and their pieces."""

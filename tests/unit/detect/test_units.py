@@ -10,7 +10,9 @@ import pytest
 import contam
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.lane import build_lane
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
 from contam.errors import UsageError
+from tests.kernels.support import make_item
 
 
 def lane_of(folder, *questions):
@@ -55,3 +57,16 @@ def test_persian_typed_on_an_arabic_keyboard_is_found(tmp_path):
     path.write_text(json.dumps({"id": "p", "question": question}) + "\n", encoding="utf-8")
     (verdict,) = contam.scan(tmp_path / "a.parquet", path)
     assert (verdict.label, verdict.kind) == ("contaminated", "exact")
+
+
+def test_a_lane_of_letters_takes_a_third_of_what_a_table_of_all_their_grams_would():
+    draw = np.random.default_rng(7)
+    words = ["".join(draw.choice(list("abcdefghij"), 6)) for _ in range(400)]
+    items = [make_item(n, question=" ".join(draw.choice(words, 60))) for n in range(400)]
+    sizes = {"seed": CHAR_SEED, "min_run": CHAR_MIN_RUN, "idf": False}
+    every = build_lane(items, unit="char", **sizes).plan
+    few = build_lane(items, unit="char", stride=CHAR_STRIDE, **sizes).plan
+    n_tokens = len(few.token)
+    assert n_tokens == 400 * 60 * 6
+    assert sum(array.nbytes for array in few) < 24 * n_tokens
+    assert 3 * sum(array.nbytes for array in few) < sum(array.nbytes for array in every)
