@@ -179,10 +179,15 @@ class LaneTokens:
 
 
 class _Block(NamedTuple):
-    """Some items' tokens, and what `LaneTokens` says of them; `n_tokens` int64[parts]."""
+    """Some items' tokens, and what `LaneTokens` says of them.
+
+    n_tokens  int64[parts];  points  int32[tokens, 2], code points, where the tokens are those of a
+              file: to make them again would take long
+    """
 
     hashes: NDArray[np.uint64]
     n_tokens: NDArray[np.int64]
+    points: NDArray[np.int32]
     weight: NDArray[np.float32]
     single: NDArray[np.bool_]
     n_words: NDArray[np.int32]
@@ -214,6 +219,7 @@ def _block(items: Sequence[BenchItem], unit: str, tokenizer: FileTokenizer | Non
     return _Block(
         hashes=hashes,
         n_tokens=np.diff(starts),
+        points=np.empty((0, 2), np.int32) if points is None else points,
         weight=weight,
         single=single,
         n_words=count_words(data, offsets).reshape(len(items), N_PARTS),
@@ -225,14 +231,12 @@ def _block(items: Sequence[BenchItem], unit: str, tokenizer: FileTokenizer | Non
     )
 
 
-def _spans(
-    items: Sequence[BenchItem], unit: str, tokenizer: FileTokenizer | None
-) -> NDArray[np.int32]:
+def _spans(items: Sequence[BenchItem], unit: str) -> NDArray[np.int32]:
     """Code points of each token in its part's text: int32[total, 2]."""
     found = []
     for some in _blocks(items):
         data, offsets, _ = _part_texts(some)
-        _, (_, spans, starts) = _tokens(data, offsets, unit, tokenizer)
+        _, (_, spans, starts) = _tokens(data, offsets, unit, None)
         found.append(code_point_spans(data, offsets, starts, spans))
     return np.concatenate(found)
 
@@ -261,11 +265,12 @@ def build_lane(
     # Column by column, so that no more than one is there twice.
     columns.reverse()
     whole = _Block(*(np.concatenate(columns.pop()) for _ in _Block._fields))
+    points = whole.points
     tokens = LaneTokens(
         unit=code,
         hashes=whole.hashes,
         starts=np.concatenate([[0], np.cumsum(whole.n_tokens)]),
-        spans=partial(_spans, items, unit, tokenizer),
+        spans=partial(_spans, items, unit) if tokenizer is None else lambda: points,
         weight=whole.weight,
         single=whole.single,
         n_words=whole.n_words,
