@@ -102,16 +102,14 @@ def _evidence(
 
     Millions of rows: what a row has from its item or document is looked up when it is written.
     """
+    near = any(sources.near(collection.evidence()[0]).any() for collection in collections)
     parts = [
-        _lane_evidence(sources, lane, collection, documents)
+        _lane_evidence(sources, lane, collection, documents, near=near)
         for lane, collection in zip(plan.lanes, collections, strict=True)
     ]
     flat = _joined(parts)
     item, document = flat.pop("item"), flat.pop("document")
-    similarity: Column = flat.pop("similarity")
-    if not any(sources.near(collection.evidence()[0]).any() for collection in collections):
-        similarity = Repeated((), np.full(len(item), -1, np.int8))
-    return {
+    columns: dict[str, Column] = {
         **flat,
         "benchmark": Repeated([one.benchmark for one in plan.items], item),
         "split": Repeated([one.split for one in plan.items], item),
@@ -123,8 +121,10 @@ def _evidence(
         "url": Repeated(documents.url, document),
         "date": Repeated(documents.date, document),
         "source": Repeated(documents.source, document),
-        "similarity": similarity,
     }
+    if not near:
+        columns["similarity"] = Repeated((), np.full(len(item), -1, np.int8))
+    return columns
 
 
 def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
@@ -138,8 +138,9 @@ def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
 
 
 def _lane_evidence(
-    sources: Sources, lane: Lane, collection: Collection, documents: Documents
+    sources: Sources, lane: Lane, collection: Collection, documents: Documents, *, near: bool
 ) -> dict[str, NDArray[Any]]:
+    """Columns of one lane's rows; near  whether any row of any lane has a similarity to tell."""
     pairs, pieces = collection.evidence()
     owner = pieces.pair
     item = pairs.item[owner]
@@ -158,7 +159,7 @@ def _lane_evidence(
         "document_end": pieces.end,
         "n_tokens": pieces.length,
         "verified": sources.verified(pairs)[owner],
-        "similarity": _similarity(sources, pairs)[owner, pieces.part],
+        **({"similarity": _similarity(sources, pairs)[owner, pieces.part]} if near else {}),
     }
 
 

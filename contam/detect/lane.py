@@ -137,20 +137,13 @@ def _choice_marks(
 
 
 def _tokens(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], unit: str, tokenizer: FileTokenizer | None
-) -> tuple[int, tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]]:
-    """The unit as the kernels know it, and the tokens of all parts: see tokenize_parts."""
-    code = _code(unit, tokenizer)
-    if tokenizer is not None:
-        tokens = tokenizer.encode(data, offsets)
-        return code, (tokens.hashes, tokens.spans, tokens.starts)
-    return code, tokenize_parts(data, offsets, code, char_tables())
-
-
-def _code(unit: str, tokenizer: FileTokenizer | None) -> int:
-    if tokenizer is not None:
-        return PRETOKENIZED
-    return CHARS if unit == "char" else WORDS
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], code: int, tokenizer: FileTokenizer | None
+) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
+    """The tokens of all parts: see tokenize_parts; code  the unit as the kernels know it."""
+    if tokenizer is None:
+        return tokenize_parts(data, offsets, code, char_tables())
+    tokens = tokenizer.encode(data, offsets)
+    return tokens.hashes, tokens.spans, tokens.starts
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -197,7 +190,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
-    """The items in their order, some megabytes of text at a time; all in none where there are none.
+    """The items in their order, some megabytes of text at a time; at least one block.
 
     What is made of a text on the way takes many times its size.
     """
@@ -211,10 +204,10 @@ def _blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
         yield items[begin:]
 
 
-def _block(items: Sequence[BenchItem], unit: str, tokenizer: FileTokenizer | None) -> _Block:
+def _block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer | None) -> _Block:
     data, offsets, n_chars = _part_texts(items)
-    code, (hashes, spans, starts) = _tokens(data, offsets, unit, tokenizer)
-    points = code_point_spans(data, offsets, starts, spans) if code == PRETOKENIZED else None
+    hashes, spans, starts = _tokens(data, offsets, code, tokenizer)
+    points = code_point_spans(data, offsets, starts, spans) if tokenizer is not None else None
     weight, single = _base_weights(hashes, spans, points)
     return _Block(
         hashes=hashes,
@@ -231,12 +224,12 @@ def _block(items: Sequence[BenchItem], unit: str, tokenizer: FileTokenizer | Non
     )
 
 
-def _spans(items: Sequence[BenchItem], unit: str) -> NDArray[np.int32]:
+def _spans(items: Sequence[BenchItem], code: int) -> NDArray[np.int32]:
     """Code points of each token in its part's text: int32[total, 2]."""
     found = []
     for some in _blocks(items):
         data, offsets, _ = _part_texts(some)
-        _, (_, spans, starts) = _tokens(data, offsets, unit, None)
+        _, spans, starts = _tokens(data, offsets, code, None)
         found.append(code_point_spans(data, offsets, starts, spans))
     return np.concatenate(found)
 
@@ -260,8 +253,8 @@ def build_lane(
     Raises UsageError or ConfigError when the unit is no tokenizer file.
     """
     tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
-    code = _code(unit, tokenizer)
-    columns = list(zip(*(_block(some, unit, tokenizer) for some in _blocks(items)), strict=True))
+    code = PRETOKENIZED if tokenizer is not None else CHARS if unit == "char" else WORDS
+    columns = list(zip(*(_block(some, code, tokenizer) for some in _blocks(items)), strict=True))
     # Column by column, so that no more than one is there twice.
     columns.reverse()
     whole = _Block(*(np.concatenate(columns.pop()) for _ in _Block._fields))
@@ -270,7 +263,7 @@ def build_lane(
         unit=code,
         hashes=whole.hashes,
         starts=np.concatenate([[0], np.cumsum(whole.n_tokens)]),
-        spans=partial(_spans, items, unit) if tokenizer is None else lambda: points,
+        spans=partial(_spans, items, code) if tokenizer is None else lambda: points,
         weight=whole.weight,
         single=whole.single,
         n_words=whole.n_words,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART, RUN_STEPS
+from contam.kernels.runs import RUN_STEPS, add_run, length_told
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,13 +53,8 @@ def find_runs_by_few(
                 # It holds the gram before this one, too, and was found there.
                 continue
             most = min(end - where, n_doc - at)
-            covered = int64(0)
-            before = last_run[part]
-            if 0 <= before < n and runs[before, RUN_PART] == part:
-                same = runs[before, RUN_ITEM] == where - back - first
-                inside = at - back < runs[before, RUN_DOC] + runs[before, RUN_LENGTH]
-                if same and inside:
-                    covered = int64(runs[before, RUN_LENGTH])
+            here = (part, where - back - first, at - back)
+            covered = length_told(here, runs, n, last_run)
             if most + back <= max(covered, seed - 1):
                 continue
             # From the gram's first token on, for its hash may lie.
@@ -80,11 +75,7 @@ def find_runs_by_few(
                     continue
             if n == runs.shape[0]:
                 return -1, left
-            runs[n, RUN_PART] = part
-            runs[n, RUN_ITEM] = where - back - first
-            runs[n, RUN_DOC] = at - back
-            runs[n, RUN_LENGTH] = total
-            last_run[part] = n
+            add_run(here, total, runs, n, last_run)
             n += 1
             left -= RUN_STEPS
         if left < 0:

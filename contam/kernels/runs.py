@@ -101,13 +101,8 @@ def find_runs(
                     following = j + int64(place_skip[j])
                 continue
             most = min(part_start[part + 1] - where, n_doc - at)
-            covered = int64(0)
-            before = last_run[part]
-            if 0 <= before < n and runs[before, RUN_PART] == part:
-                same = runs[before, RUN_ITEM] == where - back - first
-                inside = at - back < runs[before, RUN_DOC] + runs[before, RUN_LENGTH]
-                if same and inside:
-                    covered = int64(runs[before, RUN_LENGTH])
+            here = (part, where - back - first, at - back)
+            covered = length_told(here, runs, n, last_run)
             if most + back <= covered:
                 continue
             length = seed
@@ -124,16 +119,42 @@ def find_runs(
                 continue
             if n == runs.shape[0]:
                 return -1, left
-            runs[n, RUN_PART] = part
-            runs[n, RUN_ITEM] = where - back - first
-            runs[n, RUN_DOC] = at - back
-            runs[n, RUN_LENGTH] = length + back
-            last_run[part] = n
+            add_run(here, length + back, runs, n, last_run)
             n += 1
             left -= RUN_STEPS
         if left < 0:
             break
     return n, left
+
+
+@lean_kernel
+def length_told(
+    here: tuple[int, int, int], runs: NDArray[np.int32], n: int, last_run: NDArray[np.int32]
+) -> int:
+    """Tokens of the part's last run where one that begins here is the same occurrence; else 0.
+
+    here  (part, first token in the part, first token in the document)
+    """
+    part, item, doc = here
+    before = last_run[part]
+    if not 0 <= before < n or runs[before, RUN_PART] != part or runs[before, RUN_ITEM] != item:
+        return 0
+    length = int64(runs[before, RUN_LENGTH])
+    return length if doc < runs[before, RUN_DOC] + length else 0
+
+
+@lean_kernel
+def add_run(
+    here: tuple[int, int, int],
+    length: int,
+    runs: NDArray[np.int32],
+    n: int,
+    last_run: NDArray[np.int32],
+) -> None:
+    """Write run number n; here as in `length_told`."""
+    runs[n, RUN_PART], runs[n, RUN_ITEM], runs[n, RUN_DOC] = here
+    runs[n, RUN_LENGTH] = length
+    last_run[here[0]] = n
 
 
 @lean_kernel

@@ -27,6 +27,8 @@ COVERED_BY = {
     "is_before": "order_runs",
     "grown": "open_by_reach",
     "equal_tokens": "find_runs",
+    "length_told": "find_runs",
+    "add_run": "find_runs",
     "keep_of_gram": "cap_grams",
     "move_posting": "cap_grams",
     "least_of_block": "enter_windows",
