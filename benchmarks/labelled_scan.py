@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from contam.detect.collect import sees_readings
 from contam.detect.finish import finish
 from contam.detect.guarantee import refuse_unanswerable
 from contam.detect.indexed import IndexSet
@@ -70,7 +71,15 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     partial = _scan_units(unbounded, corpus, workers, None)
     scanned = time.time()
     names = [shard.name for shard in corpus.shards]
-    pairs = _pair_table(plan, names, partial.collections, _document_ids(data / "corpus"))
+    ids = _document_ids(data / "corpus")
+    pairs = _pair_table(plan, names, partial.collections, ids)
+    strict = [one for one in policies if not sees_readings(get_policy(one))]
+    if strict and len(strict) < len(policies):
+        # Where a reading was folded into a pair, it is no longer what those policies saw.
+        asked = replace(plan.parameters, policies=tuple(strict), max_evidence=_EVERY_PAIR)
+        other = make_plan([data / "items"], asked)
+        found = _scan_units(other, corpus, workers, None).collections
+        pairs = pa.concat_tables([pairs, _pair_table(other, names, found, ids)])
     for collection in partial.collections:
         collection.shared.kept.keep_only(usual)
     sources = corpus.sources(partial.coverage)
@@ -154,6 +163,8 @@ def _pair_table(
     tables = []
     for policy, at in zip(plan.policies, plan.lane_of, strict=True):
         collection = collections[at]
+        if plan.lanes[at].glued is not None and not sees_readings(policy):
+            continue
         pairs, _ = collection.evidence()
         label = label_pairs(policy, pairs, plan.lanes[at], collection)
         exposure = exposures(pairs)

@@ -9,6 +9,7 @@ import numpy as np
 
 from contam.audit.facts import read_facts
 from contam.audit.manifest import MANIFEST, TIMES, files_of, read_sealed
+from contam.detect.glued import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.reread import Library
 from contam.errors import OutputError
@@ -132,5 +133,8 @@ def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str
 
 def _same(item: str, document: str) -> bool:
     """Whether two spans are the same words, whatever their case, marks and punctuation."""
-    a, b = (tokenize_bytes(text.encode("utf-8", "replace")).hashes for text in (item, document))
-    return bool(len(a)) and np.array_equal(a, b)
+    words = tokenize_bytes(document.encode("utf-8", "replace")).hashes
+    return bool(len(words)) and any(
+        np.array_equal(tokenize_bytes(text).hashes, words)
+        for text in ways_to_read(item.encode("utf-8", "replace"))
+    )

@@ -211,8 +211,8 @@ def capped_here(keys: Uint64s, segment: Segment) -> Int64s:
 
 def _followed(lane: Lane, guarantee: int) -> Bools:
     """Parts that are worth reading a document for although only shorter runs were seen."""
-    n_tokens = lane.items.n_tokens
-    followed = np.ones((lane.items.n_items, N_PARTS), np.bool_)
+    n_tokens = np.diff(lane.plan.part_start).reshape(-1, N_PARTS)
+    followed = np.ones(n_tokens.shape, np.bool_)
     followed[:, CHOICES] = n_tokens[:, QUESTION] < guarantee
     followed[:, ANSWER] = False
     return followed.reshape(-1)
@@ -227,5 +227,6 @@ def _grams_of(lane: Lane, gram: int) -> tuple[Uint64s, Int64s, Int64s, NDArray[n
         hashes[plan.slot_gram[used]] = plan.slot_key[used]
         return hashes, plan.gram_start, plan.place, plan.place_part, plan.gram_common
     grams = Grams.of(plan.token, plan.part_start, gram)
-    owners, _ = grams.owners(lane.items.benchmark)
-    return grams.key, grams.start, grams.place, grams.part, grams.common(owners)
+    n_items = lane.items.n_items
+    owners, _ = grams.owners(lane.benchmark, n_items)
+    return grams.key, grams.start, grams.place, grams.part, grams.common(owners, n_items)

@@ -96,12 +96,21 @@ class Collection:
         pairs = Pairs.concat(tables)
         pieces = Pieces.concat([pieces for _, pieces in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
+        strict, glued = pairs, self.lane.glued
+        if glued is not None:
+            strict, pairs, pieces = glued.fold(pairs, pieces, self.lane.spec.min_run)
+        if not len(pairs):
+            return
         items = self.lane.items
-        grouped = Grouped.of(pairs)
-        scores = [policy.score_pairs(pairs, items) for policy in self.policies]
+        seen = [pairs if sees_readings(policy) else strict for policy in self.policies]
+        grouped = {id(table): Grouped.of(table) for table in (strict, pairs) if len(table)}
+        scores = [
+            policy.score_pairs(table, items)
+            for policy, table in zip(self.policies, seen, strict=True)
+        ]
         hits = [
-            policy.hits(pairs, items, score)
-            for policy, score in zip(self.policies, scores, strict=True)
+            policy.hits(table, items, score)
+            for policy, table, score in zip(self.policies, seen, scores, strict=True)
         ]
         rank = (
             scores[self.policies.index(self.ranking)]
@@ -109,8 +118,11 @@ class Collection:
             else self.ranking.score_pairs(pairs, items)
         )
         with self.shared.lock:
-            for count, score, hit in zip(self.shared.counts, scores, hits, strict=True):
-                count.add(pairs, score, hit, grouped)
+            for count, table, score, hit in zip(
+                self.shared.counts, seen, scores, hits, strict=True
+            ):
+                if len(table):
+                    count.add(table, score, hit, grouped[id(table)])
             self.shared.kept.add(pairs, pieces, rank)
 
     def merge(self, other: Collection) -> None:
@@ -135,7 +147,7 @@ class Collection:
         """What all documents together say, for the policy with this number."""
         count = self.counts[policy]
         return Totals(
-            longest_at=self.longest_at,
+            longest_at=self.longest_at[: len(self.lane.items.token_hash)],
             n_documents=count.n_documents,
             n_occurrences=count.n_occurrences,
             best_score=count.best_score,
@@ -143,6 +155,11 @@ class Collection:
             best_row=count.best.row,
             best_pair=count.best,
         )
+
+
+def sees_readings(policy: Policy) -> bool:
+    """Whether a policy takes what is found of an item without its punctuation for the item."""
+    return policy.spec.aggregation == "weighted coverage"
 
 
 def _shifts(tables: Sequence[Pairs]) -> list[int]:

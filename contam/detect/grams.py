@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contam.detect.model import N_PARTS
 from contam.detect.sums import part_sums
 from contam.kernels.items import note_shared, template_weights
 from contam.kernels.parts import gather_places, group_grams
@@ -23,6 +24,7 @@ from contam.kernels.plan import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from contam.detect.glued import Glued
     from contam.kernels.judge import LaneSpec
 
 #: Wording shared by this many items of one benchmark says next to nothing.
@@ -78,19 +80,27 @@ class Grams:
         gather_places(number, at, part_of, start, place, part)
         return cls(key[:n_grams].copy(), start, place, part, at, number)
 
-    def owners(self, benchmark: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def owners(
+        self, benchmark: NDArray[np.int32], n_items: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Items that hold the gram of each place, and each gram: see `count_owners`."""
         owners = np.empty(len(self.place), np.int32)
         holders = np.empty(len(self.key), np.int32)
-        count_owners(self.start, self.part, benchmark, owners, holders)
+        count_owners(self.start, self.part, benchmark, n_items, owners, holders)
         return owners, holders
 
-    def common(self, owners: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which grams are common, bool[g]."""
-        common = np.diff(self.start) > COMMON_PLACES
-        if len(owners):
-            common |= np.maximum.reduceat(owners, self.start[:-1]) > COMMON_OWNERS
-        return common
+    def common(self, owners: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
+        """Which grams are common, bool[g]; readings decide about those that no item holds."""
+        if not len(owners):
+            return np.zeros(len(self.key), np.bool_)
+        begin = self.start[:-1]
+        counts = self.part < N_PARTS * n_items
+        if not counts.all():
+            held = np.logical_or.reduceat(counts, begin)
+            counts |= ~np.repeat(held, np.diff(self.start))
+        places = np.add.reduceat(counts, begin, dtype=np.int64)
+        most = np.maximum.reduceat(np.where(counts, owners, 0), begin)
+        return (places > COMMON_PLACES) | (most > COMMON_OWNERS)
 
 
 def make_table(
@@ -99,30 +109,34 @@ def make_table(
     base: NDArray[np.float32],
     benchmark: NDArray[np.int32],
     spec: LaneSpec,
+    glued: Glued | None = None,
     *,
     idf: bool,
 ) -> PlanArrays:
     """What the kernels see of items with these tokens.
 
     hashes, starts  see `contam.detect.lane.LaneTokens`;  base  what each token says by itself
-    benchmark       int32[items]
+    benchmark       int32[items and readings];  glued  the readings, where there are some
     idf             whether somebody asks for the share of an item's grams
     """
+    n_items = len(benchmark) if glued is None else glued.n_items
     shared = np.zeros(len(hashes), np.int32)
     common_at = np.zeros(len(hashes), np.bool_)
     gram_idf = np.zeros(len(hashes) if idf else 0, np.float32)
     shares = 1 if spec.stride == 1 else 1 + len(hashes) // _AT_ONCE
     for number in range(shares):
         grams = Grams.of(hashes, starts, spec.seed, share=(number, shares))
-        owners, holders = grams.owners(benchmark)
-        common = grams.common(owners)
+        owners, holders = grams.owners(benchmark, n_items)
+        common = grams.common(owners, n_items)
         note_shared(grams.place, owners, spec.seed, shared)
         common_at[grams.at] = common[grams.number]
         if idf:
-            rarity = np.log(max(len(benchmark), 2) / holders).astype(np.float32)
+            rarity = np.log(max(n_items, 2) / np.maximum(holders, 1)).astype(np.float32)
             gram_idf[grams.at] = rarity[grams.number]
     weight = template_weights(base, shared, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     del shared
+    if glued is not None:
+        glued.inherit(weight)
     if spec.stride == 1:
         gram_short = np.zeros(len(grams.key), np.int32)
         short_places_first(grams.start, starts, spec.min_run, grams.place, grams.part, gram_short)

@@ -188,7 +188,7 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
         begin, end = first[:, part], last[:, part]
         some = count[end] > count[begin]
         if spec.aggregation == "weighted coverage":
-            whole = lane.plan.part_weight.reshape(-1, len(PARTS))[:, part]
+            whole = lane.plan.part_weight.reshape(-1, len(PARTS))[: len(first), part]
             least = spec.thresholds[0][0]
             some &= weight[end] - weight[begin] >= least * np.maximum(whole, 1e-9)
         at_risk |= some

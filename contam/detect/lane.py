@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from contam.detect.glued import Glued, Reading, readings_of
 from contam.detect.grams import make_table, without_table
-from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, LaneItems
+from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, QUESTION, LaneItems
 from contam.detect.sums import part_sums
 from contam.kernels.items import code_point_spans, tokenize_parts
 from contam.kernels.judge import LaneSpec
@@ -58,6 +59,8 @@ class Lane:
     spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
                as the tokens themselves, and asked for once, at the end
     longest    tokens of the longest part
+    benchmark  int32[n], of the items and of their readings, which lie behind them in plan and facts
+    glued      the readings of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     """
 
@@ -68,6 +71,8 @@ class Lane:
     facts: ItemFacts
     spans: Callable[[], NDArray[np.int32]]
     longest: int
+    benchmark: NDArray[np.int32]
+    glued: Glued | None = None
     tokenizer: FileTokenizer | None = None
 
     def release_table(self) -> None:
@@ -156,6 +161,7 @@ class LaneTokens:
     weight      float32[total], what each token says by itself
     single      bool[total], characters of a script without spaces
     n_words, n_chars, word_start, stretch, item_ids  see LaneItems
+    glued       other readings, which lie behind the items everywhere but in item_ids
     """
 
     unit: int
@@ -169,6 +175,7 @@ class LaneTokens:
     word_start: NDArray[np.bool_] | None
     stretch: NDArray[np.int32]
     item_ids: tuple[str, ...]
+    glued: Glued | None = None
 
 
 class _Block(NamedTuple):
@@ -224,13 +231,15 @@ def _block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer | Non
     )
 
 
-def _spans(items: Sequence[BenchItem], code: int) -> NDArray[np.int32]:
+def _spans(items: Sequence[BenchItem], code: int, glued: Glued | None) -> NDArray[np.int32]:
     """Code points of each token in its part's text: int32[total, 2]."""
     found = []
     for some in _blocks(items):
         data, offsets, _ = _part_texts(some)
         _, spans, starts = _tokens(data, offsets, code, None)
         found.append(code_point_spans(data, offsets, starts, spans))
+    if glued is not None:
+        found.append(glued.spans)
     return np.concatenate(found)
 
 
@@ -242,6 +251,7 @@ def build_lane(
     min_run: int,
     stride: int = 1,
     idf: bool = True,
+    glued: bool = False,
 ) -> Lane:
     """Tokenise all parts of all items and enter their grams into the table.
 
@@ -249,21 +259,38 @@ def build_lane(
     seed     tokens of the shortest run that is looked for; min_run  of one always reported
     stride   how many of the grams are entered, see LaneSpec
     idf      whether `Pairs.gram_share` is asked for; else it stays 0
+    glued    whether items are searched without their punctuation, too: see contam.detect.glued
 
     Raises UsageError or ConfigError when the unit is no tokenizer file.
     """
     tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
     code = PRETOKENIZED if tokenizer is not None else CHARS if unit == "char" else WORDS
-    columns = list(zip(*(_block(some, code, tokenizer) for some in _blocks(items)), strict=True))
+    own = [_block(some, code, tokenizer) for some in _blocks(items)]
+    readings: list[Reading] = []
+    begin = 0
+    if glued:
+        for some, block in zip(_blocks(items), own, strict=True):
+            words = block.n_tokens[QUESTION::N_PARTS].astype(np.int32)
+            readings += readings_of(some, words, begin)
+            begin += len(some)
+    if readings:
+        own += [_block(some, code, tokenizer) for some in _blocks([one.item for one in readings])]
+    everything = [*items, *(one.item for one in readings)]
+    columns = list(zip(*own, strict=True))
+    del own
     # Column by column, so that no more than one is there twice.
     columns.reverse()
     whole = _Block(*(np.concatenate(columns.pop()) for _ in _Block._fields))
     points = whole.points
+    starts = np.concatenate([[0], np.cumsum(whole.n_tokens)])
+    traced = Glued.of(items, readings, starts) if readings else None
+    if traced is not None:
+        traced.blot_out(whole.hashes)
     tokens = LaneTokens(
         unit=code,
         hashes=whole.hashes,
-        starts=np.concatenate([[0], np.cumsum(whole.n_tokens)]),
-        spans=partial(_spans, items, code) if tokenizer is None else lambda: points,
+        starts=starts,
+        spans=partial(_spans, items, code, traced) if tokenizer is None else lambda: points,
         weight=whole.weight,
         single=whole.single,
         n_words=whole.n_words,
@@ -271,16 +298,17 @@ def build_lane(
         word_start=whole.word_start if code == CHARS else None,
         stretch=whole.stretch,
         item_ids=tuple(item.item_id for item in items),
+        glued=traced,
     )
     facts = ItemFacts(
-        letter=_choice_marks(items, _LETTERS, tokenizer),
-        number=_choice_marks(items, _NUMBERS, tokenizer),
+        letter=_choice_marks(everything, _LETTERS, tokenizer),
+        number=_choice_marks(everything, _NUMBERS, tokenizer),
         answer_words=announcing_words()
         if tokenizer is None
         else tokenizer.single_tokens(announcing_texts()),
     )
     spec = LaneSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
-    benchmarks = [item.benchmark for item in items]
+    benchmarks = [item.benchmark for item in everything]
     return lane_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
 
 
@@ -296,32 +324,35 @@ def lane_of(
 ) -> Lane:
     """The lane of items whose tokens are known.
 
-    benchmarks  of each item, by name;  idf  see `build_lane`
+    benchmarks  of each item and reading, by name;  idf  see `build_lane`
     """
-    n_items = len(benchmarks)
-    names = sorted(set(benchmarks))
-    place = {name: at for at, name in enumerate(names)}
+    glued = tokens.glued
+    n_items = len(benchmarks) if glued is None else glued.n_items
+    names = sorted(set(benchmarks[:n_items]))
+    every_name = [*names, *sorted(set(benchmarks[n_items:]))]
+    place = {name: at for at, name in enumerate(every_name)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-    plan = make_table(tokens.hashes, tokens.starts, tokens.weight, benchmark, spec, idf=idf)
-    token_start = tokens.starts[:-1].reshape(n_items, N_PARTS)
-    n_tokens = np.diff(tokens.starts).astype(np.int32).reshape(n_items, N_PARTS)
+    plan = make_table(tokens.hashes, tokens.starts, tokens.weight, benchmark, spec, glued, idf=idf)
+    token_start = tokens.starts[:-1].reshape(-1, N_PARTS)[:n_items]
+    n_tokens = np.diff(tokens.starts).astype(np.int32).reshape(-1, N_PARTS)
+    own, total = slice(n_items), slice(tokens.starts[N_PARTS * n_items])
     return Lane(
         unit=unit,
         spec=spec,
         items=LaneItems(
             n_items=n_items,
-            benchmark=benchmark,
+            benchmark=benchmark[own],
             benchmark_names=tuple(names),
-            n_tokens=n_tokens,
-            n_words=tokens.n_words,
-            n_chars=tokens.n_chars,
+            n_tokens=n_tokens[own],
+            n_words=tokens.n_words[own],
+            n_chars=tokens.n_chars[own],
             token_start=token_start,
-            token_hash=plan.token,
-            token_weight=plan.weight,
-            part_weight=plan.part_weight.reshape(n_items, N_PARTS),
-            n_single=part_sums(tokens.single, token_start, n_tokens, np.int32),
+            token_hash=plan.token[total],
+            token_weight=plan.weight[total],
+            part_weight=plan.part_weight.reshape(-1, N_PARTS)[own],
+            n_single=part_sums(tokens.single, token_start, n_tokens[own], np.int32),
             word_start=tokens.word_start,
-            stretch=tokens.stretch,
+            stretch=tokens.stretch[own],
             seed=spec.seed,
             min_run=spec.min_run,
             item_ids=tokens.item_ids,
@@ -330,6 +361,8 @@ def lane_of(
         facts=facts,
         spans=tokens.spans,
         longest=int(n_tokens.max(initial=0)),
+        benchmark=benchmark,
+        glued=glued,
         tokenizer=tokenizer,
     )
 

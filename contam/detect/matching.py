@@ -39,7 +39,7 @@ class Matcher:
         self._spec = lane.spec._replace(most_steps=most_steps)
         self._set_room(_FIRST_ROOM)
         self._scratch = new_scratch(lane.longest)
-        self._last_run = np.zeros(lane.items.n_items * 4, np.int32)
+        self._last_run = np.zeros(len(lane.plan.part_start) - 1, np.int32)
 
     def match(self, batch: DocBatch, into: Collection) -> None:
         """Match every document of a batch and add what is found to the collection.
@@ -103,7 +103,7 @@ def _add(batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Coll
     if rows.used[2] & TOO_LONG:
         raise DeadlinePassed
     into.n_tokens += n_tokens
-    benchmark = into.lane.items.benchmark
+    benchmark = into.lane.benchmark
     shard = batch.shard if batch.shards is None else batch.shards
     pairs = pairs_from_rows(rows, benchmark, shard, batch.first_row, batch.rows)
     into.add(pairs, Pieces.from_rows(rows, where))

@@ -100,6 +100,8 @@ class Pairs:
                                   alignment reaches
     rival          int32[m]       another item of the benchmark whose question stands there whole,
                                   to which most of the matched text belongs; -1 without one
+    glued          bool[m]        more of the question stands there than of its text as it is: its
+                                  punctuation is left out, see contam.detect.glued
     """
 
     item: Int32s
@@ -117,6 +119,7 @@ class Pairs:
     split: Bools
     scattered: Float32s
     rival: Int32s
+    glued: Bools
 
     def __len__(self) -> int:
         return int(self.item.shape[0])
@@ -146,6 +149,7 @@ class Pairs:
             split=np.zeros(n_rows, np.bool_),
             scattered=np.zeros(n_rows, np.float32),
             rival=np.full(n_rows, -1, np.int32),
+            glued=np.zeros(n_rows, np.bool_),
         )
 
     def take(self, index: Int64s | Bools | slice) -> Pairs:
@@ -167,7 +171,7 @@ class Pairs:
         )
 
 
-def gathered(tables: list[Any], index: Int64s) -> dict[str, NDArray[Any]]:
+def gathered(tables: list[Any], index: Int64s | Bools) -> dict[str, NDArray[Any]]:
     """Columns of the rows at `index` of all tables, one after the other; the list is emptied.
 
     Column by column, and each is let go: never are all rows there twice.

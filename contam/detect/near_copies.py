@@ -143,9 +143,9 @@ class NearCopies:
 
 
 def _questions(lane: Lane, recipe: MinHashRecipe) -> _Questions:
-    token, starts = lane.plan.token, lane.plan.part_start
     n_items = lane.items.n_items
-    out = np.empty(len(token) + 1, np.uint32)
+    token, starts = lane.plan.token, lane.plan.part_start[: 4 * n_items + 1]
+    out = np.empty(int(starts[-1]) + 1, np.uint32)
     n_shingles = np.zeros(n_items, np.int64)
     total = 0
     begins = starts[QUESTION::4].tolist()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.model import Int32s, Int64s
+    from contam.detect.model import Bools, Int32s, Int64s
     from contam.kernels.pairs import Rows
 
 #: Pieces of evidence kept for one item in one document.
@@ -30,7 +30,8 @@ class Pieces:
     pair        int64[k], row of the pair table they belong to, ascending
     part        int8[k], index into PARTS
     alignment   int32[k], number of the alignment within the part and document
-    item_token  int32[k], first token in the part; length int32[k] in tokens
+    item_token  int32[k], first token, counted from the part's first; length  int32[k] in tokens.
+                Of a reading (see contam.detect.glued) both are of its tokens, which lie far behind
     start, end  int32[k], code points in the document
     """
 
@@ -92,6 +93,10 @@ class Pieces:
         columns = gathered(tables, index)
         return cls(**{**columns, "pair": np.repeat(np.arange(len(keep)), counts)})
 
+    def take(self, index: Int64s | Bools) -> Pieces:
+        """The pieces at `index` (positions or a mask), in that order."""
+        return Pieces(**gathered([self], index))
+
     def of_pairs(self, keep: Int64s, n_pairs: int) -> Pieces:
         """The pieces of the pairs `keep`; see `gather`."""
         return Pieces.gather([self], [n_pairs], keep)
@@ -134,4 +139,5 @@ def pairs_from_rows(
         split=raw[:, columns.PAIR_SPLIT] != 0,
         scattered=scattered_shares(rows, first_piece),
         rival=find_rivals(rows, first_piece, benchmark),
+        glued=np.zeros(n, np.bool_),
     )

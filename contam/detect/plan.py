@@ -190,9 +190,18 @@ def unit_lane(
 
     policies  that may be asked about its pairs
     """
-    idf = any(policy.spec.aggregation == "idf overlap" for policy in policies)
+    ways = {policy.spec.aggregation for policy in policies}
     if unit == "char":
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
     else:
         seed, min_run, stride = parameters.seed, parameters.min_run, 1
-    return build_lane(items, unit=unit, seed=seed, min_run=min_run, stride=stride, idf=idf)
+    return build_lane(
+        items,
+        unit=unit,
+        seed=seed,
+        min_run=min_run,
+        stride=stride,
+        idf="idf overlap" in ways,
+        # Published rules count words in a row, as they stand.
+        glued=unit == "word" and "weighted coverage" in ways,
+    )

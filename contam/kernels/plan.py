@@ -230,14 +230,16 @@ def count_owners(
     gram_start: NDArray[np.int64],
     place_part: NDArray[np.int32],
     benchmark: NDArray[np.int32],
+    n_items: int,
     owners: NDArray[np.int32],
     holders: NDArray[np.int32],
 ) -> None:
     """How many items hold each gram.
 
-    benchmark       int32[items]
+    benchmark       int32[items and readings]
+    n_items         items: what comes behind them is other readings of them
     owners          int32[places], written: items of the same benchmark that hold the place's gram
-    holders         int32[grams], written: items of any benchmark that hold the gram
+    holders         int32[grams], written: items of any benchmark that hold the gram, no readings
     Places of a gram are in part order, so the places of an item stand together.
     """
     n_benchmarks = benchmark.max() + 1 if benchmark.shape[0] else 1
@@ -250,7 +252,8 @@ def count_owners(
             item = place_part[j] >> 2
             if item != last:
                 per_benchmark[benchmark[item]] += 1
-                items += 1
+                if item < n_items:
+                    items += 1
                 last = item
         holders[gram] = items
         for j in range(lo, hi):

@@ -31,12 +31,17 @@ def part_grams(
     return found
 
 
-def owners(parts_of_grams: list[list[int]], benchmark: list[int]) -> tuple[list, list]:
-    """For every place the items of its benchmark that hold the gram; for every gram all items."""
+def owners(
+    parts_of_grams: list[list[int]], benchmark: list[int], n_items: int
+) -> tuple[list, list]:
+    """For every place the items of its benchmark that hold the gram; for every gram all items.
+
+    n_items  what has a higher number is a reading of an item, and no item
+    """
     per_place, per_gram = [], []
     for parts in parts_of_grams:
         items = {part // 4 for part in parts}
-        per_gram.append(len(items))
+        per_gram.append(sum(item < n_items for item in items))
         for part in parts:
             mine = benchmark[part // 4]
             per_place.append(sum(benchmark[item] == mine for item in items))

@@ -273,6 +273,8 @@ class WeightedCoverage:
                 f"{share:.0%} of what the question says stands in one document "
                 f"(longest run {longest} of {counted_words})"
             )
+        if pair.glued[i]:
+            text += " once its punctuation is left out"
         if pair.answer_near[i]:
             text += ", and its answer beside it"
         support = max(PASSAGE, CHOICES, key=lambda part: float(pair.coverage[i, part]))
