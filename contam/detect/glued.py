@@ -305,8 +305,8 @@ class Glued:
             pairs,
             item=self.owner[pairs.item - self.n_items],
             longest=longest.reshape(shape),
-            covered=_union(slot[runs], first[runs], size[runs], shape),
-            aligned=_union(slot, first, size, shape),
+            covered=_union(slot[runs], first[runs], last[runs], shape),
+            aligned=_union(slot, first, last, shape),
             rival=rival,
             glued=np.ones(len(pairs), np.bool_),
         )
@@ -334,11 +334,13 @@ def _take_better(pairs: Pairs, rows: Int64s, better: Pairs) -> None:
         getattr(pairs, name)[rows] = getattr(better, name)
 
 
-def _union(slot: Int64s, first: Int64s, size: Int64s, shape: tuple[int, ...]) -> Int32s:
+def _union(slot: Int64s, first: Int64s, last: Int64s, shape: tuple[int, ...]) -> Int32s:
     """Tokens that lie in any of the pieces of a slot, as int32 of that shape."""
-    end = np.cumsum(size)
-    token = np.arange(int(size.sum())) + np.repeat(first - end + size, size)
-    most = int(token.max(initial=0)) + 1
-    slots = np.unique(np.repeat(slot, size) * most + token) // most
-    counts = np.bincount(slots, minlength=shape[0] * N_PARTS)
-    return counts.astype(np.int32).reshape(shape)
+    room = int(last.max(initial=0)) + 1
+    order = np.lexsort((first, slot))
+    begin, end = (slot * room + first)[order], (slot * room + last)[order]
+    before = np.concatenate([[0], np.maximum.accumulate(end)[:-1]]) if len(end) else end
+    fresh = np.maximum(end - np.maximum(begin, before), 0)
+    counts = np.zeros(shape[0] * N_PARTS, np.int32)
+    np.add.at(counts, slot[order], fresh.astype(np.int32))
+    return counts.reshape(shape)

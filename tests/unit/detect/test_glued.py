@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect.glued import Reading, readings_of, ways_to_read
+from contam.detect.glued import Reading, _union, readings_of, ways_to_read
 from contam.detect.lane import build_lane
 from contam.detect.model import PARTS
 from contam.text.tokenizer import tokenize_bytes
@@ -138,3 +138,15 @@ def test_a_text_can_be_read_as_it_is_and_in_three_ways():
         *[["a", "1", "b"]] * 3,
         ["a1b"],
     ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 9), st.integers(0, 6)), max_size=20))
+def test_tokens_that_several_pieces_hold_count_once(pieces):
+    want = np.zeros(8, np.int64)
+    for slot in range(8):
+        want[slot] = len({k for s, a, n in pieces if s == slot for k in range(a, a + n)})
+    columns = [np.array(column, np.int64) for column in zip(*pieces, strict=True)] or [
+        np.empty(0, np.int64)
+    ] * 3
+    found = _union(columns[0], columns[1], columns[1] + columns[2], (2, 4))
+    assert found.reshape(-1).tolist() == want.tolist()
