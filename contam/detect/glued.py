@@ -231,7 +231,15 @@ class Glued:
         _take_better(folded, to[both], better.take(both))
         own = self.token_start[better.item][found.pair, found.part]
         begin = self._begin(pairs.take(rows), found) - own
-        moved = replace(found, pair=to[found.pair], item_token=begin.astype(np.int32))
+        # Stretches with the same number belong together: those of both are numbered apart.
+        beyond = np.zeros(len(folded), np.int32)
+        np.maximum.at(beyond, known.pair, known.alignment + 1)
+        moved = replace(
+            found,
+            pair=to[found.pair],
+            alignment=found.alignment + beyond[to[found.pair]],
+            item_token=begin.astype(np.int32),
+        )
         hidden = self._hidden(folded, known, moved)
         together = Pieces.concat([known.take(~hidden), moved], [0, 0])
         return strict, folded, together.take(np.argsort(together.pair, kind="stable"))
