@@ -174,6 +174,8 @@ class Glued:
         kept = np.flatnonzero(~left_out)
         begin = np.searchsorted(kept, offsets)
         left = data[kept]
+        # Kernels are compiled for texts that nobody can write to.
+        left.setflags(write=False)
         own, own_starts = _tokens(data, offsets)
         here, here_starts = _tokens(left, begin)
         others = np.concatenate([[0], np.cumsum(~_is_among(string.digits.encode())[left])])

@@ -161,9 +161,9 @@ def harms(raw):
         yield "cut in half", raw[: size // 2]
     yield "longer by one byte", raw + b"\0"
     spread = {0, 1, 7, 63, 127, 128, size // 3, size // 2, 2 * size // 3, size - 2, size - 1}
-    for at in sorted(one for one in spread if 0 <= one < size):
-        for bits in (0x01, 0x80, 0xFF):
-            yield f"byte {at} ^ {bits:02x}", flipped(raw, at, bits)
+    for n, at in enumerate(sorted(one for one in spread if 0 <= one < size)):
+        bits = (0x01, 0x80, 0xFF)[n % 3]
+        yield f"byte {at} ^ {bits:02x}", flipped(raw, at, bits)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -184,7 +184,7 @@ def test_harm_is_noticed_and_never_answered_clean(home, name):
 def test_what_a_lookup_reads_is_noticed_by_the_lookup(home, name):
     path = path_of(home, name)
     raw = path.read_bytes()
-    for at in np.linspace(128, len(raw) - 1, 5).astype(int):
+    for at in np.linspace(128, len(raw) - 1, 3).astype(int):
         with harmed(path, flipped(raw, at, 0x10)), pytest.raises(IndexDamageError, match=name):
             look_everywhere(home)
 

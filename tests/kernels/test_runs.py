@@ -82,6 +82,7 @@ def test_without_common_grams_every_run_of_a_seed_is_found(world):
 
 @pytest.mark.parametrize(("seed", "min_run"), [(2, 2), (2, 4), (3, 8), (5, 5)])
 @given(world=worlds(words=("red", "fox"), most=14))
+@few
 def test_any_seed_and_min_run_find_the_same_runs(seed, min_run, world):
     items, documents = world
     lane = lane_of(items, seed=seed, min_run=min_run)

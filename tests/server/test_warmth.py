@@ -13,6 +13,7 @@ from tests.server.running import serving
 
 ASK = """
 import json, sys
+from dataclasses import replace
 from pathlib import Path
 from importlib import import_module
 from pkgutil import iter_modules
@@ -40,6 +41,7 @@ items = [
     BenchItem(benchmark="b", split="", item_id=one["id"], question=one["question"],
               answer=one["answer"]) for one in rows
 ]
+items.append(replace(items[0], item_id="formula", question="(" + "frac{x}{y}{z} " * 9 + ")"))
 with holder.lease() as lease:
     labels = {verdict.label for verdict in lease.reader.check(items)}
     check_blind(lease.opened, hash_items(items, lease.opened.recipe))
