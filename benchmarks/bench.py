@@ -27,7 +27,7 @@ HERE: Final = Path(__file__).resolve().parent
 POLICIES: Final = ("contam", "lmeval-13", "openr1-8", "llama3-8gram")
 SHARD_COUNTS: Final = (1, 4, 12, 48)
 ITEM_COUNTS: Final = (1_000, 10_000, 30_000)
-CHEAP_REPEATS: Final = 3
+CHEAP_REPEATS: Final = 8
 AIM: Final = 2.5
 
 Record = dict[str, Any]

@@ -46,7 +46,7 @@ class Stages:
         lane = collection.lane
         self.spent = dict.fromkeys(STAGES, 0.0)
         self._collection = collection
-        memory = (np.zeros(4 * lane.items.n_items, np.int32), collection.longest_at)
+        memory = (np.zeros(len(lane.plan.part_start) - 1, np.int32), collection.longest_at)
         tables, buffers = char_tables(), new_buffers(longest, WORDS)
         matcher = matching.Matcher(lane)
         scratch, room = matcher._scratch, new_room(_MOST_RUNS, 1)  # noqa: SLF001 - what a scan uses
