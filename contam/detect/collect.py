@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,14 @@ class Shared:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+class _Fresh(NamedTuple):
+    """What some documents hold: of the items as they are, and with their readings folded in."""
+
+    strict: Pairs
+    pairs: Pairs
+    pieces: Pieces
+
+
 @dataclass(eq=False)
 class Collection:
     """All that one worker remembers of one lane.
@@ -53,7 +61,7 @@ class Collection:
     longest_at: NDArray[np.int32]
     shared: Shared
     n_tokens: int = 0
-    _fresh: list[tuple[Pairs, Pieces]] = field(default_factory=list)
+    _fresh: list[_Fresh] = field(default_factory=list)
     _n_fresh: int = 0
 
     @classmethod
@@ -75,9 +83,12 @@ class Collection:
 
     def add(self, pairs: Pairs, pieces: Pieces) -> None:
         """Take the pairs of documents that no collection has seen before."""
+        strict, glued = pairs, self.lane.glued
+        if glued is not None:
+            strict, pairs, pieces = glued.fold(pairs, pieces, self.lane.spec.min_run)
         if len(pairs) == 0:
             return
-        self._fresh.append((pairs, pieces))
+        self._fresh.append(_Fresh(strict, pairs, pieces))
         self._n_fresh += len(pairs)
         if self._n_fresh > _COUNT_ROWS:
             self.settle()
@@ -92,15 +103,12 @@ class Collection:
         """Ask the policies about the fresh pairs, and keep them."""
         if not self._fresh:
             return
-        tables = [pairs for pairs, _ in self._fresh]
-        pairs = Pairs.concat(tables)
-        pieces = Pieces.concat([pieces for _, pieces in self._fresh], _shifts(tables))
+        tables = [one.pairs for one in self._fresh]
+        strict = pairs = Pairs.concat(tables)
+        if any(one.strict is not one.pairs for one in self._fresh):
+            strict = Pairs.concat([one.strict for one in self._fresh])
+        pieces = Pieces.concat([one.pieces for one in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
-        strict, glued = pairs, self.lane.glued
-        if glued is not None:
-            strict, pairs, pieces = glued.fold(pairs, pieces, self.lane.spec.min_run)
-        if not len(pairs):
-            return
         items = self.lane.items
         seen = [pairs if sees_readings(policy) else strict for policy in self.policies]
         grouped = {id(table): Grouped.of(table) for table in (strict, pairs) if len(table)}

@@ -140,7 +140,7 @@ class Glued:
     n_items      items of its own: those numbered from here on are readings
     owner        int32[readings], the item each is a reading of
     n_tokens     tokens of the lane's own items: flat indices from here on are those of readings
-    first, last  int64[tokens of readings], the item's own tokens that each is made of: the first
+    first, last  int32[tokens of readings], the item's own tokens that each is made of: the first
                  one, and the one behind the last, flat
     spans        int32[tokens of readings, 2], code points in the part's text as it is
     doubtful     bool[tokens of readings], numbers made of several: 1/2, 1.2 and 12 are all 12
@@ -150,8 +150,8 @@ class Glued:
     n_items: int
     owner: Int32s
     n_tokens: int
-    first: Int64s
-    last: Int64s
+    first: Int32s
+    last: Int32s
     spans: Int32s
     doubtful: Bools
     token_start: Int64s
@@ -191,8 +191,8 @@ class Glued:
             n_items=n_items,
             owner=owner,
             n_tokens=n_tokens,
-            first=first,
-            last=np.maximum(first, last),
+            first=first.astype(np.int32),
+            last=np.maximum(first, last).astype(np.int32),
             spans=code_point_spans(data, offsets, here_starts, within),
             doubtful=number & (last - first > 1),
             token_start=starts[:-1].reshape(-1, N_PARTS),
@@ -251,7 +251,7 @@ class Glued:
         begin: Int64s = self.token_start[pairs.item[pieces.pair], pieces.part] + pieces.item_token
         return begin
 
-    def _made_of(self, begin: Int64s, length: Int32s) -> tuple[Int64s, Int64s]:
+    def _made_of(self, begin: Int64s, length: Int32s) -> tuple[Int32s, Int32s]:
         """The items' own tokens of pieces of readings: the first, and the one behind the last."""
         at = begin - self.n_tokens
         return self.first[at], self.last[at + length - 1]
@@ -344,7 +344,7 @@ def _take_better(pairs: Pairs, rows: Int64s, better: Pairs) -> None:
         getattr(pairs, name)[rows] = getattr(better, name)
 
 
-def _union(slot: Int64s, first: Int64s, last: Int64s, shape: tuple[int, ...]) -> Int32s:
+def _union(slot: Int64s, first: Int32s, last: Int32s, shape: tuple[int, ...]) -> Int32s:
     """Tokens that lie in any of the pieces of a slot, as int32 of that shape."""
     room = int(last.max(initial=0)) + 1
     order = np.lexsort((first, slot))

@@ -146,7 +146,8 @@ def make_table(
         grams = Grams.of(hashes, starts, n, stride=spec.stride)
         gram_short, skip = np.empty(0, np.int32), np.empty(0, np.uint8)
         common = np.empty(0, np.bool_)
-    slots = _power_of_two(2 * len(grams.key) + 2)
+    # At most four of seven are taken: a look-up ends soon, and most end in the filter before.
+    slots = _power_of_two(7 * len(grams.key) // 4 + 2)
     slot_key = np.zeros(slots, np.uint64)
     slot_gram = np.full(slots, EMPTY, np.int32)
     filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
