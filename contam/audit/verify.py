@@ -13,6 +13,7 @@ from contam.detect.glued import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.reread import Library
 from contam.errors import OutputError
+from contam.kernels.tokens import CHARS
 from contam.tables import schemas
 from contam.tables.files import fingerprint
 from contam.text.tokenizer import tokenize_bytes
@@ -132,9 +133,12 @@ def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str
 
 
 def _same(item: str, document: str) -> bool:
-    """Whether two spans are the same words, whatever their case, marks and punctuation."""
-    words = tokenize_bytes(document.encode("utf-8", "replace")).hashes
-    return bool(len(words)) and any(
-        np.array_equal(tokenize_bytes(text).hashes, words)
+    """Whether two spans are the same letters and digits, whatever their case, marks and spaces.
+
+    Not the same words: a policy that counts characters has evidence that begins within one.
+    """
+    letters = tokenize_bytes(document.encode("utf-8", "replace"), unit=CHARS).hashes
+    return bool(len(letters)) and any(
+        np.array_equal(tokenize_bytes(text, unit=CHARS).hashes, letters)
         for text in ways_to_read(item.encode("utf-8", "replace"))
     )

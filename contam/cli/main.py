@@ -38,11 +38,13 @@ from contam.cli import (
     sql,
 )
 from contam.cli.arguments import spread_values
+from contam.cli.interrupt import Interrupt
 from contam.cli.memory import tune_memory
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
 
 EXIT_INTERRUPTED = 130
+_DEFAULT = signal.default_int_handler
 
 app = typer.Typer(
     name="contam",
@@ -146,6 +148,8 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         # Under nohup the signal is ignored, and stays so.
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _terminate)
+    if _command(arguments) != "serve" and signal.getsignal(signal.SIGINT) is _DEFAULT:
+        signal.signal(signal.SIGINT, Interrupt())
     code = main(arguments)
     if code == EXIT_INTERRUPTED:
         # Threads may still be inside a kernel; everything of ours is already put away.

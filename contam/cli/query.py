@@ -219,7 +219,7 @@ def _ask_text(
         raise UsageError("the text holds no word", hint="give the text to look for")
     code = result.exit_code()
     if not quiet:
-        if n_tokens < reader.guarantee_tokens:
+        if n_tokens < reader.guarantee_tokens and result.evidence.num_rows:
             talk(
                 f"the text has {n_tokens} tokens: only runs of {reader.guarantee_tokens} "
                 "are sure to be found"
@@ -228,15 +228,18 @@ def _ask_text(
             talk(f"note: {plain(note)}")
         if code:
             talk("the index does not answer for all of its corpus: see --json, or --allow-missing")
-    _print_text(result, as_json=as_json, max_documents=max_evidence)
+    _print_text(result, reader.guarantee_tokens, as_json=as_json, max_documents=max_evidence)
     return code
 
 
-def _print_text(result: ScanResult, *, as_json: bool, max_documents: int) -> None:
+def _print_text(
+    result: ScanResult, guarantee_tokens: int, *, as_json: bool, max_documents: int
+) -> None:
     from dataclasses import replace
 
     from contam.cli import render
     from contam.cli.show import as_tree, item_blocks
+    from contam.cli.terminal import emit
     from contam.detect.report import Report
     from contam.detect.show import ItemKey, view_items
 
@@ -248,12 +251,20 @@ def _print_text(result: ScanResult, *, as_json: bool, max_documents: int) -> Non
         items=result.items,
     )
     (item,) = result.items_in_order
+    n_tokens = result.items["question_tokens"][0].as_py()
     key = ItemKey(item.benchmark, item.split, item.item_id)
     (view,) = view_items(report, [key], max_documents=max_documents)
     view = replace(view, verdicts=())
     if as_json:
         tree = as_tree(view)
         shown = {name: tree[name] for name in ("documents", "more_documents")}
-        render.emit_json({**shown, "index": result.run["index"], "coverage": result.coverage})
+        about = {"tokens": n_tokens, "index": result.run["index"], "coverage": result.coverage}
+        render.emit_json({**shown, **about})
+        return
+    if not view.documents and n_tokens < guarantee_tokens:
+        emit(
+            f"nothing was found, but the text has {n_tokens} tokens, and only runs of "
+            f"{guarantee_tokens} are sure to be found\n"
+        )
         return
     render.emit_renderable(*item_blocks(view))

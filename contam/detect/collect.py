@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.lane import Lane
+    from contam.detect.model import Float64s
     from contam.detect.policy import Policy
 
 #: Pairs that wait to be scored together: a policy's work over all items is done once for them.
@@ -85,13 +86,16 @@ class Collection:
         """Take the pairs of documents that no collection has seen before."""
         strict, glued = pairs, self.lane.glued
         if glued is not None:
-            strict, pairs, pieces = glued.fold(pairs, pieces, self.lane.spec.min_run)
+            strict, pairs, pieces = glued.fold(pairs, pieces, self._rank)
         if len(pairs) == 0:
             return
         self._fresh.append(_Fresh(strict, pairs, pieces))
         self._n_fresh += len(pairs)
         if self._n_fresh > _COUNT_ROWS:
             self.settle()
+
+    def _rank(self, pairs: Pairs) -> Float64s:
+        return self.ranking.score_pairs(pairs, self.lane.items)
 
     @property
     def counts(self) -> list[PolicyCount]:
@@ -123,7 +127,7 @@ class Collection:
         rank = (
             scores[self.policies.index(self.ranking)]
             if self.ranking in self.policies
-            else self.ranking.score_pairs(pairs, items)
+            else self._rank(pairs)
         )
         with self.shared.lock:
             for count, table, score, hit in zip(

@@ -27,7 +27,7 @@ def fullness(pairs: Pairs) -> Float64s:
     """
     full: Float64s = 16.0 * pairs.answer_near.astype(np.float64)
     # A copy of the text as it is comes before one without its punctuation.
-    full -= 1e-3 * pairs.glued
+    full -= 1e-3 * (pairs.glued > 0)
     # Column by column: a product of matrices may round differently for another number of rows.
     for part, weight in enumerate(_TIE_WEIGHTS):
         full += weight * pairs.coverage[:, part].astype(np.float64)

@@ -9,9 +9,9 @@ item and document, and its spans are places of the item's text as it is.
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from contam.kernels.tokens import WORDS
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,10 +43,25 @@ _READINGS: Final = tuple(
         ("without punctuation", string.punctuation),
     )
 )
-#: Bytes of letters and digits, or of characters that may be one.
-_IN_WORD: Final = np.array([not chr(n).isascii() or chr(n).isalnum() for n in range(256)])
+#: Letters that make a word of its own; `2`, `x`, `pm` and `kg` beside each other are no word.
+_LEAST_LETTERS: Final = 3
 #: No word has this hash, but for one in 2**64.
 _NO_WORD: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _is_among(marks: bytes) -> NDArray[np.bool_]:
+    table = np.zeros(256, np.bool_)
+    table[list(marks)] = True
+    return table
+
+
+#: Bytes that begin a letter of Latin, Greek or Cyrillic script, and all bytes of such letters.
+_LETTERS: Final = _is_among(string.ascii_letters.encode() + bytes(range(0xC3, 0xD4)))
+_LETTER_BYTES: Final = _LETTERS | _is_among(bytes(range(0x80, 0xC0)))
+#: Bytes of letters and digits, or of characters that may be one.
+_IN_WORD: Final = _is_among(
+    (string.ascii_letters + string.digits).encode() + bytes(range(0x80, 0x100))
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +76,59 @@ class Reading:
     marks: bytes
 
 
+class _Trace(NamedTuple):
+    """The words of some texts with characters left out, and what they are made of.
+
+    starts       int64[texts + 1], where the words of each text begin
+    spans        int64[words, 2], bytes of each in all the data as it is
+    text         int64[words], of which text
+    own_starts   int64[texts + 1], the same of the words of the texts as they are
+    first, last  int64[words], the words each is made of: the first, and the one behind the last
+    doubtful     bool[words], made of several of which none has letters enough to be a word
+    """
+
+    starts: Int64s
+    spans: Int64s
+    text: Int64s
+    own_starts: Int64s
+    first: Int64s
+    last: Int64s
+    doubtful: Bools
+
+    @classmethod
+    def of(cls, data: NDArray[np.uint8], offsets: Int64s, left_out: Bools) -> _Trace:
+        """Trace texts that lie as in `_behind_each_other`; left_out  bool[bytes]."""
+        kept = np.flatnonzero(~left_out)
+        left = data[kept]
+        # Kernels are compiled for texts that nobody can write to.
+        left.setflags(write=False)
+        own, own_starts = _tokens(data, offsets)
+        here, starts = _tokens(left, np.searchsorted(kept, offsets))
+        spans = np.stack([kept[here[:, 0]], kept[here[:, 1] - 1] + 1], axis=1)
+        first = np.searchsorted(own[:, 1], spans[:, 0], side="right")
+        last = np.maximum(first, np.searchsorted(own[:, 0], spans[:, 1], side="left"))
+        letters, others = _sums(_LETTERS[data]), _sums(~_LETTER_BYTES[data])
+        is_word = letters[own[:, 1]] - letters[own[:, 0]] >= _LEAST_LETTERS
+        is_word &= others[own[:, 1]] == others[own[:, 0]]
+        words = _sums(is_word)
+        return cls(
+            starts=starts,
+            spans=spans,
+            text=np.repeat(np.arange(len(offsets) - 1), np.diff(starts)),
+            own_starts=own_starts,
+            first=first,
+            last=last,
+            doubtful=(last - first > 1) & (words[last] == words[first]),
+        )
+
+    def lost(self) -> Int64s:
+        """How many words of each text ran together, int64[texts]; 0 where all that is doubtful."""
+        n = len(self.starts) - 1
+        gone = np.maximum(self.last - self.first - 1, 0)
+        sure = np.bincount(self.text, np.where(self.doubtful, 0, gone), minlength=n)
+        return np.where(sure > 0, np.bincount(self.text, gone, minlength=n), 0).astype(np.int64)
+
+
 def readings_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> list[Reading]:
     """Other readings of the items that lose much of their words without punctuation.
 
@@ -70,7 +138,7 @@ def readings_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
     texts = [item.question.encode() for item in items]
     data, offsets = _behind_each_other(texts)
     found: list[Reading] = []
-    last = n_words.copy()
+    most = np.zeros(len(items), np.int64)
     least = np.maximum(_LEAST_WORDS, LEAST_LOST * n_words)
     if not (_joints(data, offsets, string.punctuation.encode()) >= least).any():
         return []
@@ -78,13 +146,18 @@ def readings_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
         maybe = np.flatnonzero(_joints(data, offsets, marks) >= least).tolist()
         if not maybe:
             continue
-        some, begin = _behind_each_other([texts[i].translate(None, marks) for i in maybe])
-        _, _, starts = tokenize_parts(some, begin, WORDS, char_tables())
-        for i, n_left in zip(maybe, np.diff(starts).tolist(), strict=True):
-            if n_words[i] - n_left >= least[i] and 0 < n_left < last[i]:
-                last[i] = n_left
+        some, begin = _behind_each_other([texts[i] for i in maybe])
+        lost = _Trace.of(some, begin, _is_among(marks)[some]).lost()
+        for i, n_lost in zip(maybe, lost.tolist(), strict=True):
+            if n_lost >= least[i] and n_lost > most[i]:
+                most[i] = n_lost
                 found.append(Reading(first + i, _without(items[i], name, marks), marks))
     return found
+
+
+def _sums(values: NDArray[np.bool_]) -> Int64s:
+    """How many are set before each place, and in all."""
+    return np.concatenate([[0], np.cumsum(values)])
 
 
 def _joints(data: NDArray[np.uint8], offsets: Int64s, marks: bytes) -> Int64s:
@@ -112,12 +185,6 @@ def _behind_each_other(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], Int64
     return np.frombuffer(b"".join(texts) + b"\0", np.uint8), offsets
 
 
-def _is_among(marks: bytes) -> NDArray[np.bool_]:
-    table = np.zeros(256, np.bool_)
-    table[list(marks)] = True
-    return table
-
-
 def _without(item: BenchItem, name: str, marks: bytes) -> BenchItem:
     def strip(text: str) -> str:
         return text.encode().translate(None, marks).decode()
@@ -139,16 +206,21 @@ class Glued:
 
     n_items      items of its own: those numbered from here on are readings
     owner        int32[readings], the item each is a reading of
+    n_words      int32[readings], tokens of their questions
+    sure         int32[readings], the most of those in a row that are not doubtful
     n_tokens     tokens of the lane's own items: flat indices from here on are those of readings
     first, last  int32[tokens of readings], the item's own tokens that each is made of: the first
                  one, and the one behind the last, flat
     spans        int32[tokens of readings, 2], code points in the part's text as it is
-    doubtful     bool[tokens of readings], numbers made of several: 1/2, 1.2 and 12 are all 12
+    doubtful     bool[tokens of readings], made of several of which none is a word: 1/2, 1.2 and 12
+                 are all 12, and 2(x+3) begins like 2x+3
     token_start  int64[items and readings, 4], flat
     """
 
     n_items: int
     owner: Int32s
+    n_words: Int32s
+    sure: Int32s
     n_tokens: int
     first: Int32s
     last: Int32s
@@ -163,7 +235,6 @@ class Glued:
         starts  int64[4 * (items and readings) + 1], where each part's tokens begin
         """
         n_items = len(items)
-        n_tokens = int(starts[N_PARTS * n_items])
         owner = np.array([one.owner for one in readings], np.int32)
         texts = [items[i].part_text(part).encode() for i in owner.tolist() for part in PARTS]
         data, offsets = _behind_each_other(texts)
@@ -171,35 +242,27 @@ class Glued:
         for number, one in enumerate(readings):
             lo, hi = offsets[N_PARTS * number], offsets[N_PARTS * (number + 1)]
             left_out[lo:hi] = _is_among(one.marks)[data[lo:hi]]
-        kept = np.flatnonzero(~left_out)
-        begin = np.searchsorted(kept, offsets)
-        left = data[kept]
-        # Kernels are compiled for texts that nobody can write to.
-        left.setflags(write=False)
-        own, own_starts = _tokens(data, offsets)
-        here, here_starts = _tokens(left, begin)
-        others = np.concatenate([[0], np.cumsum(~_is_among(string.digits.encode())[left])])
-        number = others[here[:, 1]] == others[here[:, 0]]
-        spans = np.stack([kept[here[:, 0]], kept[here[:, 1] - 1] + 1], axis=1)
-        part = np.repeat(np.arange(len(texts)), np.diff(here_starts))
+        trace = _Trace.of(data, offsets, left_out)
         # From a place among these tokens to one among the lane's.
-        moved = (starts[:-1].reshape(-1, N_PARTS)[owner].reshape(-1) - own_starts[:-1])[part]
-        first = moved + np.searchsorted(own[:, 1], spans[:, 0], side="right")
-        last = moved + np.searchsorted(own[:, 0], spans[:, 1], side="left")
-        within = (spans - offsets[part, np.newaxis]).astype(np.int32)
+        own = starts[:-1].reshape(-1, N_PARTS)[owner].reshape(-1)
+        moved = (own - trace.own_starts[:-1])[trace.text]
+        within = (trace.spans - offsets[trace.text, np.newaxis]).astype(np.int32)
+        question = trace.text % N_PARTS == QUESTION
         return cls(
             n_items=n_items,
             owner=owner,
-            n_tokens=n_tokens,
-            first=first.astype(np.int32),
-            last=np.maximum(first, last).astype(np.int32),
-            spans=code_point_spans(data, offsets, here_starts, within),
-            doubtful=number & (last - first > 1),
+            n_words=np.diff(trace.starts)[QUESTION::N_PARTS].astype(np.int32),
+            sure=_longest_runs(~trace.doubtful & question, trace.text // N_PARTS, len(owner)),
+            n_tokens=int(starts[N_PARTS * n_items]),
+            first=(moved + trace.first).astype(np.int32),
+            last=(moved + trace.last).astype(np.int32),
+            spans=code_point_spans(data, offsets, trace.starts, within),
+            doubtful=trace.doubtful,
             token_start=starts[:-1].reshape(-1, N_PARTS),
         )
 
     def blot_out(self, hashes: Uint64s) -> None:
-        """Let doubtful words equal none: they may be the numbers of another question."""
+        """Let doubtful words equal none: they may be those of another question."""
         hashes[self.n_tokens :][self.doubtful] = _NO_WORD
 
     def inherit(self, weight: NDArray[np.float32]) -> None:
@@ -208,29 +271,38 @@ class Glued:
         made = self.last > self.first
         weight[self.n_tokens :][made] = (total[self.last] - total[self.first])[made]
 
-    def fold(self, pairs: Pairs, pieces: Pieces, min_run: int) -> tuple[Pairs, Pairs, Pieces]:
+    def fold(
+        self, pairs: Pairs, pieces: Pieces, score: Callable[[Pairs], Float64s]
+    ) -> tuple[Pairs, Pairs, Pieces]:
         """What was found of the items as they are; and the same with the readings folded in.
 
-        All pairs of a document must be among `pairs`. Where a reading finds clearly more of the
-        question, the pair has the better of both in each column, and the pieces of both.
+        score  of pairs; their items are those of the lane
+
+        All pairs of a document must be among `pairs`. A pair is that of a reading where that finds
+        clearly more of the question and scores higher; it has the pieces of both then.
         """
-        is_reading = pairs.item >= self.n_items
-        if not is_reading.any():
+        rows = np.flatnonzero(pairs.item >= self.n_items)
+        if not len(rows):
             return pairs, pairs, pieces
-        plain = np.flatnonzero(~is_reading)
+        plain = np.flatnonzero(pairs.item < self.n_items)
         strict = pairs.take(plain)
         known = pieces.of_pairs(plain, len(pairs))
-        rows = np.flatnonzero(is_reading)
-        rows, beside = self._better(pairs, rows, plain)
+        rows, beside = self._better(pairs, rows, plain, score)
         if not len(rows):
             return strict, strict, known
-        found = pieces.of_pairs(rows, len(pairs))
-        better = self._as_own(pairs.take(rows), found, min_run)
         alone = beside < 0
+        better = self._as_own(pairs.take(rows))
         to = np.where(alone, len(plain) + np.cumsum(alone) - 1, beside)
         folded = Pairs.concat([strict, better.take(alone)])
         both = ~alone
-        _take_better(folded, to[both], better.take(both))
+        for column in fields(Pairs):
+            mine = getattr(folded, column.name)
+            theirs = getattr(better, column.name)[both]
+            # Where it is seen less clearly, it may stand in more places.
+            mine[to[both]] = (
+                np.maximum(mine[to[both]], theirs) if column.name == "n_places" else theirs
+            )
+        found = pieces.of_pairs(rows, len(pairs))
         own = self.token_start[better.item][found.pair, found.part]
         begin = self._begin(pairs.take(rows), found) - own
         # Stretches with the same number belong together: those of both are numbered apart.
@@ -251,15 +323,11 @@ class Glued:
         begin: Int64s = self.token_start[pairs.item[pieces.pair], pieces.part] + pieces.item_token
         return begin
 
-    def _made_of(self, begin: Int64s, length: Int32s) -> tuple[Int32s, Int32s]:
-        """The items' own tokens of pieces of readings: the first, and the one behind the last."""
-        at = begin - self.n_tokens
-        return self.first[at], self.last[at + length - 1]
-
     def _hidden(self, pairs: Pairs, known: Pieces, moved: Pieces) -> Bools:
         """Which known pieces lie within a piece of a reading, in the item and the document."""
         hidden = np.zeros(len(known.pair), np.bool_)
-        first, last = self._made_of(self._begin(pairs, moved), moved.length)
+        at = self._begin(pairs, moved) - self.n_tokens
+        first, last = self.first[at], self.last[at + moved.length - 1]
         begins = self._begin(pairs, known)
         order = np.argsort(moved.pair, kind="stable")
         edges = np.flatnonzero(np.diff(moved.pair[order], prepend=-1, append=-1))
@@ -275,50 +343,50 @@ class Glued:
             hidden[rows] = within.any(axis=1)
         return hidden
 
-    def _better(self, pairs: Pairs, rows: Int64s, plain: Int64s) -> tuple[Int64s, Int64s]:
+    def _better(
+        self, pairs: Pairs, rows: Int64s, plain: Int64s, score: Callable[[Pairs], Float64s]
+    ) -> tuple[Int64s, Int64s]:
         """The readings' rows that count, one a document at most, and each one's place in `plain`.
 
         That place is -1 where nothing was found of the item as it is.
         """
-        share = _question_share(pairs)
+        share = pairs.coverage[:, QUESTION].astype(np.float64)
+        share[pairs.exact[:, QUESTION]] = 1.0
         item = pairs.item.copy()
         item[rows] = self.owner[item[rows] - self.n_items]
-        is_reading = np.zeros(len(pairs), np.bool_)
-        is_reading[rows] = True
-        # By item and document, the item as it is first, then the reading that finds most of it.
-        order = np.lexsort((pairs.item, -share, is_reading, pairs.row, pairs.shard, item))
-        same = np.ones(len(order), np.bool_)
-        for column in (item, pairs.shard, pairs.row):
-            same[1:] &= column[order[1:]] == column[order[:-1]]
-        same[0] = False
-        before = np.concatenate([order[:1], order[:-1]])
-        follows = is_reading[order] & same & ~is_reading[before]
-        starts = is_reading[order] & ~same
-        least = np.where(follows, share[before], 0.0) + CLEARLY
-        chosen = (follows | starts) & (share[order] >= least)
-        place = np.full(len(pairs), -1, np.int64)
-        place[plain] = np.arange(len(plain))
-        return order[chosen], np.where(follows, place[before], -1)[chosen]
+        # Each reading's row beside that of the item as it is, if there is one.
+        place = np.stack([item, pairs.shard, pairs.row], axis=1).astype(np.int64)
+        order = plain[np.lexsort(place[plain].T[::-1])]
+        keys = np.concatenate([place[order], place[rows]])
+        _, number = np.unique(keys, axis=0, return_inverse=True)
+        known = np.full(int(number.max()) + 1, -1, np.int64)
+        known[number[: len(order)]] = order
+        beside = known[number[len(order) :]]
+        without = np.where(beside < 0, 0.0, share[beside])
+        likely = share[rows] >= without + CLEARLY
+        rows, beside, number = rows[likely], beside[likely], number[len(order) :][likely]
+        mine = score(self._as_own(pairs.take(rows)))
+        theirs = np.zeros(len(rows))
+        theirs[beside >= 0] = score(pairs.take(beside[beside >= 0]))
+        # The best of a document's readings, the first of several.
+        best = np.lexsort((pairs.item[rows], -share[rows], -mine, number))
+        best = best[np.concatenate([[True], np.diff(number[best]) != 0])[: len(best)]]
+        best = best[mine[best] > theirs[best]]
+        at = np.full(len(pairs), -1, np.int64)
+        at[plain] = np.arange(len(plain))
+        return rows[best], np.where(beside[best] < 0, -1, at[beside[best]])
 
-    def _as_own(self, pairs: Pairs, pieces: Pieces, min_run: int) -> Pairs:
-        """Pairs of readings as pairs of their items, whose figures count the items' own tokens."""
-        first, last = self._made_of(self._begin(pairs, pieces), pieces.length)
-        size = np.maximum(last - first, 0)
-        shape = pairs.longest.shape
-        slot = pieces.pair * N_PARTS + pieces.part
-        longest = np.zeros(shape[0] * N_PARTS, np.int32)
-        np.maximum.at(longest, slot, size.astype(np.int32))
-        runs = size >= min_run
+    def _as_own(self, pairs: Pairs) -> Pairs:
+        """Pairs of readings as pairs of their items: they count the words of the reading."""
+        reading = pairs.item - self.n_items
         rival = pairs.rival.copy()
         rival[rival >= 0] = self.owner[rival[rival >= 0] - self.n_items]
         return replace(
             pairs,
-            item=self.owner[pairs.item - self.n_items],
-            longest=longest.reshape(shape),
-            covered=_union(slot[runs], first[runs], last[runs], shape),
-            aligned=_union(slot, first, last, shape),
+            item=self.owner[reading],
+            exact=np.zeros_like(pairs.exact),
             rival=rival,
-            glued=np.ones(len(pairs), np.bool_),
+            glued=self.n_words[reading],
         )
 
 
@@ -329,28 +397,14 @@ def _tokens(data: NDArray[np.uint8], offsets: Int64s) -> tuple[Int64s, Int64s]:
     return placed, starts
 
 
-def _question_share(pairs: Pairs) -> Float64s:
-    whole = pairs.exact[:, QUESTION]
-    return np.where(whole, 1.0, pairs.coverage[:, QUESTION].astype(np.float64))
-
-
-def _take_better(pairs: Pairs, rows: Int64s, better: Pairs) -> None:
-    """Raise the columns of these rows to those of better ones, and take what has no order."""
-    for name in ("longest", "covered", "n_runs", "coverage", "aligned", "exact", "answer_near",
-                 "n_places"):  # fmt: skip
-        mine = getattr(pairs, name)
-        mine[rows] = np.maximum(mine[rows], getattr(better, name))
-    for name in ("split", "scattered", "rival", "glued"):
-        getattr(pairs, name)[rows] = getattr(better, name)
-
-
-def _union(slot: Int64s, first: Int32s, last: Int32s, shape: tuple[int, ...]) -> Int32s:
-    """Tokens that lie in any of the pieces of a slot, as int32 of that shape."""
-    room = int(last.max(initial=0)) + 1
-    order = np.lexsort((first, slot))
-    begin, end = (slot * room + first)[order], (slot * room + last)[order]
-    before = np.concatenate([[0], np.maximum.accumulate(end)[:-1]]) if len(end) else end
-    fresh = np.maximum(end - np.maximum(begin, before), 0)
-    counts = np.zeros(shape[0] * N_PARTS, np.int32)
-    np.add.at(counts, slot[order], fresh.astype(np.int32))
-    return counts.reshape(shape)
+def _longest_runs(sure: Bools, owner: Int64s, n: int) -> Int32s:
+    """The most words in a row of each reading that are sure, int32[n]; owner  of each word."""
+    place = np.arange(len(sure))
+    # The last place up to each that ends a run: one that is not sure, or the word before another's.
+    ends = np.where(sure, -1, place)
+    fresh = np.diff(owner, prepend=-1) != 0
+    ends[fresh & sure] = place[fresh & sure] - 1
+    length = np.where(sure, place - np.maximum.accumulate(ends), 0) if len(sure) else place
+    longest = np.zeros(n, np.int32)
+    np.maximum.at(longest, owner, length.astype(np.int32))
+    return longest

@@ -146,6 +146,13 @@ def doubts_of(
             f"not found, but its question has {tokens} {unit}, and this index finds every run "
             f"from {guarantee} on: a copy may have been missed"
         )
+    for i, tokens in _short_readings(spec, lane, guarantee).items():
+        doubts.setdefault(
+            i,
+            f"not found, but without its punctuation its question has {tokens} {unit} in a row, "
+            f"and this index finds every run from {guarantee} on: a copy that lost it may have "
+            "been missed",
+        )
     for i in np.flatnonzero(hashed).tolist() if hashed is not None else ():
         doubts.setdefault(
             i, "something of it stands in documents that were compared by hashes alone"
@@ -165,6 +172,15 @@ def _too_short(spec: PolicySpec, lane: Lane, guarantee: int) -> Bools:
     judged = n_tokens[:, [PARTS.index(part) for part in spec.parts]]
     most: Bools = judged.max(axis=1) < guarantee
     return most
+
+
+def _short_readings(spec: PolicySpec, lane: Lane, guarantee: int) -> dict[int, int]:
+    """Items with a reading that a scan finds and an index may miss, and the longest run of it."""
+    glued = lane.glued
+    if spec.base != "contam" or glued is None:
+        return {}
+    short = np.flatnonzero((glued.sure >= lane.spec.seed) & (glued.sure < guarantee))
+    return dict(zip(glued.owner[short].tolist(), glued.sure[short].tolist(), strict=True))
 
 
 def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:

@@ -100,8 +100,9 @@ class Pairs:
                                   alignment reaches
     rival          int32[m]       another item of the benchmark whose question stands there whole,
                                   to which most of the matched text belongs; -1 without one
-    glued          bool[m]        more of the question stands there than of its text as it is: its
-                                  punctuation is left out, see contam.detect.glued
+    glued          int32[m]       words of the question without its punctuation, where more of
+                                  that stands there (see contam.detect.glued) and the figures count
+                                  those; 0 where they count the words of the item as it is
     """
 
     item: Int32s
@@ -119,7 +120,7 @@ class Pairs:
     split: Bools
     scattered: Float32s
     rival: Int32s
-    glued: Bools
+    glued: Int32s
 
     def __len__(self) -> int:
         return int(self.item.shape[0])
@@ -149,7 +150,7 @@ class Pairs:
             split=np.zeros(n_rows, np.bool_),
             scattered=np.zeros(n_rows, np.float32),
             rival=np.full(n_rows, -1, np.int32),
-            glued=np.zeros(n_rows, np.bool_),
+            glued=np.zeros(n_rows, np.int32),
         )
 
     def take(self, index: Int64s | Bools | slice) -> Pairs:

@@ -139,5 +139,5 @@ def pairs_from_rows(
         split=raw[:, columns.PAIR_SPLIT] != 0,
         scattered=scattered_shares(rows, first_piece),
         rival=find_rivals(rows, first_piece, benchmark),
-        glued=np.zeros(n, np.bool_),
+        glued=np.zeros(n, np.int32),
     )

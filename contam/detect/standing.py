@@ -30,6 +30,15 @@ NEAR = 0.75
 MOST = 0.7
 
 
+def question_words(pairs: Pairs, n_tokens: Int32s) -> Int32s:
+    """Words of the question that the figures of each pair count, int32[m].
+
+    n_tokens  int32[items, 4], tokens of the parts of each item
+    """
+    own: Int32s = np.where(pairs.item >= 0, n_tokens[pairs.item, QUESTION], 0)
+    return np.where(pairs.glued > 0, pairs.glued, own)
+
+
 def exposures(pairs: Pairs) -> Int8s:
     """What of its item stands in the document of each pair, int8[m]: an index into EXPOSURES."""
     stands = (pairs.coverage >= STANDS) | pairs.exact | (pairs.longest >= LONG_RUN)
@@ -56,7 +65,8 @@ def kinds(pairs: Pairs, exposure: Int8s, n_tokens: Int32s) -> Int8s:
     part[asked] = QUESTION
     row = np.arange(len(pairs))
     whole = pairs.coverage[row, part] >= NEAR
-    whole &= pairs.aligned[row, part] >= MOST * n_tokens[row, part]
+    words = np.where(asked & (pairs.glued > 0), pairs.glued, n_tokens[row, part])
+    whole &= pairs.aligned[row, part] >= MOST * words
     whole &= ~(asked & pairs.split)
     kind = np.where(whole, _NEAR, _PARTIAL).astype(np.int8)
     kind[pairs.exact[row, part]] = _EXACT

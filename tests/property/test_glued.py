@@ -6,6 +6,7 @@ import string
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def test_a_copy_without_its_punctuation_is_found_and_quoted(rows, marks, head, t
     texts = [f"{head}.\n{without(marks, row['question'])}\n{tail}" for row in rows]
     result = scan(rows, texts)
     for number, verdict in enumerate(result):
-        assert verdict.label == "contaminated", verdict.reason
+        assert verdict.flagged, verdict.reason
         assert (verdict.exposure, verdict.best_row) == ("question", number)
     for row in result.evidence.to_pylist():
         item = rows[int(row["item_id"][1:])]["question"][row["item_start"] : row["item_end"]]
@@ -118,7 +119,10 @@ def test_workers_and_the_order_of_documents_change_nothing(rows, marks, seed):
 
 def test_an_index_finds_it_like_the_scan(tmp_path):
     rows = [
-        {"id": f"q{n}", "question": rf"lantern tag{n} $\frac{{x_{n}}}{{y}}+\sqrt[{n}]{{a}}$ " * 4}
+        {
+            "id": f"q{n}",
+            "question": rf"lantern tag{n} $\frac{{alpha_{n}}}{{beta}}+\sqrt[{n}]{{a}}$ " * 4,
+        }
         for n in range(10, 14)
     ]
     texts = [without(marks, row["question"]) for marks, row in zip(LEFT_OUT, rows, strict=True)]
@@ -131,9 +135,71 @@ def test_an_index_finds_it_like_the_scan(tmp_path):
     assert asked.evidence.equals(scanned.evidence)
 
 
-def test_a_number_that_ran_together_is_no_evidence():
-    rows = [{"id": "halves", "question": "What is the value of 1/2+1/2 if the lantern is 3/4?"}]
-    result = scan(rows, ["What is the value of 12+12 if the lantern is 34?"])
-    (verdict,) = result
+OTHER_QUESTIONS = (
+    ("What is the value of 1/2+1/2 if the lantern is 3/4?", "What is the value of 12+12 if the lantern is 34?"),
+    ("Solve for x: 2(x+3)=4(x-5)+7(x+1)", "Solve for x: 2x+3=4x-5+7x+1"),
+    ("What is the sum of 2(x-1)(x-4) = 3(x-2)?", "What is the sum of 2x-1x-4 = 3x-2?"),
+    ("A rope of 2.5m is cut into 1.2m and 1.3m pieces.", "A rope of 25m is cut into 12m and 13m pieces."),
+    ("A rope of ２.５ metres is cut into １.２ and １.３ parts", "A rope of ２５ metres is cut into １２ and １３ parts"),
+    ("Is the shop open from 3-5pm or 1-2pm or 6-7pm?", "Is the shop open from 35pm or 12pm or 67pm?"),
+    ("Does numpy v1.26 work with py3.11 and gcc1.2 here?", "Does numpy v126 work with py311 and gcc12 here?"),
+    ("Simplify x^{1/2} + y^{1/3} for positive x and y", "Simplify x¹² + y¹³ for positive x and y"),
+    ("Revenue (net) grew: $1.5M, $2.25M, $3.5M; why?", "Revenue (net) grew: $15M, $225M, $35M; why?"),
+    ("What is the G.D.P. of the U.S.A.?", "He asked me what is the GDP of the USA and other such things"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "other"), OTHER_QUESTIONS)
+def test_another_question_that_looks_alike_without_punctuation_is_none(question, other):
+    (verdict,) = scan([{"id": "one", "question": question}], [other])
     assert "punctuation" not in verdict.reason
     assert verdict.label != "contaminated"
+
+
+def test_few_words_that_are_left_may_stand_anywhere():
+    question = r"Simplify \frac{a}{b}+\frac{c}{d} for all real lanterns"
+    (verdict,) = scan([{"id": "few", "question": question}], [without("\\{}", question)])
+    assert verdict.label == "suspect"
+    assert "longest run 7 of 7 words" in verdict.reason
+    assert verdict.reason.endswith("so few words may stand anywhere")
+
+
+def test_an_index_does_not_call_clean_what_it_may_have_missed(tmp_path):
+    rows = [{"id": "few", "question": r"Simplify \frac{a}{b}+\frac{c}{d} for all real lanterns"}]
+    write_shard(tmp_path / "corpus" / "part.parquet", ["no question at all stands here, none"])
+    items = write_items(tmp_path / "bench.jsonl", rows)
+    (verdict,) = contam.query(make(tmp_path / "corpus", tmp_path / "index"), items)
+    assert verdict.label == "not_checkable"
+    assert "without its punctuation its question has 6 words in a row" in verdict.reason
+
+
+def test_text_that_is_another_items_takes_nothing_from_what_is_its_own():
+    tail = r"\frac{sigma}{tau} - \sqrt{omega}  + \frac{apple}{berry} + \frac{candle}{dagger} - \sqrt{ember} + \frac{falcon}{garnet} - \sqrt{hazel} - \sqrt{ivory}"
+    head = r"Given \frac{alpha}{beta} + \frac{gamma}{delta} - \sqrt{kappa}  + "
+    other = r"Suppose \frac{one}{two} + \frac{six}{ten} - \sqrt{red} - \sqrt{blue} - \frac{cat}{dog}  + "
+    rows = [{"id": "a", "question": head + tail}, {"id": "b", "question": other + tail}]
+    half = (head + tail)[: len(head) + 38]
+    filler = " zebra yonder xylem wigwam" * 30
+    alone, beside = (
+        {verdict.item_id: verdict for verdict in scan(rows, [text])}
+        for text in (half + filler, half + filler + without(string.punctuation, other + tail))
+    )
+    assert alone["a"].label == "suspect"
+    assert beside["a"].label in {"suspect", "contaminated"}
+    assert beside["b"].label == "contaminated"
+
+
+def test_a_copy_beside_one_without_punctuation_is_one_document():
+    rows = [
+        {
+            "id": "q",
+            "question": r"Given \frac{alpha}{beta} + \sqrt{gamma} - \frac{delta}{kappa}, find the harbour lantern.",
+        }
+    ]
+    question = rows[0]["question"]
+    filler = " zebra yonder xylem wigwam" * 30
+    glued = without("\\{}", question)
+    for texts, places in (([glued], 1), ([glued, glued], 2), ([question, glued, glued], 1)):
+        (verdict,) = scan(rows, [filler.join(["", *texts, ""])])
+        assert (verdict.label, verdict.n_documents) == ("contaminated", 1)
+        assert verdict.n_occurrences == places

@@ -26,6 +26,7 @@ from contam.detect.model import (
 )
 from contam.detect.policies.common import counted, several, unit_name
 from contam.detect.policy_spec import PolicySpec
+from contam.detect.standing import question_words
 from contam.detect.sums import part_sums
 
 if TYPE_CHECKING:
@@ -95,22 +96,22 @@ def part_weights(items: LaneItems) -> Float64s:
     return part_sums(items.token_weight, items.token_start, items.n_tokens, np.float64)
 
 
-def run_lengths(spec: PolicySpec, items: LaneItems) -> Float64s:
-    """Tokens in a row, float64[n], that do not stand in the order of a question by chance.
+def run_lengths(spec: PolicySpec, items: LaneItems, pairs: Pairs) -> Float64s:
+    """Tokens in a row, float64[m], that do not stand in the order of a question by chance.
 
     n words; in a script without spaces, where n characters are a phrase, as many characters as
     n words have, or half of the question. Never more than the question has.
     """
-    words = items.n_tokens[:, QUESTION]
+    words = question_words(pairs, items.n_tokens)
     if items.n_single is None:
         return np.minimum(spec.n, words).astype(np.float64)
-    single = items.n_single[:, QUESTION] / np.maximum(words, 1)
+    own = items.n_tokens[pairs.item, QUESTION]
+    single = items.n_single[pairs.item, QUESTION] / np.maximum(own, 1)
     return _at_most_half(spec, spec.n * (1.0 + (_longer(spec) - 1.0) * single), words)
 
 
-def telling_run_lengths(spec: PolicySpec, items: LaneItems, own: Float64s) -> Float64s:
-    """The same of wording as common as a question's, whose tokens weigh `own` together."""
-    words = items.n_tokens[:, QUESTION]
+def telling_run_lengths(spec: PolicySpec, words: Int32s, own: Float64s) -> Float64s:
+    """The same of wording as common as a question's of so many words, which weigh `own`."""
     average = own / np.maximum(words, 1)
     needed = spec.number("run_weight") / np.maximum(average, 1e-6)
     return _at_most_half(spec, np.clip(needed, spec.n, _longer(spec) * spec.n), words)
@@ -124,6 +125,11 @@ def _at_most_half(spec: PolicySpec, needed: Float64s, words: Int32s) -> Float64s
     half = np.maximum(np.ceil(words / 2), spec.n)
     result: Float64s = np.minimum(np.minimum(np.ceil(needed), half), words)
     return result
+
+
+def _words(best: Pairs, items: LaneItems, i: int) -> int:
+    """Words of item i's question, as its best document was compared with it."""
+    return int(best.glued[i]) or int(items.n_tokens[i, QUESTION])
 
 
 #: A question of which this share stands there is short of a full score for another reason.
@@ -158,7 +164,7 @@ class WeightedCoverage:
         found = own * question + lent * support
         score = found / np.maximum(own + lent, 1e-9)
         # What still lacks must be made good by standing there whole; so must the want of a run.
-        words = items.n_tokens[pairs.item, QUESTION]
+        words = question_words(pairs, items.n_tokens)
         no_run = self._want_of_run(pairs, items, support)
         short = (lack - lent) / telling
         # Both wants together are worse than their sum: few scattered words prove nothing.
@@ -195,28 +201,28 @@ class WeightedCoverage:
 
         Weights alone do not see that: what says little weighs little where it is missing, too.
         """
-        words = items.n_tokens[pairs.item, QUESTION]
+        words = question_words(pairs, items.n_tokens)
         few = 2 * pairs.aligned[:, QUESTION] < words
         result: Bools = few & (found < self.spec.number("few_weigh"))
         return result
 
     def _scattered(self, pairs: Pairs, items: LaneItems) -> Bools:
         """Whether words of a question lie apart in other text, and nowhere as a run."""
-        short = pairs.longest[:, QUESTION] < run_lengths(self.spec, items)[pairs.item]
+        short = pairs.longest[:, QUESTION] < run_lengths(self.spec, items, pairs)
         result: Bools = short & (pairs.scattered > self.spec.number("most_scattered"))
         return result
 
     def _want_of_run(self, pairs: Pairs, items: LaneItems, support: Float64s) -> Float64s:
         """What is lost for each share not found, the more the shorter the longest run."""
-        own = part_weights(items)[:, QUESTION]
+        own = part_weights(items)[pairs.item, QUESTION]
         longest = pairs.longest[:, QUESTION]
-        needed = telling_run_lengths(self.spec, items, own)[pairs.item]
+        needed = telling_run_lengths(self.spec, question_words(pairs, items.n_tokens), own)
         missing = np.clip((needed - longest) / np.maximum(needed, 1.0), 0.0, 1.0)
         lost = self.spec.number("no_run") * 2.0 * missing
         # Scattered words are less of a chance where the passage or the choices stand, too.
         beside = support >= self.spec.number("least_support")
         lost = np.where(beside, np.minimum(lost, self.spec.number("no_run_beside")), lost)
-        return np.where(longest < run_lengths(self.spec, items)[pairs.item], lost, 0.0)
+        return np.where(longest < run_lengths(self.spec, items, pairs), lost, 0.0)
 
     def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
         """Documents that reach the lowest threshold."""
@@ -251,7 +257,7 @@ class WeightedCoverage:
         if pair.item[i] < 0:
             return "no document shares enough of its wording to be looked at"
         share = float(pair.coverage[i, QUESTION])
-        words = int(items.n_tokens[i, QUESTION])
+        words = _words(pair, items, i)
         counted_words = counted(words, unit_name(self.spec, items, i, ["question"]))
         longest = int(pair.longest[i, QUESTION])
         if share == 0.0 and longest > 0:
@@ -294,20 +300,20 @@ class WeightedCoverage:
             return "; but nothing of the passage that it is asked of"
         if label == CLEAN:
             return self._why_clean(items, pair, i, nearly=nearly)
-        if nearly and items.n_tokens[i, QUESTION] < CONTAM.n:
+        if nearly and _words(pair, items, i) < CONTAM.n:
             return _FEW_WORDS
         return _SAYS_LITTLE if nearly else ""
 
     def _why_clean(self, items: LaneItems, pair: Pairs, i: int, *, nearly: bool) -> str:
         """What tells item i's best document from a leak, though some of its question is there."""
-        words = int(items.n_tokens[i, QUESTION])
+        words = _words(pair, items, i)
         if pair.rival[i] >= 0 and items.item_ids:
             other = items.item_ids[pair.rival[i]]
             return f"; but that is the text of another item, {other}, which stands there whole"
         if pair.coverage[i, QUESTION] >= self.spec.threshold("suspect"):
             if 2 * pair.aligned[i, QUESTION] < words:
                 return "; but fewer than half of its words do, and they say little"
-            if self._scattered(pair, items)[i]:
+            if self._scattered(pair.take(np.array([i])), items)[0]:
                 other = f"{pair.scattered[i]:.0%}"
                 return f"; but scattered, in a stretch of which {other} is other text"
         if nearly:
