@@ -87,7 +87,7 @@ class Collector:
                 first = rows[0]
                 at = f"{first.source}:{first.line}" if first.line else first.source
                 raise BenchmarkError(
-                    f"benchmark {name!r} has no items: {len(rows)} rows skipped "
+                    f"benchmark {name!r} has no items: everything in it was skipped "
                     f"({at}: {first.reason})",
                     hint="look at the first of them, or map the fields with --map",
                 )

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import threading
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
-#: Packages that call back from machine code, where an exception cannot come out.
-_COMPILERS: Final = frozenset({"numba", "llvmlite"})
-#: Until it is tried again, and until it is tried no longer, in seconds: to load a kernel takes a
-#: fraction of that, to compile one may take a minute.
+#: Calls back from machine code, where an exception cannot come out.
+_NEVER: Final = "llvmlite"
+#: Calls that, and works on in Python for as long as a minute where a kernel is compiled.
+_LATER: Final = "numba"
+#: Until it is tried again, and until only what is called back is waited for, in seconds.
 _PAUSE_S: Final = 0.05
-_MOST_S: Final = 2.0
+_MOST_S: Final = 4.0
+#: Frames between machine code and the place where a signal is noticed.
+_NEAR: Final = 6
 
 
 class Interrupt:
@@ -28,7 +33,9 @@ class Interrupt:
         """Raise KeyboardInterrupt, or send the signal again a little later."""
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        if now - self._since < _MOST_S and _is_loading(frame):
+        packages = list(_packages(frame))
+        soon = now - self._since < _MOST_S and _LATER in packages
+        if soon or _NEVER in islice(packages, _NEAR):
             later = threading.Timer(_PAUSE_S, os.kill, (os.getpid(), number))
             later.daemon = True
             later.start()
@@ -37,9 +44,8 @@ class Interrupt:
         raise KeyboardInterrupt
 
 
-def _is_loading(frame: FrameType | None) -> bool:
+def _packages(frame: FrameType | None) -> Iterator[str]:
+    """The packages of the functions that are running, the innermost first."""
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).partition(".")[0] in _COMPILERS:
-            return True
+        yield str(frame.f_globals.get("__name__")).partition(".")[0]
         frame = frame.f_back
-    return False

@@ -42,7 +42,9 @@ Mapping = Annotated[
     ),
 ]
 Name = Annotated[str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")]
-Split = Annotated[str | None, typer.Option(metavar="SPLIT", help="What to call its split.")]
+Split = Annotated[
+    str | None, typer.Option(metavar="SPLIT", help="Take rows of this split, and name it.")
+]
 NoText = Annotated[
     bool, typer.Option("--no-text", help="Keep the items' texts out of the results.")
 ]

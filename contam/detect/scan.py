@@ -103,7 +103,10 @@ class Corpus:
             selections=selections,
             units=units,
             coverage=Coverage.expect(shards, units, [*no_columns, *no_units]),
-            notes=tuple(f"{LEFT_OUT}{one.path}: {one.reason}" for one in skipped),
+            notes=(
+                *(f"{LEFT_OUT}{one.path}: {one.reason}" for one in skipped),
+                *_unread_columns(shards, selections, text),
+            ),
         )
 
     def with_notes(self, notes: Iterable[str]) -> Corpus:
@@ -119,6 +122,25 @@ class Corpus:
             coverage=coverage,
             notes=self.notes,
         )
+
+
+def _unread_columns(
+    shards: Sequence[Shard], selections: Sequence[Selection | None], text: str | None
+) -> list[str]:
+    """What to say where a column was named, and shards have one that would have been read else."""
+    if text is None:
+        return []
+    # Of JSONL nobody knows the keys before it is read.
+    ignored = [
+        (shard.name, selection.others[0].dotted)
+        for shard, selection in zip(shards, selections, strict=True)
+        if selection is not None and selection.others and shard.format != "jsonl"
+    ]
+    if not ignored:
+        return []
+    (name, column), n = ignored[0], len(ignored)
+    where = name if n == 1 else f"{name} and {n - 1} more"
+    return [f"{where}: the column {column} was not read, because --text names {text}"]
 
 
 def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name

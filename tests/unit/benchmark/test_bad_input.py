@@ -214,7 +214,7 @@ def test_empty_questions_are_listed(write_jsonl: WriteRows):
 
 def test_only_empty_questions_make_no_benchmark(write_jsonl: WriteRows):
     path = write_jsonl("m.jsonl", [{"question": ""}, {"question": "\n"}])
-    assert "benchmark 'm' has no items: 2 rows skipped" in str(failure(path))
+    assert "benchmark 'm' has no items: everything in it was skipped" in str(failure(path))
 
 
 def test_one_id_for_two_items_is_an_error_that_names_both(write_jsonl: WriteRows):
