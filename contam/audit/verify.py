@@ -13,7 +13,7 @@ from contam.detect.glued import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.reread import Library
 from contam.errors import OutputError
-from contam.kernels.tokens import CHARS
+from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
 from contam.tables.files import fingerprint
 from contam.text.tokenizer import tokenize_bytes
@@ -133,12 +133,16 @@ def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str
 
 
 def _same(item: str, document: str) -> bool:
-    """Whether two spans are the same letters and digits, whatever their case, marks and spaces.
+    """Whether two spans are the same words or letters, whatever their case, marks and spaces.
 
-    Not the same words: a policy that counts characters has evidence that begins within one.
+    Words, for letters of another script that look alike are folded in words alone; letters, for a
+    policy that counts characters has evidence that begins within a word.
     """
-    letters = tokenize_bytes(document.encode("utf-8", "replace"), unit=CHARS).hashes
-    return bool(len(letters)) and any(
-        np.array_equal(tokenize_bytes(text, unit=CHARS).hashes, letters)
-        for text in ways_to_read(item.encode("utf-8", "replace"))
-    )
+    theirs = document.encode("utf-8", "replace")
+    ours = ways_to_read(item.encode("utf-8", "replace"))
+    return any(_equal(text, theirs, unit) for unit in (WORDS, CHARS) for text in ours)
+
+
+def _equal(one: bytes, other: bytes, unit: int) -> bool:
+    tokens = tokenize_bytes(other, unit=unit).hashes
+    return bool(len(tokens)) and np.array_equal(tokenize_bytes(one, unit=unit).hashes, tokens)

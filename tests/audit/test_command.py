@@ -4,8 +4,11 @@ import pytest
 
 from contam.audit.manifest import TIMES, files_of, read_sealed
 from contam.audit.spec import load_spec
+from contam.audit.verify import verify_pack
 from contam.cli.main import main
+from contam.detect.report import load_report
 from tests.audit.conftest import FIXTURES
+from tests.property.worlds import write_items, write_shard
 
 PARTS = sorted((FIXTURES / "corpus").iterdir())
 ITEMS = FIXTURES / "items" / "brook_math.jsonl"
@@ -115,3 +118,21 @@ def test_a_key_that_is_set_outweighs_the_file_for_all_or_for_one(tmp_path):
     assert [one.text for one in spec.corpora] == ["y", None]
     assert [one.split for one in spec.benchmarks] == ["dev", "test"]
     assert [one.map for one in spec.benchmarks] == [{"question": "q"}] * 2
+
+
+def test_evidence_that_begins_within_a_word_or_lost_its_punctuation_is_vouched_for(tmp_path):
+    question = (
+        r"Find \frac{alpha}{beta}+\sqrt{gamma} of the lantern and the copper kettle by the sea."
+    )
+    items = write_items(tmp_path / "formula.jsonl", [{"id": "one", "question": question}])
+    glued = question.translate(str.maketrans("", "", "\\{}"))
+    write_shard(tmp_path / "web" / "part.parquet", [f"Homework. {glued} Show your work."])
+    flags = f"--corpus {FIXTURES / 'corpus'} --corpus {tmp_path / 'web'} --benchmark {ITEMS}"
+    flags += f" --benchmark {items} --policy contam,gpt4-50char --decoys 0 --quiet"
+    pack = tmp_path / "pack"
+    assert main(["audit", *flags.split(), "--out", str(pack)]) == 0
+    evidence = load_report(pack / "checks" / "together").evidence.to_pylist()
+    assert any(row["item_id"] == "one" for row in evidence)
+    found = verify_pack(pack, sample=100_000)
+    assert (found.problems, found.n_evidence) == ((), len(evidence))
+    assert len(evidence) > 200
