@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.audit.facts import read_facts
 from contam.audit.manifest import MANIFEST, TIMES, files_of, read_sealed
-from contam.detect.glued import ways_to_read
+from contam.detect.readings import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.reread import Library
 from contam.errors import OutputError

@@ -8,18 +8,16 @@ item and document, and its spans are places of the item's text as it is.
 
 from __future__ import annotations
 
-import string
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from contam.detect.model import N_PARTS, PARTS, QUESTION, Pairs
 from contam.detect.pieces import Pieces
-from contam.kernels.items import code_point_spans, tokenize_parts
-from contam.kernels.tokens import WORDS
-from contam.text.tokenizer import char_tables
+from contam.detect.readings import Trace, behind_each_other, is_among
+from contam.kernels.items import code_point_spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,176 +26,12 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, Uint64s
+    from contam.detect.readings import Reading
 
-#: An item is read otherwise where its question has so much fewer words then, and two fewer.
-LEAST_LOST: Final = 0.05
-_LEAST_WORDS: Final = 2
 #: A reading counts where it finds so much more of the question than the item as it is.
 CLEARLY: Final = 0.1
-#: What copies leave out: what LaTeX alone needs, marks and brackets, or all punctuation of ASCII.
-_READINGS: Final = tuple(
-    (name, marks.encode())
-    for name, marks in (
-        ("without braces", "\\{}"),
-        ("without marks", "!\"#%&'()*,./:;?@[\\]{}"),
-        ("without punctuation", string.punctuation),
-    )
-)
-#: Letters that make a word of its own; `2`, `x`, `pm` and `kg` beside each other are no word.
-_LEAST_LETTERS: Final = 3
 #: No word has this hash, but for one in 2**64.
 _NO_WORD: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _is_among(marks: bytes) -> NDArray[np.bool_]:
-    table = np.zeros(256, np.bool_)
-    table[list(marks)] = True
-    return table
-
-
-#: Bytes that begin a letter of Latin, Greek or Cyrillic script, and all bytes of such letters.
-_LETTERS: Final = _is_among(string.ascii_letters.encode() + bytes(range(0xC3, 0xD4)))
-_LETTER_BYTES: Final = _LETTERS | _is_among(bytes(range(0x80, 0xC0)))
-#: Bytes of letters and digits, or of characters that may be one.
-_IN_WORD: Final = _is_among(
-    (string.ascii_letters + string.digits).encode() + bytes(range(0x80, 0x100))
-)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
-    """One item with some characters left out.
-
-    owner  number of the item;  item  as it reads then;  marks  what is left out, ASCII
-    """
-
-    owner: int
-    item: BenchItem
-    marks: bytes
-
-
-class _Trace(NamedTuple):
-    """The words of some texts with characters left out, and what they are made of.
-
-    starts       int64[texts + 1], where the words of each text begin
-    spans        int64[words, 2], bytes of each in all the data as it is
-    text         int64[words], of which text
-    own_starts   int64[texts + 1], the same of the words of the texts as they are
-    first, last  int64[words], the words each is made of: the first, and the one behind the last
-    doubtful     bool[words], made of several of which none has letters enough to be a word
-    """
-
-    starts: Int64s
-    spans: Int64s
-    text: Int64s
-    own_starts: Int64s
-    first: Int64s
-    last: Int64s
-    doubtful: Bools
-
-    @classmethod
-    def of(cls, data: NDArray[np.uint8], offsets: Int64s, left_out: Bools) -> _Trace:
-        """Trace texts that lie as in `_behind_each_other`; left_out  bool[bytes]."""
-        kept = np.flatnonzero(~left_out)
-        left = data[kept]
-        # Kernels are compiled for texts that nobody can write to.
-        left.setflags(write=False)
-        own, own_starts = _tokens(data, offsets)
-        here, starts = _tokens(left, np.searchsorted(kept, offsets))
-        spans = np.stack([kept[here[:, 0]], kept[here[:, 1] - 1] + 1], axis=1)
-        first = np.searchsorted(own[:, 1], spans[:, 0], side="right")
-        last = np.maximum(first, np.searchsorted(own[:, 0], spans[:, 1], side="left"))
-        letters, others = _sums(_LETTERS[data]), _sums(~_LETTER_BYTES[data])
-        is_word = letters[own[:, 1]] - letters[own[:, 0]] >= _LEAST_LETTERS
-        is_word &= others[own[:, 1]] == others[own[:, 0]]
-        words = _sums(is_word)
-        return cls(
-            starts=starts,
-            spans=spans,
-            text=np.repeat(np.arange(len(offsets) - 1), np.diff(starts)),
-            own_starts=own_starts,
-            first=first,
-            last=last,
-            doubtful=(last - first > 1) & (words[last] == words[first]),
-        )
-
-    def lost(self) -> Int64s:
-        """How many words of each text ran together, int64[texts]; 0 where all that is doubtful."""
-        n = len(self.starts) - 1
-        gone = np.maximum(self.last - self.first - 1, 0)
-        sure = np.bincount(self.text, np.where(self.doubtful, 0, gone), minlength=n)
-        return np.where(sure > 0, np.bincount(self.text, gone, minlength=n), 0).astype(np.int64)
-
-
-def readings_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> list[Reading]:
-    """Other readings of the items that lose much of their words without punctuation.
-
-    n_words  int32[items], tokens of their questions;  first  number of the first item
-    return   by what is left out, then by item
-    """
-    texts = [item.question.encode() for item in items]
-    data, offsets = _behind_each_other(texts)
-    found: list[Reading] = []
-    most = np.zeros(len(items), np.int64)
-    least = np.maximum(_LEAST_WORDS, LEAST_LOST * n_words)
-    if not (_joints(data, offsets, string.punctuation.encode()) >= least).any():
-        return []
-    for name, marks in _READINGS:
-        maybe = np.flatnonzero(_joints(data, offsets, marks) >= least).tolist()
-        if not maybe:
-            continue
-        some, begin = _behind_each_other([texts[i] for i in maybe])
-        lost = _Trace.of(some, begin, _is_among(marks)[some]).lost()
-        for i, n_lost in zip(maybe, lost.tolist(), strict=True):
-            if n_lost >= least[i] and n_lost > most[i]:
-                most[i] = n_lost
-                found.append(Reading(first + i, _without(items[i], name, marks), marks))
-    return found
-
-
-def _sums(values: NDArray[np.bool_]) -> Int64s:
-    """How many are set before each place, and in all."""
-    return np.concatenate([[0], np.cumsum(values)])
-
-
-def _joints(data: NDArray[np.uint8], offsets: Int64s, marks: bytes) -> Int64s:
-    """How often nothing but marks stands between two letters or digits of each text, int64[n].
-
-    About so many words a text loses with its marks.
-    """
-    kept = np.flatnonzero(~_is_among(marks)[data[: offsets[-1]]])
-    in_word = _IN_WORD[data[kept]]
-    joint = (np.diff(kept) > 1) & in_word[1:] & in_word[:-1]
-    text = np.searchsorted(offsets, kept[1:][joint], side="right") - 1
-    same = np.searchsorted(offsets, kept[:-1][joint], side="right") - 1 == text
-    return np.bincount(text[same], minlength=len(offsets) - 1)
-
-
-def ways_to_read(text: bytes) -> list[bytes]:
-    """A text as it is, and in every reading."""
-    return [text, *(text.translate(None, marks) for _, marks in _READINGS)]
-
-
-def _behind_each_other(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], Int64s]:
-    """All texts and one byte more, and where each begins: int64[n + 1]."""
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(list(map(len, texts)), out=offsets[1:])
-    return np.frombuffer(b"".join(texts) + b"\0", np.uint8), offsets
-
-
-def _without(item: BenchItem, name: str, marks: bytes) -> BenchItem:
-    def strip(text: str) -> str:
-        return text.encode().translate(None, marks).decode()
-
-    return replace(
-        item,
-        # No name of a benchmark holds a null character.
-        benchmark=f"{item.benchmark}\0{name}",
-        question=strip(item.question),
-        passage=None if item.passage is None else strip(item.passage),
-        choices=tuple(map(strip, item.choices)),
-        answer=None if item.answer is None else strip(item.answer),
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -237,12 +71,12 @@ class Glued:
         n_items = len(items)
         owner = np.array([one.owner for one in readings], np.int32)
         texts = [items[i].part_text(part).encode() for i in owner.tolist() for part in PARTS]
-        data, offsets = _behind_each_other(texts)
+        data, offsets = behind_each_other(texts)
         left_out = np.zeros(len(data), np.bool_)
         for number, one in enumerate(readings):
             lo, hi = offsets[N_PARTS * number], offsets[N_PARTS * (number + 1)]
-            left_out[lo:hi] = _is_among(one.marks)[data[lo:hi]]
-        trace = _Trace.of(data, offsets, left_out)
+            left_out[lo:hi] = is_among(one.marks)[data[lo:hi]]
+        trace = Trace.of(data, offsets, left_out)
         # From a place among these tokens to one among the lane's.
         own = starts[:-1].reshape(-1, N_PARTS)[owner].reshape(-1)
         moved = (own - trace.own_starts[:-1])[trace.text]
@@ -388,13 +222,6 @@ class Glued:
             rival=rival,
             glued=self.n_words[reading],
         )
-
-
-def _tokens(data: NDArray[np.uint8], offsets: Int64s) -> tuple[Int64s, Int64s]:
-    """Bytes of each token in all the data, int64[t, 2], and where those of each text begin."""
-    _, spans, starts = tokenize_parts(data, offsets, WORDS, char_tables())
-    placed = spans + np.repeat(offsets[:-1], np.diff(starts))[:, np.newaxis]
-    return placed, starts
 
 
 def _longest_runs(sure: Bools, owner: Int64s, n: int) -> Int32s:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.detect.glued import Glued, Reading, readings_of
+from contam.detect.glued import Glued
 from contam.detect.grams import make_table, without_table
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, QUESTION, LaneItems
+from contam.detect.readings import Reading, readings_of
 from contam.detect.sums import part_sums
 from contam.kernels.items import code_point_spans, tokenize_parts
 from contam.kernels.judge import LaneSpec

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
-from contam.detect.glued import ways_to_read
+from contam.detect.readings import ways_to_read
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import few
 from tests.property.worlds import WORDS, folder, padding, scan, write_items, write_shard

@@ -126,9 +126,11 @@ def test_a_text_may_stand_in_a_file_or_come_on_stdin(home, call, tmp_path, monke
 
 
 def test_a_text_below_the_guarantee_is_answered_with_a_warning(home, call):
-    code, _, err = call("--index", home / "home" / "mine", "--text", "copper kettles")
+    code, out, _ = call("--index", home / "home" / "mine", "--text", "copper kettles")
     assert code == 0
-    assert "only runs of 8 are sure to be found" in err
+    assert "the text has 2 tokens, and only runs of 8 are sure to be found" in out
+    code, facts, _ = call("--index", home / "home" / "mine", "--text", "copper kettles", "--json")
+    assert (code, facts["documents"], facts["tokens"]) == (0, [], 2)
 
 
 def test_an_index_of_letters_answers_a_text_as_well(home, call, tmp_path):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect.glued import Reading, readings_of, ways_to_read
 from contam.detect.lane import build_lane
 from contam.detect.model import PARTS
+from contam.detect.readings import Reading, readings_of, ways_to_read
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import few, make_item
 
