@@ -174,7 +174,9 @@ class _Builder:
                 self._close(len(self._parts))
                 self._publish()
         self._close(len(self._parts))
-        self._publish()
+        # What is finished already is not written anew: killed then, it would leave a draft.
+        if self._done:
+            self._publish()
 
     def _take_shard(
         self, place: int, n_tasks: int, pipeline: Pipeline[Task, Result]

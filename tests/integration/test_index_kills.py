@@ -15,7 +15,7 @@ from tests.unit.index.builds import files_of, some_texts
 
 pytestmark = [compiled_only, pytest.mark.slow]
 
-KILLS = 24
+KILLS = 16
 #: Forks a process for each build, so that none has to load the compiler, and kills it in time.
 #: Delays spread the writing of files over the time in which a build can be killed.
 BUILDER = """
