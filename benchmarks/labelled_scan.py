@@ -11,7 +11,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from contam.detect.collect import sees_readings
 from contam.detect.finish import finish
 from contam.detect.guarantee import refuse_unanswerable
 from contam.detect.indexed import IndexSet
@@ -73,7 +72,7 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     names = [shard.name for shard in corpus.shards]
     ids = _document_ids(data / "corpus")
     pairs = _pair_table(plan, names, partial.collections, ids)
-    strict = [one for one in policies if not sees_readings(get_policy(one))]
+    strict = [one for one in policies if not get_policy(one).spec.sees_readings]
     if strict and len(strict) < len(policies):
         # Where a reading was folded into a pair, it is no longer what those policies saw.
         asked = replace(plan.parameters, policies=tuple(strict), max_evidence=_EVERY_PAIR)
@@ -163,7 +162,7 @@ def _pair_table(
     tables = []
     for policy, at in zip(plan.policies, plan.lane_of, strict=True):
         collection = collections[at]
-        if plan.lanes[at].glued is not None and not sees_readings(policy):
+        if plan.lanes[at].glued is not None and not policy.spec.sees_readings:
             continue
         pairs, _ = collection.evidence()
         label = label_pairs(policy, pairs, plan.lanes[at], collection)

@@ -44,7 +44,6 @@ from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
 
 EXIT_INTERRUPTED = 130
-_DEFAULT = signal.default_int_handler
 
 app = typer.Typer(
     name="contam",
@@ -148,7 +147,8 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         # Under nohup the signal is ignored, and stays so.
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _terminate)
-    if _command(arguments) != "serve" and signal.getsignal(signal.SIGINT) is _DEFAULT:
+    by_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if _command(arguments) != "serve" and by_default:
         signal.signal(signal.SIGINT, Interrupt())
     code = main(arguments)
     if code == EXIT_INTERRUPTED:

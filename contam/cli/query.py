@@ -228,13 +228,15 @@ def _ask_text(
             talk(f"note: {plain(note)}")
         if code:
             talk("the index does not answer for all of its corpus: see --json, or --allow-missing")
-    _print_text(result, reader.guarantee_tokens, as_json=as_json, max_documents=max_evidence)
+    sizes = (n_tokens, reader.guarantee_tokens)
+    _print_text(result, sizes, as_json=as_json, max_documents=max_evidence)
     return code
 
 
 def _print_text(
-    result: ScanResult, guarantee_tokens: int, *, as_json: bool, max_documents: int
+    result: ScanResult, sizes: tuple[int, int], *, as_json: bool, max_documents: int
 ) -> None:
+    """Print what was found; sizes  tokens of the text, and of a run that is sure to be found."""
     from dataclasses import replace
 
     from contam.cli import render
@@ -251,7 +253,7 @@ def _print_text(
         items=result.items,
     )
     (item,) = result.items_in_order
-    n_tokens = result.items["question_tokens"][0].as_py()
+    n_tokens, guarantee_tokens = sizes
     key = ItemKey(item.benchmark, item.split, item.item_id)
     (view,) = view_items(report, [key], max_documents=max_documents)
     view = replace(view, verdicts=())

@@ -114,7 +114,7 @@ class Collection:
         pieces = Pieces.concat([one.pieces for one in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
         items = self.lane.items
-        seen = [pairs if sees_readings(policy) else strict for policy in self.policies]
+        seen = [pairs if policy.spec.sees_readings else strict for policy in self.policies]
         grouped = {id(table): Grouped.of(table) for table in (strict, pairs) if len(table)}
         scores = [
             policy.score_pairs(table, items)
@@ -167,11 +167,6 @@ class Collection:
             best_row=count.best.row,
             best_pair=count.best,
         )
-
-
-def sees_readings(policy: Policy) -> bool:
-    """Whether a policy takes what is found of an item without its punctuation for the item."""
-    return policy.spec.aggregation == "weighted coverage"
 
 
 def _shifts(tables: Sequence[Pairs]) -> list[int]:

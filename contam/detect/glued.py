@@ -124,18 +124,15 @@ class Glued:
         rows, beside = self._better(pairs, rows, plain, score)
         if not len(rows):
             return strict, strict, known
-        alone = beside < 0
+        alone, both = beside < 0, beside >= 0
         better = self._as_own(pairs.take(rows))
+        # Where it is seen less clearly, it may stand in more places.
+        places = strict.n_places[beside[both]]
+        better.n_places[both] = np.maximum(better.n_places[both], places)
         to = np.where(alone, len(plain) + np.cumsum(alone) - 1, beside)
         folded = Pairs.concat([strict, better.take(alone)])
-        both = ~alone
         for column in fields(Pairs):
-            mine = getattr(folded, column.name)
-            theirs = getattr(better, column.name)[both]
-            # Where it is seen less clearly, it may stand in more places.
-            mine[to[both]] = (
-                np.maximum(mine[to[both]], theirs) if column.name == "n_places" else theirs
-            )
+            getattr(folded, column.name)[to[both]] = getattr(better, column.name)[both]
         found = pieces.of_pairs(rows, len(pairs))
         own = self.token_start[better.item][found.pair, found.part]
         begin = self._begin(pairs.take(rows), found) - own
@@ -188,27 +185,30 @@ class Glued:
         share[pairs.exact[:, QUESTION]] = 1.0
         item = pairs.item.copy()
         item[rows] = self.owner[item[rows] - self.n_items]
+        rows = rows[share[rows] >= CLEARLY]
+        if not len(rows):
+            return rows, rows
         # Each reading's row beside that of the item as it is, if there is one.
-        place = np.stack([item, pairs.shard, pairs.row], axis=1).astype(np.int64)
-        order = plain[np.lexsort(place[plain].T[::-1])]
-        keys = np.concatenate([place[order], place[rows]])
-        _, number = np.unique(keys, axis=0, return_inverse=True)
+        owners = np.flatnonzero(np.isin(pairs.item[plain], item[rows]))
+        some = np.concatenate([plain[owners], rows])
+        place = np.stack([item[some], pairs.shard[some], pairs.row[some]])
+        _, number = np.unique(place, axis=1, return_inverse=True)
         known = np.full(int(number.max()) + 1, -1, np.int64)
-        known[number[: len(order)]] = order
-        beside = known[number[len(order) :]]
-        without = np.where(beside < 0, 0.0, share[beside])
-        likely = share[rows] >= without + CLEARLY
-        rows, beside, number = rows[likely], beside[likely], number[len(order) :][likely]
+        known[number[: len(owners)]] = owners
+        number = number[len(owners) :]
+        beside = known[number]
+        least = np.zeros(len(rows))
+        least[beside >= 0] = share[plain[beside[beside >= 0]]]
+        likely = share[rows] >= least + CLEARLY
+        rows, beside, number = rows[likely], beside[likely], number[likely]
         mine = score(self._as_own(pairs.take(rows)))
         theirs = np.zeros(len(rows))
-        theirs[beside >= 0] = score(pairs.take(beside[beside >= 0]))
+        theirs[beside >= 0] = score(pairs.take(plain[beside[beside >= 0]]))
         # The best of a document's readings, the first of several.
         best = np.lexsort((pairs.item[rows], -share[rows], -mine, number))
-        best = best[np.concatenate([[True], np.diff(number[best]) != 0])[: len(best)]]
+        best = best[np.diff(number[best], prepend=-1) != 0]
         best = best[mine[best] > theirs[best]]
-        at = np.full(len(pairs), -1, np.int64)
-        at[plain] = np.arange(len(plain))
-        return rows[best], np.where(beside[best] < 0, -1, at[beside[best]])
+        return rows[best], beside[best]
 
     def _as_own(self, pairs: Pairs) -> Pairs:
         """Pairs of readings as pairs of their items: they count the words of the reading."""

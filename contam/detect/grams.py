@@ -94,12 +94,12 @@ class Grams:
         if not len(owners):
             return np.zeros(len(self.key), np.bool_)
         begin = self.start[:-1]
-        counts = self.part < N_PARTS * n_items
-        if not counts.all():
-            held = np.logical_or.reduceat(counts, begin)
-            counts |= ~np.repeat(held, np.diff(self.start))
-        places = np.add.reduceat(counts, begin, dtype=np.int64)
-        most = np.maximum.reduceat(np.where(counts, owners, 0), begin)
+        counted = self.part < N_PARTS * n_items
+        if not counted.all():
+            held = np.logical_or.reduceat(counted, begin)
+            counted |= ~np.repeat(held, np.diff(self.start))
+        places = np.add.reduceat(counted, begin, dtype=np.int64)
+        most = np.maximum.reduceat(np.where(counted, owners, 0), begin)
         return (places > COMMON_PLACES) | (most > COMMON_OWNERS)
 
 

@@ -177,7 +177,7 @@ def _too_short(spec: PolicySpec, lane: Lane, guarantee: int) -> Bools:
 def _short_readings(spec: PolicySpec, lane: Lane, guarantee: int) -> dict[int, int]:
     """Items with a reading that a scan finds and an index may miss, and the longest run of it."""
     glued = lane.glued
-    if spec.base != "contam" or glued is None:
+    if not spec.sees_readings or glued is None:
         return {}
     short = np.flatnonzero((glued.sure >= lane.spec.seed) & (glued.sure < guarantee))
     return dict(zip(glued.owner[short].tolist(), glued.sure[short].tolist(), strict=True))

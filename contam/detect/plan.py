@@ -190,7 +190,7 @@ def unit_lane(
 
     policies  that may be asked about its pairs
     """
-    ways = {policy.spec.aggregation for policy in policies}
+    specs = [policy.spec for policy in policies]
     if unit == "char":
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
     else:
@@ -201,7 +201,6 @@ def unit_lane(
         seed=seed,
         min_run=min_run,
         stride=stride,
-        idf="idf overlap" in ways,
-        # Published rules count words in a row, as they stand.
-        glued=unit == "word" and "weighted coverage" in ways,
+        idf=any(spec.aggregation == "idf overlap" for spec in specs),
+        glued=unit == "word" and any(spec.sees_readings for spec in specs),
     )

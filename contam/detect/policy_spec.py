@@ -143,6 +143,14 @@ class PolicySpec:
                 return value
         raise self._refused(f"there is no parameter {name!r}")
 
+    @property
+    def sees_readings(self) -> bool:
+        """Whether what stands there without an item's punctuation counts (contam.detect.glued).
+
+        Published rules count words in a row, as they stand.
+        """
+        return self.aggregation == "weighted coverage"
+
     def number(self, name: str) -> float:
         """The value of a parameter that is a number."""
         value = self.parameter(name)

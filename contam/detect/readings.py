@@ -46,6 +46,7 @@ def is_among(marks: bytes) -> NDArray[np.bool_]:
 #: Bytes that begin a letter of Latin, Greek or Cyrillic script, and all bytes of such letters.
 _LETTERS: Final = is_among(string.ascii_letters.encode() + bytes(range(0xC3, 0xD4)))
 _LETTER_BYTES: Final = _LETTERS | is_among(bytes(range(0x80, 0xC0)))
+_PUNCTUATION: Final = is_among(string.punctuation.encode())
 #: Bytes of letters and digits, or of characters that may be one.
 _IN_WORD: Final = is_among(
     (string.ascii_letters + string.digits).encode() + bytes(range(0x80, 0x100))
@@ -124,22 +125,20 @@ def readings_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
     return   by what is left out, then by item
     """
     texts = [item.question.encode() for item in items]
-    data, offsets = behind_each_other(texts)
-    found: list[Reading] = []
-    most = np.zeros(len(items), np.int64)
     least = np.maximum(_LEAST_WORDS, LEAST_LOST * n_words)
-    if not (_joints(data, offsets, string.punctuation.encode()) >= least).any():
+    maybe = np.flatnonzero(_joints(*behind_each_other(texts)) >= least)
+    if not len(maybe):
         return []
+    data, offsets = behind_each_other([texts[i] for i in maybe.tolist()])
+    found: list[Reading] = []
+    most = np.ceil(least[maybe]).astype(np.int64) - 1
     for name, marks in _READINGS:
-        maybe = np.flatnonzero(_joints(data, offsets, marks) >= least).tolist()
-        if not maybe:
-            continue
-        some, begin = behind_each_other([texts[i] for i in maybe])
-        lost = Trace.of(some, begin, is_among(marks)[some]).lost()
-        for i, n_lost in zip(maybe, lost.tolist(), strict=True):
-            if n_lost >= least[i] and n_lost > most[i]:
-                most[i] = n_lost
-                found.append(Reading(first + i, _without(items[i], name, marks), marks))
+        lost = Trace.of(data, offsets, is_among(marks)[data]).lost()
+        found += [
+            Reading(first + i, _without(items[i], name, marks), marks)
+            for i in maybe[lost > most].tolist()
+        ]
+        most = np.maximum(most, lost)
     return found
 
 
@@ -148,12 +147,12 @@ def _sums(values: NDArray[np.bool_]) -> Int64s:
     return np.concatenate([[0], np.cumsum(values)])
 
 
-def _joints(data: NDArray[np.uint8], offsets: Int64s, marks: bytes) -> Int64s:
-    """How often nothing but marks stands between two letters or digits of each text, int64[n].
+def _joints(data: NDArray[np.uint8], offsets: Int64s) -> Int64s:
+    """How often nothing but punctuation parts two letters or digits of each text, int64[n].
 
-    About so many words a text loses with its marks.
+    About so many words a text loses with all of it.
     """
-    kept = np.flatnonzero(~is_among(marks)[data[: offsets[-1]]])
+    kept = np.flatnonzero(~_PUNCTUATION[data[: offsets[-1]]])
     in_word = _IN_WORD[data[kept]]
     joint = (np.diff(kept) > 1) & in_word[1:] & in_word[:-1]
     text = np.searchsorted(offsets, kept[1:][joint], side="right") - 1
