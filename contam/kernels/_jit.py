@@ -1,15 +1,19 @@
 """The `kernel` decorators: nogil, cached under a folder named by everything that decides the code.
 
 Numba does not notice when a helper in another file changes, and it reuses a cached binary compiled
-without bounds checks when they are asked for.  A cache folder named by a digest of all kernel
-sources, the Numba version and the bounds flag cures both.
+without bounds checks when they are asked for.  So each module of kernels has a cache folder named
+by a digest of its source and of every module of kernels it imports, the Numba version and the
+bounds flag.  The name holds no path and no time: checkouts and installations share what they
+compile, and an edit compiles only the modules that depend on it.
 """
 
 from __future__ import annotations
 
 import atexit
+import functools
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -18,6 +22,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import caching
 from numba.core.options import DefaultOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,13 +41,39 @@ _UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt")
 _BOUNDSCHECK: bool = os.environ.get("NUMBA_BOUNDSCHECK", "0") == "1"
 
 
-def _sources_digest() -> str:
+_HERE = Path(__file__).parent
+#: Kernels import each other in this form alone; a test holds them to it.
+_IMPORT = re.compile(rb"^ *from contam\.kernels\.(\w+) import", re.MULTILINE)
+
+
+@functools.cache
+def _source(module: str) -> bytes:
+    return (_HERE / f"{module}.py").read_bytes()
+
+
+@functools.cache
+def modules_behind(module: str) -> tuple[str, ...]:
+    """The modules of kernels whose source decides what `module` compiles to, itself included."""
+    seen: set[str] = set()
+    open_modules = [module]
+    while open_modules:
+        name = open_modules.pop()
+        if name not in seen:
+            seen.add(name)
+            open_modules.extend(found.decode() for found in _IMPORT.findall(_source(name)))
+    return tuple(sorted(seen))
+
+
+@functools.cache
+def cache_folder(module: str) -> Path:
+    """The folder that keeps what `module` compiles to."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
+    for name in modules_behind(module):
+        source = _source(name)
+        digest.update(f"{name} {len(source)}\n".encode())
+        digest.update(source)
     digest.update(f"{numba.__version__} bounds={_BOUNDSCHECK}".encode())
-    return digest.hexdigest()[:16]
+    return CACHE_FOLDER / f"{module}-{digest.hexdigest()[:16]}"
 
 
 def _cache_root() -> Path | None:
@@ -72,10 +103,9 @@ def _usable(folder: Path) -> bool:
 
 
 def _choose_cache_folder() -> Path:
-    name = f"kernels-{_sources_digest()}"
     root = _cache_root()
-    if root is not None and _usable(root / name):
-        return root / name
+    if root is not None and _usable(root / "kernels"):
+        return root / "kernels"
     # A home that cannot be written must not stop a scan: compile into a folder of our own.
     folder = Path(tempfile.mkdtemp(prefix="contam-kernels-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -86,18 +116,50 @@ CACHE_FOLDER: Path = _choose_cache_folder()
 
 
 def is_compiled() -> bool:
-    """Whether an earlier run has left compiled kernels in the cache folder."""
-    return INTERPRETED or any(CACHE_FOLDER.rglob("*.nbi"))
+    """Whether an earlier run has left compiled kernels of this source in the cache folder."""
+    return INTERPRETED or any(cache_folder("document").glob("*.nbi"))
+
+
+#: Numba's cache has no types, and no public class to extend.
+_caching: Any = caching
+
+
+class _ContentLocator(_caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001 - untyped, private
+    """Tells Numba where a kernel is kept: by what its module and its imports say."""
+
+    def __init__(self, module: str) -> None:
+        self._folder = cache_folder(module)
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._folder.name
+
+    def get_disambiguator(self) -> str:
+        return "0"  # a module has one function of a name
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _ContentLocator:
+        del py_func
+        locator = cls(Path(py_file).stem)
+        locator.ensure_cache_path()
+        return locator
+
+
+class _ContentCacheImpl(_caching.CompileResultCacheImpl):  # type: ignore[misc]  # untyped base
+    _locator_classes = (_ContentLocator,)
+
+
+class _ContentCache(_caching.FunctionCache):  # type: ignore[misc]  # untyped base
+    _impl_class = _ContentCacheImpl
 
 
 def _compile(function: F, **options: bool) -> F:
-    before = _numba_config.CACHE_DIR
-    _numba_config.CACHE_DIR = str(CACHE_FOLDER)  # read now, at decoration, and never again
-    try:
-        njit: Any = numba.njit  # its types do not know every option
-        compiled = njit(nogil=True, cache=True, boundscheck=_BOUNDSCHECK, **options)(function)
-    finally:
-        _numba_config.CACHE_DIR = before
+    njit: Any = numba.njit  # its types do not know every option
+    compiled = njit(nogil=True, boundscheck=_BOUNDSCHECK, **options)(function)
+    if not INTERPRETED:
+        compiled._cache = _ContentCache(function)  # noqa: SLF001 - as its enable_caching does
     return cast("F", compiled)
 
 
