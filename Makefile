@@ -25,7 +25,7 @@ STAMP   := $(VENV)/.installed
 export CONTAM_SHARED := $(abspath $(SHARED))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lowest lock release lint format types layers bounds interpreted harness browser service load quality bench \
+.PHONY: help install demo test lowest lock release lint format types layers bounds interpreted harness browser service fuzz load quality bench \
         fixtures openapi check clean quality-if-possible
 
 help: ## this list
@@ -93,6 +93,9 @@ browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-dr
 service: $(STAMP) ## the service fuzzed by its own OpenAPI, broken, and its deployment files against their schemas
 	@$(call into,$(VENV),dev,dev$(comma)service)
 	$(PYTEST) tests/service
+
+fuzz: $(STAMP) ## 5,000 damaged Parquet files, none of which may end a process or be misread
+	CONTAM_FUZZ_FILES=5000 $(PYTEST) tests/fuzz
 
 load: $(STAMP) ## what the service bears, from another process: make load ARGS="--index DIR --items PATH"
 	$(PY) service/loadtest $(ARGS)
