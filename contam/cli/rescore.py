@@ -83,6 +83,14 @@ def rescore(
     separate_runs: Annotated[
         bool, typer.Option("--separate-runs", help="Two runs of one model are two models.")
     ] = False,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--skip-damaged",
+            help="Go on without logs that are cut off, cancelled or damaged; they are named in the"
+            " notes, the summary and run.json.",
+        ),
+    ] = False,
     overwrite: options.Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
@@ -107,6 +115,7 @@ def rescore(
         allow_unmatched=allow_unmatched,
         allow_partial=allow_partial,
         separate_runs=separate_runs,
+        skip_damaged=skip_damaged,
         settings=Settings(
             least=least,
             permutations=permutations,

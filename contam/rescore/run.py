@@ -16,14 +16,13 @@ from contam.errors import LogError, UsageError
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import Joiner
-from contam.rescore.logs.model import self_check
-from contam.rescore.logs.read import read_logs
 from contam.rescore.names import SUMMARY, TABLES
 from contam.rescore.panel import Series, flags_in
 from contam.rescore.partial import refuse_partial
 from contam.rescore.plots import draw, plot_names
 from contam.rescore.summary import markdown
 from contam.rescore.tables import Settings, make_tables
+from contam.rescore.whole import left_out, whole_logs
 from contam.tables import schemas
 from contam.tables.files import fingerprint
 from contam.tables.publish import output_errors, publishing
@@ -67,6 +66,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     allow_unmatched: bool = False,
     allow_partial: bool = False,
     separate_runs: bool = False,
+    skip_damaged: bool = False,
     settings: Settings | None = None,
 ) -> Rescore:
     """Score every model in the logs with and without the items that the verdicts flag.
@@ -78,6 +78,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     allow_partial    go on although a log without a reported number to check it by lacks scores for
                      more than 1 % of a benchmark's items
     separate_runs    two runs of one model are two models, told apart by their run
+    skip_damaged     leave out logs that are cut off, cancelled or damaged, or do not give their
+                     tool's number; `run` names them under `inputs.damaged`
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
     belong to the items judged, OutputError for the verdicts, UsageError for an unknown policy.
@@ -87,10 +89,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     report = load_report(verdicts)
     flags = _flags(report, policies)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    found = read_logs(paths, columns=columns)
+    found, damaged = whole_logs(paths, columns, skip_damaged=skip_damaged)
     unjoined = {name for _, name in settings.reference_benchmarks}
-    for log in found:
-        self_check(log)
     names = _model_names(found, separate_runs=separate_runs)
     second_logs = [log for log in found if log.benchmark in unjoined]
     joiner = Joiner(report.items)
@@ -111,7 +111,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     second = list(_second_series(second_logs, names))
     sources = [_source(one.log, one.joined.index) for one in joined_logs]
     sources += [_source(log, None) for log in second_logs]
-    notes = [note for one in joined_logs for note in one.notes()]
+    notes = [f"bad log, left out: {reason}" for _, reason in damaged]
+    notes += [note for one in joined_logs for note in one.notes()]
     notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
     unknown = set(settings.references) - {one.model for one in series}
     if unknown:
@@ -136,9 +137,14 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "allow_unmatched": allow_unmatched,
             "allow_partial": allow_partial,
             "separate_runs": separate_runs,
+            "skip_damaged": skip_damaged,
             "not_checkable": "in full, in neither clean nor flagged",
         },
-        "inputs": {"verdicts": _verdict_source(report), "logs": sources},
+        "inputs": {
+            "verdicts": _verdict_source(report),
+            "logs": sources,
+            "damaged": [{"path": path, "reason": reason} for path, reason in damaged],
+        },
         "coverage": report.run.get("coverage", {}),
         "notes": list(dict.fromkeys(notes)),
         "timings": {
@@ -146,7 +152,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "seconds": round(time.time() - started, 3),
         },
     }
-    return Rescore(tables=tables, summary=markdown(tables), run=run)
+    return Rescore(tables=tables, summary=markdown(tables) + left_out(damaged), run=run)
 
 
 def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) -> Path:

@@ -18,12 +18,16 @@ Columns = dict[str, list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table by columns; `at` says where a row stands in the file."""
+    """A table by columns; `at` says where a row stands in the file.
+
+    open_end  whether the last line has no line end, as in a file that was cut off
+    """
 
     file: LogFile
     columns: Columns
     places: Sequence[int]
     unit: str
+    open_end: bool = False
 
     def at(self, row: int) -> str:
         """Where a row stands, as error messages say it."""
@@ -91,4 +95,4 @@ def _delimited(file: LogFile) -> Table:
                 hint="the file is not whole, or a cell lacks its quotes",
             )
     columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
-    return Table(file, columns, places[1:], "line")
+    return Table(file, columns, places[1:], "line", open_end=not text.endswith(("\n", "\r")))

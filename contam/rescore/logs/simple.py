@@ -363,6 +363,8 @@ def _log(
     notes = ["a plain table: nothing to check the scores against", *notes]
     if n_unscored:
         notes.append(f"{n_unscored} items without a score")
+    if table.open_end:
+        notes.append("the last line has no line end: is the file whole?")
     return Log(
         tool="table",
         path=str(table.file.path),
