@@ -107,7 +107,7 @@ def _parts(results: Path) -> list[LogFile]:
     whole = folder / results.name
     if whole.is_file():
         return [LogFile(whole)]
-    parts = []
+    parts: list[LogFile] = []
     while (part := folder / f"{results.stem}_{len(parts)}{results.suffix}").is_file():
         parts.append(LogFile(part))
     return parts
