@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.rescore.logs import read_logs
-from contam.rescore.logs.every_eval_write import write_every_eval
-from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, write_lines
+from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, write_every_eval, write_lines
 
 RIGHT = (1, 0, 1, 1, 0, 0)
 """Which of the six questions are answered rightly."""
