@@ -83,7 +83,11 @@ def every_eval_files(
             "name": log.model,
             "id": log.model,
             "developer": developer or "unknown",
-            "additional_details": {"log_sha256": log.digest},
+            "additional_details": {
+                "deployment_type": "unknown",
+                "model_availability": "unknown",
+                "log_sha256": log.digest,
+            },
         },
         "evaluation_results": results,
         "detailed_evaluation_results": {

@@ -151,4 +151,4 @@ def test_names_and_places_are_of_the_form_that_the_shared_schema_asks_for(tmp_pa
     path = document["detailed_evaluation_results"]["file_path"]
     assert path == f"data/lantern/lab_team/tiny/{rows.name}"
     assert document["model_info"]["developer"] == "lab/team"
-    assert document["model_info"]["additional_details"] == {"log_sha256": log.digest}
+    assert document["model_info"]["additional_details"]["log_sha256"] == log.digest
