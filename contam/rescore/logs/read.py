@@ -275,11 +275,3 @@ def _noted(every: tuple[Log, ...], reading: _Reading) -> tuple[Log, ...]:
 
 def _run_key(log: Log) -> tuple[str, str, str, str | None]:
     return log.tool, log.model, log.benchmark, log.split
-
-
-def runs_of_one_model(logs: Sequence[Log]) -> tuple[tuple[Log, ...], ...]:
-    """Groups of two or more logs of one model on one benchmark under one tool."""
-    groups: dict[tuple[str, str, str, str | None], list[Log]] = {}
-    for log in logs:
-        groups.setdefault(_run_key(log), []).append(log)
-    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
