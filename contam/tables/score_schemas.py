@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from contam.tables.schemas import Table
 
-RESCORE_FORMAT: Final = 1
+RESCORE_FORMAT: Final = 2
 
 
 def _texts(*names: str) -> list[pa.Field]:
@@ -42,6 +42,7 @@ SCORES: Final = pa.schema(
         *_figures("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
         pa.field("llama2_rule", pa.bool_()),
         *_texts("interval"),
+        *_figures("gain", "gain_low", "gain_high"),
     ]
 )
 
