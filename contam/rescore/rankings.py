@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.blocks import several
+from contam.rescore.dealing import most_draws
 from contam.rescore.gain import LEAST, too_few
 from contam.rescore.paired import detectable
 from contam.rescore.panel import Split
@@ -33,9 +34,18 @@ _DIGITS: Final = 12
 
 
 def ranking_rows(
-    matrix: Matrix, flags: Flags, *, least: int = LEAST, draws: int = 1_000, seed: int = 0
+    matrix: Matrix,
+    flags: Flags,
+    *,
+    least: int = LEAST,
+    draws: int = 1_000,
+    family: int = 1,
+    seed: int = 0,
 ) -> tuple[list[Row], list[Row]]:
-    """One row per model, and one per pair of models, for one benchmark, metric and policy."""
+    """One row per model, and one per pair of models, for one benchmark, metric and policy.
+
+    draws  of random deletions at first; family  how many benchmarks are tested together
+    """
     split = Split.of(flags.label[matrix.items])
     n_clean = int(split.clean.sum())
     m = len(matrix.models)
@@ -51,7 +61,21 @@ def ranking_rows(
     tests = None if reason else _tests(matrix, flags, split)
     rows: list[Row] = []
     both = agreement(full, clean) if not reason else None
-    deletion = random_deletion(directed, ~split.clean, draws=draws, seed=seed) if tests else None
+    deletion = (
+        random_deletion(
+            directed,
+            ~split.clean,
+            draws=draws,
+            most=most_draws(family),
+            seed=seed,
+            cluster=several(flags.cluster[matrix.items]),
+        )
+        if tests
+        else None
+    )
+    if deletion and np.isnan(deletion.p) and not np.isnan(deletion.tau):
+        unmoved = "no deletion p: swapping clusters of one size changes nothing"
+        note = f"{note}; {unmoved}" if note else unmoved
     places = [ranks(full), ranks(clean) if n_clean else np.full(m, _NAN)]
     spans = [rank_intervals(one) for one in tests] if tests else None
     for at, model in enumerate(matrix.models):
@@ -111,7 +135,6 @@ def _pair_rows(
     rows = []
     n_clean = int(split.clean.sum())
     order = np.argsort(-_means(matrix.sign * matrix.scores), kind="stable")
-    spread = _spread(matrix.scores[:, split.clean])
     for place, a in enumerate(order.tolist()):
         for b in order[place + 1 :].tolist():
             row: Row = {**head, "first": matrix.models[a], "second": matrix.models[b]}
@@ -122,18 +145,12 @@ def _pair_rows(
                 row[f"p_{name}"] = float(test.p[a, b])
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
                 row[f"mcnemar_{name}"] = float(test.mcnemar_p[a, b])
+                row[f"mcnemar_{name}_holm"] = float(test.mcnemar_adjusted[a, b])
                 leads.append(bool(test.adjusted[a, b] < _SURE) and float(test.difference[a, b]) > 0)
             row["lead_full"], row["lead_clean"] = leads
-            row["detectable_clean"] = detectable(n_clean, float(spread[a, b]))
+            # The variance of one item that gives the clustered error of all of them.
+            spread = n_clean * float(tests[1].error[a, b]) ** 2
+            row["detectable_clean"] = detectable(n_clean, spread)
             row["note"] = note
             rows.append(row)
     return rows
-
-
-def _spread(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[models, models]: the variance of each two models' difference, over items."""
-    rest = scores - scores.mean(axis=1, keepdims=True)
-    product = rest @ rest.T / scores.shape[1]
-    own = np.diag(product)
-    result: NDArray[np.float64] = np.maximum(own[:, None] + own[None, :] - 2 * product, 0)
-    return result

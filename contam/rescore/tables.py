@@ -12,7 +12,9 @@ from contam.rescore.blocks import several
 from contam.rescore.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.gain import LEAST, not_estimable
 from contam.rescore.holdouts import holdout_rows
+from contam.rescore.multiple import adjust
 from contam.rescore.panel import Split, matrices
+from contam.rescore.primary import primary_metrics
 from contam.rescore.rankings import ranking_rows
 from contam.rescore.scores import score_rows
 from contam.rescore.sweep import sweep
@@ -20,7 +22,7 @@ from contam.rescore.threads import in_threads
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
 _NAN: Final = float("nan")
@@ -43,7 +46,8 @@ class Settings:
     """What decides the figures, apart from scores and verdicts.
 
     least         items a subset needs before a gain or a ranking is estimated
-    permutations  of each permutation test; draws  of random deletions
+    permutations  of a permutation test at first; draws  of random deletions at first. More are
+                  made where p is small beside the number of tests it is adjusted over
     references    models that cannot have seen the corpus
     reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
     """
@@ -71,6 +75,7 @@ def make_tables(
     second  scores on the reference benchmarks of `settings`
     unscored  metrics that cannot be scored again, the reason in their notes
     """
+    primary = primary_metrics(series) | primary_metrics(one for _, one in groups)
     lined_up = matrices(series)
     ranked = [*lined_up, *matrices([one for _, one in groups])]
     rankings: list[Row] = []
@@ -81,7 +86,12 @@ def make_tables(
     for policy in flags:
         for matrix in ranked:
             found, paired = ranking_rows(
-                matrix, policy, least=settings.least, draws=settings.draws, seed=settings.seed
+                matrix,
+                policy,
+                least=settings.least,
+                draws=settings.draws,
+                family=len(primary),
+                seed=settings.seed,
             )
             rankings += found
             pairs += paired
@@ -98,11 +108,22 @@ def make_tables(
         groups=groups,
         unscored=unscored,
     )
+    family = sum(primary[one.benchmark] == one.metric for one in series)
     swept = in_threads(
-        lambda task: list(_sweep_rows(*task, settings)),
+        lambda task: list(_sweep_rows(*task, settings, family)),
         [(one, policy) for one in series for policy in flags],
     )
     sweeps = [row for own in swept for row in own]
+
+    def together(row: Row) -> tuple[object, ...]:
+        """Tests of one kind under one policy, those of primary metrics apart from the others."""
+        first = primary.get(row["benchmark"]) == row["metric"]
+        return row["policy"], row.get("method"), row["benchmark"] in groups_named, first
+
+    groups_named = {one.benchmark for _, one in groups}
+    adjust(sweeps, ("best_p",), together)
+    adjust(adjusted, ("p",), together)
+    _adjust_deletions(rankings, together)
     return {
         "scores": score_schemas.table_of(scores, score_schemas.SCORES),
         "rankings": score_schemas.table_of(rankings, score_schemas.RANKINGS),
@@ -125,7 +146,19 @@ def make_tables(
     }
 
 
-def _sweep_rows(one: Series, flags: Flags, settings: Settings) -> Iterator[Row]:
+def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashable]) -> None:
+    """All models of a benchmark share one test of their ranking."""
+    tests = {(row["policy"], row["benchmark"], row["metric"]): {**row} for row in rankings}
+    adjust(list(tests.values()), ("deletion_p",), together)
+    for row in rankings:
+        test = tests[row["policy"], row["benchmark"], row["metric"]]
+        row["deletion_p_holm"], row["deletion_p_bh"] = (
+            test["deletion_p_holm"],
+            test["deletion_p_bh"],
+        )
+
+
+def _sweep_rows(one: Series, flags: Flags, settings: Settings, family: int) -> Iterator[Row]:
     known = np.flatnonzero(one.item >= 0)
     contamination = flags.contamination[one.item[known]]
     judged = ~np.isnan(contamination)
@@ -137,6 +170,7 @@ def _sweep_rows(one: Series, flags: Flags, settings: Settings) -> Iterator[Row]:
         contamination[judged],
         least=settings.least,
         permutations=settings.sweep_permutations,
+        family=family,
         seed=settings.seed,
         cluster=several(cluster),
     )
@@ -167,6 +201,7 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator
     note = not_estimable(int(flagged.sum()), int((~flagged).sum()), settings.least)
     scores = matrix.scores[:, judged]
     items = matrix.items[judged]
+    cluster = several(flags.cluster[items])
     reference = [at for at, name in enumerate(matrix.models) if name in settings.references]
     length = bins(flags.length[items], _LENGTH_BINS)
     subjects = flags.groups["subject"][items].astype(str)
@@ -186,15 +221,23 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator
         if note:
             yield head | _empty(name, note)
             continue
-        yield head | _stratified_row(scores[at], flagged, strata, name)
+        yield head | _stratified_row(scores[at], flagged, strata, cluster, name)
         if reference and at not in reference:
-            for row in _reference_rows(scores[at], scores[reference], flagged):
+            for row in _reference_rows(scores[at], scores[reference], flagged, cluster):
                 yield head | row
 
 
-def _reference_rows(scores: Floats, references: Floats, flagged: Bools) -> Iterator[Row]:
-    found = against_references(scores, references, flagged)
-    figures = {"adjusted": found.difference, "error": found.error, "p": found.p}
+def _reference_rows(
+    scores: Floats, references: Floats, flagged: Bools, cluster: Ints | None
+) -> Iterator[Row]:
+    found = against_references(scores, references, flagged, cluster)
+    figures = {
+        "adjusted": found.difference,
+        "adjusted_low": found.low,
+        "adjusted_high": found.high,
+        "error": found.error,
+        "p": found.p,
+    }
     yield _empty("difference in differences", "") | {"raw": found.raw, **figures}
     note = "" if np.isfinite(found.logit) else "not estimable: no converging fit"
     if len(references) < _LOGIT_REFERENCES:
@@ -206,20 +249,37 @@ def _reference_rows(scores: Floats, references: Floats, flagged: Bools) -> Itera
     yield _empty("logit of the flag", "") | {"raw": found.raw, **figures}
 
 
-def _stratified_row(scores: Floats, flagged: Bools, strata: NDArray[np.int64], name: str) -> Row:
-    found = stratified(scores, flagged, strata)
-    lost = f"{found.lost:.1%} of the items are in strata without a clean one" if found.lost else ""
-    return _empty(name, lost) | {
-        # Full minus clean, as EPG has it, with the clean items weighted back to the full make-up.
+def _stratified_row(
+    scores: Floats, flagged: Bools, strata: Ints, cluster: Ints | None, name: str
+) -> Row:
+    found = stratified(scores, flagged, strata, cluster)
+    notes = []
+    if found.lost:
+        notes.append(f"{found.lost:.1%} of the items are in strata without a clean one")
+    if found.flagged_lost:
+        notes.append(f"{found.flagged_lost:.1%} of the flagged items are left out with them")
+    if np.isnan(found.gain):
+        notes.append("not estimable: no stratum holds a flagged and a clean item")
+    return _empty(name, "; ".join(notes)) | {
+        # Full minus clean, as EPG has it, with the clean items weighted to the flagged make-up.
         "raw": float(scores.mean() - scores[~flagged].mean()),
-        "adjusted": float(scores.mean()) - found.clean,
+        "adjusted": found.gain,
+        "adjusted_low": found.low,
+        "adjusted_high": found.high,
         "error": found.error,
         "p": found.p,
         "odds": found.odds,
         "share_lost": found.lost,
+        "share_flagged_lost": found.flagged_lost,
     }
 
 
 def _empty(method: str, note: str) -> Row:
-    figures = dict.fromkeys(("raw", "adjusted", "error", "p", "odds", "share_lost"), _NAN)
+    figures = dict.fromkeys(
+        (
+            *("raw", "adjusted", "adjusted_low", "adjusted_high", "error", "p"),
+            *("odds", "share_lost", "share_flagged_lost"),
+        ),
+        _NAN,
+    )
     return {"method": method, **figures, "note": note}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from contam.tables.schemas import Table
 
-RESCORE_FORMAT: Final = 1
+RESCORE_FORMAT: Final = 2
 
 
 def _texts(*names: str) -> list[pa.Field]:
@@ -42,6 +42,10 @@ SCORES: Final = pa.schema(
         *_figures("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
         pa.field("llama2_rule", pa.bool_()),
         *_texts("interval"),
+        *_figures("gain", "gain_low", "gain_high", "gain_p", "gain_p_holm", "gain_p_bh"),
+        *_texts("gain_test"),
+        *_counts("n_clusters", "family"),
+        pa.field("primary", pa.bool_(), nullable=False),
     ]
 )
 
@@ -52,7 +56,7 @@ RANKINGS: Final = pa.schema(
         *_figures("full", "clean", "rank_full", "rank_full_lo", "rank_full_hi"),
         *_figures("rank_clean", "rank_clean_lo", "rank_clean_hi", "deletion_sd"),
         *_figures("kendall_tau", "spearman", "largest_rank_change"),
-        *_figures("deletion_tau_median", "deletion_p"),
+        *_figures("deletion_tau_median", "deletion_p", "deletion_p_holm", "deletion_p_bh"),
         *_texts("note"),
     ]
 )
@@ -69,6 +73,7 @@ PAIRS: Final = pa.schema(
                 f"p_{side}",
                 f"p_{side}_holm",
                 f"mcnemar_{side}",
+                f"mcnemar_{side}_holm",
             )
         ),
         pa.field("lead_full", pa.bool_(), nullable=False),
@@ -85,7 +90,7 @@ SWEEP: Final = pa.schema(
         *_counts("n_flagged"),
         *_figures("share_flagged", "epg", "epg_z", "epg_z_nested"),
         pa.field("best", pa.bool_(), nullable=False),
-        *_figures("best_p", "policy_threshold"),
+        *_figures("best_p", "policy_threshold", "best_p_holm", "best_p_bh"),
     ]
 )
 
@@ -105,7 +110,8 @@ AGGREGATE: Final = pa.schema(
 ADJUSTED: Final = pa.schema(
     [
         *_texts("model", "benchmark", "metric", "policy", "method"),
-        *_figures("raw", "adjusted", "error", "p", "odds", "share_lost"),
+        *_figures("raw", "adjusted", "adjusted_low", "adjusted_high", "error", "p"),
+        *_figures("p_holm", "p_bh", "odds", "share_lost", "share_flagged_lost"),
         *_texts("note"),
     ]
 )

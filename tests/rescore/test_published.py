@@ -69,7 +69,10 @@ def test_clustered_and_paired_errors(helm, expected):
     errors = [intervals.standard_error(one) for one in (a, b)]
     assert np.hypot(*errors) == pytest.approx(case["se_unpaired"], rel=1e-9)
     clustered = paired.compare(a, b, cluster)
-    assert clustered.error == pytest.approx(case["clustered_se_of_diff"], rel=1e-9)
+    published = intervals.clustered_error(a - b, cluster)
+    assert published == pytest.approx(case["clustered_se_of_diff"], rel=1e-9)
+    # Miller's formula divides by the clusters, ours by one less, as a variance of 100 sums has it.
+    assert clustered.error == pytest.approx(published * np.sqrt(100 / 99), rel=1e-9)
 
 
 def test_detectable_effects_of_198_questions(expected):

@@ -44,6 +44,8 @@ def test_full_clean_and_flagged_are_what_they_are(leak):
         assert row["flagged"] == pytest.approx(values[:100].mean())
         # The gain is over the items that could be checked.
         assert row["epg"] == pytest.approx(values[:390].mean() - values[100:390].mean())
+        assert row["gain"] == row["full"] - row["clean"]
+        assert row["gain_low"] < row["gain"] < row["gain_high"]
         assert row["clean_with_unchecked"] == pytest.approx(values[100:].mean())
         assert row["full_lo"] < row["full"] < row["full_hi"]
         assert row["bound_low"] <= row["full"] <= row["bound_high"]
@@ -73,13 +75,13 @@ def test_every_figure_of_the_summary_stands_in_a_table(leak):
         for row in schemas.rows(table):
             for value in row.values():
                 if isinstance(value, float):
-                    known |= {f"{value:.{digits}f}" for digits in (2, 3, 4)}
+                    known |= {f"{value:.{digits}f}" for digits in (2, 3, 4)} | {f"{value:.0e}"}
                 if isinstance(value, float | int):
                     known.add(f"{value:g}")
     import re
 
     shown = re.findall(
-        r"(?<![\w.])-?\d+(?:\.\d+)?", re.sub(r"tau-b|not checkable", "", markdown(tables))
+        r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-\d+)?", re.sub(r"tau-b|not checkable", "", markdown(tables))
     )
     assert shown
     assert set(shown) <= known | {"-0.0000"}
