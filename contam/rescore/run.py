@@ -13,6 +13,7 @@ import numpy as np
 
 from contam.detect.report import RUN_FILE, load_report
 from contam.errors import LogError, UsageError
+from contam.rescore.direction import directed
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import Joiner
@@ -67,6 +68,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     allow_unmatched: bool = False,
     allow_partial: bool = False,
     separate_runs: bool = False,
+    lower_is_better: Sequence[str] = (),
+    higher_is_better: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> Rescore:
     """Score every model in the logs with and without the items that the verdicts flag.
@@ -78,6 +81,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     allow_partial    go on although a log without a reported number to check it by lacks scores for
                      more than 1 % of a benchmark's items
     separate_runs    two runs of one model are two models, told apart by their run
+    lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the
+                     name says
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
     belong to the items judged, OutputError for the verdicts, UsageError for an unknown policy.
@@ -87,7 +92,9 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     report = load_report(verdicts)
     flags = _flags(report, policies)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    found = read_logs(paths, columns=columns)
+    found = directed(
+        read_logs(paths, columns=columns), lower=lower_is_better, higher=higher_is_better
+    )
     unjoined = {name for _, name in settings.reference_benchmarks}
     for log in found:
         self_check(log)
@@ -136,6 +143,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "allow_unmatched": allow_unmatched,
             "allow_partial": allow_partial,
             "separate_runs": separate_runs,
+            "lower_is_better": list(lower_is_better),
+            "higher_is_better": list(higher_is_better),
             "not_checkable": "in full, in neither clean nor flagged",
         },
         "inputs": {"verdicts": _verdict_source(report), "logs": sources},
@@ -229,6 +238,7 @@ class _JoinedLog:
                 aggregate=lambda _: float("nan"),
                 additive=False,
                 notes=(f"not estimable: {reason}",),
+                higher_is_better=column.higher_is_better is not False,
             )
 
 
@@ -252,6 +262,8 @@ def _series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -
                 *((column.note,) if column.note else ()),
             ),
             higher_is_better=column.higher_is_better is not False,
+            setup=log.setup,
+            main=column.metric == log.primary,
         )
 
 

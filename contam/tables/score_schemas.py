@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from contam.tables.schemas import Table
 
-RESCORE_FORMAT: Final = 1
+RESCORE_FORMAT: Final = 2
 
 
 def _texts(*names: str) -> list[pa.Field]:
@@ -22,6 +22,10 @@ def _texts(*names: str) -> list[pa.Field]:
 
 def _counts(*names: str) -> list[pa.Field]:
     return [pa.field(name, pa.int64(), nullable=False) for name in names]
+
+
+def _flags(*names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.bool_(), nullable=False) for name in names]
 
 
 def _figures(*names: str) -> list[pa.Field]:
@@ -42,6 +46,7 @@ SCORES: Final = pa.schema(
         *_figures("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
         pa.field("llama2_rule", pa.bool_()),
         *_texts("interval"),
+        *_flags("higher_is_better", "main", "shown"),
     ]
 )
 
@@ -53,7 +58,8 @@ RANKINGS: Final = pa.schema(
         *_figures("rank_clean", "rank_clean_lo", "rank_clean_hi", "deletion_sd"),
         *_figures("kendall_tau", "spearman", "largest_rank_change"),
         *_figures("deletion_tau_median", "deletion_p"),
-        *_texts("note"),
+        *_texts("note", "setup"),
+        *_flags("higher_is_better"),
     ]
 )
 
@@ -71,10 +77,11 @@ PAIRS: Final = pa.schema(
                 f"mcnemar_{side}",
             )
         ),
-        pa.field("lead_full", pa.bool_(), nullable=False),
-        pa.field("lead_clean", pa.bool_(), nullable=False),
+        *_flags("lead_full", "lead_clean"),
         *_figures("detectable_clean"),
-        *_texts("note"),
+        *_texts("note", "setup"),
+        *_counts("n", "n_clean"),
+        *_flags("higher_is_better"),
     ]
 )
 
@@ -84,8 +91,9 @@ SWEEP: Final = pa.schema(
         *_figures("threshold"),
         *_counts("n_flagged"),
         *_figures("share_flagged", "epg", "epg_z", "epg_z_nested"),
-        pa.field("best", pa.bool_(), nullable=False),
+        *_flags("best"),
         *_figures("best_p", "policy_threshold"),
+        *_flags("higher_is_better"),
     ]
 )
 
@@ -98,7 +106,8 @@ AGGREGATE: Final = pa.schema(
             for side in ("full", "clean")
             for field in _figures(f"mean_{side}", f"win_rate_{side}", f"borda_{side}")
         ),
-        *_texts("note"),
+        *_texts("note", "metrics"),
+        pa.field("higher_is_better", pa.bool_()),
     ]
 )
 
@@ -107,6 +116,7 @@ ADJUSTED: Final = pa.schema(
         *_texts("model", "benchmark", "metric", "policy", "method"),
         *_figures("raw", "adjusted", "error", "p", "odds", "share_lost"),
         *_texts("note"),
+        *_flags("higher_is_better"),
     ]
 )
 
