@@ -83,6 +83,34 @@ def rescore(
     separate_runs: Annotated[
         bool, typer.Option("--separate-runs", help="Two runs of one model are two models.")
     ] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[BENCHMARK=]METRIC",
+            help="Main metric of a benchmark, where its logs have several: benchmarks are put"
+            " together by it, and pictures show it. May be repeated.",
+        ),
+    ] = None,
+    all_metrics: Annotated[
+        bool, typer.Option("--all-metrics", help="Show every metric, not the main ones only.")
+    ] = False,
+    lower_is_better: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC", help="Less of this metric is better. May be repeated."),
+    ] = None,
+    higher_is_better: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC", help="More is better, whatever its name says. May be repeated."
+        ),
+    ] = None,
+    mixed_setups: Annotated[
+        bool,
+        typer.Option(
+            "--mixed-setups",
+            help="Rank runs with other examples, prompts or task versions together.",
+        ),
+    ] = False,
     overwrite: options.Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
@@ -107,12 +135,17 @@ def rescore(
         allow_unmatched=allow_unmatched,
         allow_partial=allow_partial,
         separate_runs=separate_runs,
+        lower_is_better=lower_is_better or [],
+        higher_is_better=higher_is_better or [],
         settings=Settings(
             least=least,
             permutations=permutations,
             seed=seed,
             references=tuple(split_names(reference or [])),
             reference_benchmarks=_benchmark_pairs(reference_benchmark or []),
+            metrics=tuple(metric or []),
+            all_metrics=all_metrics,
+            mixed_setups=mixed_setups,
         ),
     )
     write_rescore(result, out, overwrite=overwrite)

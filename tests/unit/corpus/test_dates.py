@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from contam.audit.dates import LEAK, SHARED, UNKNOWN, class_of
 from contam.corpus.dates import FIRST_YEAR, LAST_YEAR, span_of, year_of
 
-MOMENTS = st.datetimes(dt.datetime(1981, 1, 1), dt.datetime(2099, 12, 31))
+MOMENTS = st.dates(dt.date(1981, 1, 1), dt.date(2099, 12, 31)).map(
+    lambda day: dt.datetime(day.year, day.month, day.day, 13, 5, 9, tzinfo=dt.UTC)
+)
 
 
 def written(moment):
     """One moment in the forms found in corpora."""
-    utc = moment.replace(tzinfo=dt.UTC, microsecond=0)
+    utc = moment
     seconds = int(utc.timestamp())
     yield from (
         utc.isoformat(),
