@@ -55,7 +55,7 @@ def largest_changes(facts: Tree) -> list[Tree]:
         key = (row["benchmark"], row["metric"])
         if row["policy"] != first or row["epg"] is None:
             continue
-        if key not in found or abs(row["epg"]) > abs(found[key]["epg"]):
+        if key not in found or abs(row["gain"]) > abs(found[key]["gain"]):
             found[key] = row
     return list(found.values())
 

@@ -74,7 +74,7 @@ def _largest_gain(scores: Sequence[Mapping[str, Any]], policy: str) -> list[str]
     known = [row for row in scores if row["policy"] == policy and row["epg"] is not None]
     if not known:
         return []
-    best = max(known, key=lambda row: abs(float(row["epg"])))
+    best = max(known, key=lambda row: abs(float(row["gain"])))
     said = f"Without the flagged items {best['model']} scores {best['clean']:.3f} on "
     return [f"{said}{best['benchmark']} instead of {best['full']:.3f}, the largest change."]
 

@@ -128,22 +128,14 @@ def _gap(rule: Gap, row: Row) -> Part:
 
 
 def _far_end(row: Row) -> float | None:
-    """The largest |full - clean| that the 95 % limits of the flagged and the clean score allow.
-
-    full - clean is the share of flagged items times (flagged - clean), whose items are others: the
-    limits of that difference come from its sides by square and add (Newcombe 1998, method 10).
-    """
-    n = row["n_flagged"] + row["n_clean"]
-    if not row["n_flagged"]:
+    """The largest |full - clean| that the 95 % limits of the gain allow."""
+    if row["n_clean"] == row["n"]:
         return 0.0
-    sides = [row[f"{name}{end}"] for name in ("flagged", "clean") for end in ("", "_lo", "_hi")]
-    if any(value is None or math.isnan(value) for value in sides):
+    # A pack of an earlier version has no limits of it.
+    low, high = row.get("gain_low"), row.get("gain_high")
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
         return None
-    flagged, flagged_lo, flagged_hi, clean, clean_lo, clean_hi = sides
-    difference = flagged - clean
-    low = difference - math.hypot(flagged - flagged_lo, clean_hi - clean)
-    high = difference + math.hypot(flagged_hi - flagged, clean - clean_lo)
-    return float(row["n_flagged"] / n * max(abs(low), abs(high)))
+    return max(abs(low), abs(high))
 
 
 def coverage(rule: Coverage, facts: Facts) -> list[Part]:

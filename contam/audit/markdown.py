@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.shown import clean_missing
+from contam.audit.shown import clean_missing, scores_shown
 from contam.audit.spec import TOGETHER
-from contam.rescore.summary import cell, figure, table
+from contam.rescore.summary import cell, figure, gain_of, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,10 +79,10 @@ def _scores(facts: Facts) -> list[str]:
                 row["n_clean"],
                 figure(row["full"]),
                 clean_missing(row, facts.least) or figure(row["clean"]),
-                figure(row["epg"]),
-                figure(row["epg_p_holm"]),
+                gain_of(row),
+                figure(row["epg_p_holm"], 4),
             )
-            for row in facts.scores
+            for row in scores_shown(facts.scores, facts.least)
         ],
     )
 

@@ -37,6 +37,7 @@ from contam.audit.waivers import apply_waivers, load_waivers, utc_today, waived_
 from contam.detect.report import load_report
 from contam.tables.files import fingerprint
 from contam.tables.publish import output_errors, publishing
+from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -202,7 +203,14 @@ def _check_all(
 def _score(
     spec: AuditSpec, shop: Workshop, verdicts: str, logs: Mapping[str, Any], talk: Talk
 ) -> Path:
-    key = [shop.keys[verdicts], asdict(spec.logs), spec.least, spec.permutations, spec.seed]
+    key = [
+        RESCORE_FORMAT,
+        shop.keys[verdicts],
+        asdict(spec.logs),
+        spec.least,
+        spec.permutations,
+        spec.seed,
+    ]
     making = _scoring(spec, shop.folder / verdicts, talk)
     return shop.stage(SCORES, digest_of([*key, logs]), making)
 

@@ -31,7 +31,7 @@ def _shown(row: Row, least: int) -> Row:
             continue
         row |= dict.fromkeys((side, f"{side}_lo", f"{side}_hi"))
         if side == "clean":
-            row["clean_with_unchecked"] = None
+            row |= dict.fromkeys(("clean_with_unchecked", "gain", "gain_low", "gain_high"))
             if reason not in row["note"]:
                 row["note"] = "; ".join(filter(None, (row["note"], reason)))
     return row

@@ -207,9 +207,9 @@ def _tables(result: Rescore) -> list[RenderableType]:
 def _table(rows: list[dict[str, Any]]) -> RenderableType:
     from contam.cli.sheet import Sheet
     from contam.cli.terminal import visible
-    from contam.rescore.summary import figure
+    from contam.rescore.summary import figure, limits
 
-    sheet = Sheet(("model", "policy"), ("n", "flagged", "full", "clean", "gain", "z", "p"))
+    sheet = Sheet(("model", "policy"), ("n", "flagged", "full", "clean", "gain", "95 %", "p"))
     for row in rows:
         sheet.add(
             (visible(row["model"]), visible(row["policy"])),
@@ -218,8 +218,8 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
                 f"{row['n_flagged']:,}",
                 figure(row["full"]),
                 figure(row["clean"]),
-                figure(row["epg"]),
-                figure(row["epg_z_nested"], 2),
+                figure(row["gain"]),
+                limits(row["gain_low"], row["gain_high"]),
                 figure(row["epg_p"], 4),
             ),
         )

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy import stats
 
+from contam.rescore.clusters import shared, spread_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
 LEVEL: Final = 0.95
 _RESAMPLES: Final = 2_000
@@ -29,19 +32,24 @@ class Interval:
     method: str
 
 
-def wilson(successes: float, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson limits of a proportion (1927). `successes` may be fractional: a mean times n.
+def wilson(
+    successes: float, n: float, level: float = LEVEL, *, quantile: float | None = None
+) -> tuple[float, float]:
+    """Wilson limits of a proportion (1927). Both numbers may be fractional: a mean times n.
+
+    quantile  what to take for the normal quantile of `level`: that of t for few clusters
 
     Raises ValueError unless 0 <= successes <= n and n > 0.
     """
     if not 0 <= successes <= n or n <= 0:
         raise ValueError(f"{successes} of {n} is no proportion")
-    z = _quantile(level)
+    z = _quantile(level) if quantile is None else quantile
     p = successes / n
     middle = p + z * z / (2 * n)
     half = z * float(np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)))
     scale = 1 + z * z / n
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+    # At 0 and 1 the limit is p itself, but for rounding.
+    return min(p, max(0.0, (middle - half) / scale)), max(p, min(1.0, (middle + half) / scale))
 
 
 def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
@@ -90,10 +98,11 @@ def clustered_error(scores: Floats, cluster: Ints) -> float:
 
 
 def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -> Interval:
-    """The mean of item scores with a 95 % interval.
+    """The mean of item scores with a 95 % interval; not a number without items.
 
-    Wilson for 0/1 scores of single items, a normal interval with the clustered error where
-    clusters hold several items, else a percentile bootstrap over items. Not a number without items.
+    0/1 scores     Wilson; where clusters hold several items, with n over the design effect for n
+                   and the t quantile of the clusters for the normal one (Korn and Graubard 1998)
+    other scores   the t interval over clusters, or a percentile bootstrap over single items
     """
     n = len(scores)
     if n == 0:
@@ -102,26 +111,70 @@ def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -
     mean = float(scores.mean())
     if cluster is not None and len(np.unique(cluster)) < n:
         return _clustered(scores, cluster, mean)
-    if bool(np.all((scores == 0) | (scores == 1))):
+    if _is_binary(scores):
         return Interval(mean, *wilson(float(scores.sum()), n), "Wilson")
     low, high = bootstrap_limits(scores, seed=seed)
     return Interval(mean, low, high, "bootstrap")
 
 
+def _is_binary(scores: Floats) -> bool:
+    return bool(np.all((scores == 0) | (scores == 1)))
+
+
 def _clustered(scores: Floats, cluster: Ints, mean: float) -> Interval:
     nothing = float("nan")
-    n_clusters = len(np.unique(cluster))
-    if n_clusters == 1:
+    spread = spread_of(scores, cluster)
+    if spread.n_clusters == 1:
         return Interval(mean, nothing, nothing, "one cluster only")
+    quantile = spread.quantile(LEVEL)
     # A share stays within 0 and 1; other scores have no such ends.
     share = bool(scores.min() >= 0 and scores.max() <= 1)
-    half = _quantile(LEVEL) * clustered_error(scores, cluster)
-    if half > 0:
-        low, high = (0.0, 1.0) if share else (-np.inf, np.inf)
-        return Interval(mean, max(low, mean - half), min(high, mean + half), "clustered")
-    if not share:
+    if _is_binary(scores) or (share and not spread.error > 0):
+        limits = wilson(mean * spread.effective, spread.effective, quantile=quantile)
+        return Interval(mean, *limits, "Wilson over clusters")
+    if not spread.error > 0:
         return Interval(mean, nothing, nothing, "no spread between clusters")
-    return Interval(mean, *wilson(mean * n_clusters, n_clusters), "Wilson over clusters")
+    half = quantile * spread.error
+    low, high = (0.0, 1.0) if share else (-np.inf, np.inf)
+    return Interval(mean, max(low, mean - half), min(high, mean + half), "t over clusters")
+
+
+def gain_interval(
+    scores: Floats, clean: Bools, cluster: Ints | None = None, *, seed: int = 0
+) -> Interval:
+    """Full - clean, the mean of all n items less that of the clean ones, with a 95 % interval.
+
+    scores  float64[n]; clean  bool[n]; cluster  int64[n], None where every item stands alone
+
+    full - clean is the share of the other items times (their mean - the clean mean). The limits of
+    that difference come from the limits of its two sides by square and add (Newcombe 1998, method
+    10; with clusters on both sides by their correlation, Zou and Donner 2008). Not a number
+    without a clean item; exactly 0 without another one.
+    """
+    n, n_clean = len(scores), int(np.count_nonzero(clean))
+    nothing = float("nan")
+    if n_clean == 0:
+        return Interval(nothing, nothing, nothing, "no clean item")
+    if n_clean == n:
+        return Interval(0.0, 0.0, 0.0, "no other item")
+    sides = [(scores[mask], None if cluster is None else cluster[mask]) for mask in (~clean, clean)]
+    rest, own = (interval_of(*side, seed=seed) for side in sides)
+    together = 0.0 if cluster is None else shared(*(spread_of(*side) for side in sides))
+    gained = float(scores.mean() - scores[clean].mean())
+    method = rest.method if rest.method == own.method else f"{rest.method}, {own.method}"
+    if np.isnan([rest.low, own.low]).any():
+        return Interval(gained, nothing, nothing, method)
+    difference = rest.estimate - own.estimate
+    low = difference - _added(rest.estimate - rest.low, own.high - own.estimate, together)
+    high = difference + _added(rest.high - rest.estimate, own.estimate - own.low, together)
+    share = (n - n_clean) / n
+    return Interval(gained, share * low, share * high, method)
+
+
+def _added(first: float, second: float, correlation: float) -> float:
+    """The length of one arm of a difference, from the arms of its sides."""
+    squared = first * first + second * second - 2 * correlation * first * second
+    return float(np.sqrt(max(0.0, squared)))
 
 
 def bootstrap_limits(

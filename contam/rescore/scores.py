@@ -18,7 +18,7 @@ from contam.rescore.gain import (
     relative_difference,
 )
 from contam.rescore.grouped import GROUP
-from contam.rescore.intervals import Interval, interval_of
+from contam.rescore.intervals import Interval, gain_interval, interval_of
 from contam.rescore.multiple import benjamini_hochberg, holm
 from contam.rescore.panel import ALL, Split
 from contam.rescore.threads import in_threads
@@ -111,6 +111,18 @@ class _View:
             return interval_of(self.one.score[mask], cluster, seed=seed)
         return Interval(self.one.aggregate(mask), _NAN, _NAN, "none: not a mean of items")
 
+    def gain(self, inside: Bools, seed: int) -> Interval:
+        """The metric over the items inside less that over the clean ones of them."""
+        clean = self.split.clean[inside]
+        if self.one.additive:
+            cluster = None if self.cluster is None else self.cluster[inside]
+            return gain_interval(self.one.score[inside], clean, cluster, seed=seed)
+        value = _NAN
+        if clean.any():
+            own = inside & self.split.clean
+            value = self.one.aggregate(inside) - self.one.aggregate(own)
+        return Interval(value, _NAN, _NAN, "none: not a mean of items")
+
 
 def _clusters(one: Series, flags: Flags) -> NDArray[np.int64]:
     """int64[n], none below 0."""
@@ -160,6 +172,8 @@ def _row(
         row[name], row[f"{name}_lo"], row[f"{name}_hi"] = found.estimate, found.low, found.high
         if found.method:
             methods.append(found.method)
+    gained = view.gain(inside, seed)
+    row["gain"], row["gain_low"], row["gain_high"] = gained.estimate, gained.low, gained.high
     notes = [*one.notes]
     # Items that could not be checked belong to neither side; the gain is over the others.
     found_gain = _gain(view, clean | flagged, flagged, least, draws, seed)

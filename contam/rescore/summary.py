@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _SCORES = """
 SELECT model, n, n_clean, n_flagged, n_not_checkable, "full", full_lo, full_hi, clean, clean_lo,
-  clean_hi, flagged, epg, epg_z_nested, epg_p, epg_p_holm, clean_with_unchecked, bound_low,
+  clean_hi, flagged, gain, gain_low, gain_high,
+  epg_p, epg_p_holm, clean_with_unchecked, bound_low,
   bound_high, note
 FROM scores WHERE subset_by IN ('all', 'group') AND benchmark = $benchmark AND metric = $metric
   AND policy = $policy ORDER BY clean DESC NULLS LAST, model
@@ -81,7 +82,6 @@ def _section(database: Database, benchmark: str, metric: str, policy: str) -> li
             "clean score",
             "flagged score",
             "gain",
-            "z",
             "p",
             "p Holm",
         ),
@@ -95,8 +95,7 @@ def _section(database: Database, benchmark: str, metric: str, policy: str) -> li
                 _between(one, "full"),
                 _between(one, "clean"),
                 figure(one["flagged"]),
-                figure(one["epg"]),
-                figure(one["epg_z_nested"], 2),
+                gain_of(one),
                 figure(one["epg_p"], 4),
                 figure(one["epg_p_holm"], 4),
             )
@@ -232,11 +231,22 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 
 def _between(one: Mapping[str, Any], name: str) -> str:
-    low, high = one[f"{name}_lo"], one[f"{name}_hi"]
-    middle = figure(one[name])
-    if low is None:
-        return middle
-    return f"{middle} [{figure(low, 3)}, {figure(high, 3)}]"
+    return _with_limits(one[name], one[f"{name}_lo"], one[f"{name}_hi"])
+
+
+def _with_limits(middle: float | None, low: float | None, high: float | None) -> str:
+    shown = figure(middle)
+    return shown if low is None else f"{shown} {limits(low, high)}"
+
+
+def limits(low: float | None, high: float | None) -> str:
+    """An interval as tables print it."""
+    return f"[{figure(low, 3)}, {figure(high, 3)}]"
+
+
+def gain_of(row: Mapping[str, Any]) -> str:
+    """The gain of a row of scores with its limits."""
+    return _with_limits(row["gain"], row["gain_low"], row["gain_high"])
 
 
 def _place(one: Mapping[str, Any], name: str) -> str:

@@ -47,6 +47,7 @@ SCORES: Final = pa.schema(
         pa.field("llama2_rule", pa.bool_()),
         *_texts("interval"),
         *_flags("higher_is_better", "main", "shown"),
+        *_figures("gain", "gain_low", "gain_high"),
     ]
 )
 

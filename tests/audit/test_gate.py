@@ -15,7 +15,7 @@ from contam.audit.junit import github_lines, junit, summary
 from contam.audit.rules import load_rules
 from contam.cli.main import main
 from contam.errors import ConfigError, OutputError
-from contam.rescore.intervals import wilson
+from contam.rescore.intervals import gain_interval
 from tests.audit.conftest import relabel, reseal
 
 NOW = dt.date(2026, 11, 1)
@@ -121,6 +121,10 @@ SCORE = {
     "flagged": 0.70,
     "flagged_lo": 0.60,
     "flagged_hi": 0.78,
+    "n": 500,
+    "gain": 0.02,
+    "gain_low": -0.003,
+    "gain_high": 0.041,
 }
 
 
@@ -138,8 +142,8 @@ SCORE = {
         ({"n_not_checkable": 5, "clean_with_unchecked": 0.5}, {}, "fail"),
         ({}, {"bound": True}, "fail"),
         ({}, {"bound": True, "most_points": 4.2}, "pass"),
-        ({"flagged_lo": None}, {"bound": True}, "unknown"),
-        ({"n_flagged": 0, "full": 0.6, "flagged": None}, {"bound": True}, "pass"),
+        ({"gain_low": None}, {"bound": True}, "unknown"),
+        ({"n": 400, "n_flagged": 0, "full": 0.6, "flagged": None}, {"bound": True}, "pass"),
     ],
 )
 def test_a_gap_is_judged_in_points(facts, tmp_path, row, keys, status):
@@ -155,12 +159,13 @@ def test_the_bound_of_a_gap_is_that_of_simulated_evaluations():
     true = share * (right_flagged - right_clean)
     inside = 0
     for _ in range(400):
-        flagged, clean = draw.binomial([n_flagged, n_clean], [right_flagged, right_clean])
-        row = {"n_flagged": n_flagged, "n_clean": n_clean}
-        for name, k, n in (("flagged", flagged, n_flagged), ("clean", clean, n_clean)):
-            row[name] = k / n
-            row[f"{name}_lo"], row[f"{name}_hi"] = wilson(k, n)
-        inside += judge._far_end(row) >= true
+        right = draw.binomial([n_flagged, n_clean], [right_flagged, right_clean])
+        scores = np.repeat(
+            [1.0, 0.0, 1.0, 0.0], np.stack([right, [n_flagged, n_clean] - right], 1).ravel()
+        )
+        found = gain_interval(scores, np.arange(n_flagged + n_clean) >= n_flagged)
+        row = {"n": len(scores), "n_clean": n_clean}
+        inside += judge._far_end(row | {"gain_low": found.low, "gain_high": found.high}) >= true
     # One end of a 95 % interval: 97.5 % of 400, less four standard errors.
     assert inside / 400 > 0.975 - 4 * np.sqrt(0.975 * 0.025 / 400)
 

@@ -128,7 +128,7 @@ def test_wilson_limits_cover(p, n):
 
 def test_bootstrap_and_clustered_limits_cover():
     rng = np.random.default_rng(5)
-    covered = {"bootstrap": 0, "clustered": 0}
+    covered = {"bootstrap": 0, "Wilson over clusters": 0}
     rounds = 300
     for seed in range(rounds):
         one = intervals.interval_of(rng.beta(2, 3, 150), seed=seed)

@@ -44,6 +44,8 @@ def test_full_clean_and_flagged_are_what_they_are(leak):
         assert row["flagged"] == pytest.approx(values[:100].mean())
         # The gain is over the items that could be checked.
         assert row["epg"] == pytest.approx(values[:390].mean() - values[100:390].mean())
+        assert row["gain"] == row["full"] - row["clean"]
+        assert row["gain_low"] < row["gain"] < row["gain_high"]
         assert row["clean_with_unchecked"] == pytest.approx(values[100:].mean())
         assert row["full_lo"] < row["full"] < row["full_hi"]
         assert row["bound_low"] <= row["full"] <= row["bound_high"]
