@@ -155,7 +155,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "seconds": round(time.time() - started, 3),
         },
     }
-    return Rescore(tables=tables, summary=markdown(tables), run=run)
+    return Rescore(tables=tables, summary=markdown(tables, settings.least), run=run)
 
 
 def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) -> Path:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.rescore.lineup import matrices
@@ -35,8 +35,7 @@ def without_notes(rows):
     return sorted(str({k: v for k, v in row.items() if k != "note"}) for row in rows)
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.integers(10, 330), st.integers(0, 4), st.booleans())
+@pytest.mark.parametrize(("n", "seed", "first"), [(10, 0, True), (115, 1, False), (330, 2, True)])
 def test_a_short_run_changes_no_figure_of_the_others(n, seed, first):
     """Ranking, pairs and adjustment of seven whole runs, with and without a run over n items."""
     whole = [run_of(f"m{at}", seed=seed, p=0.3 + 0.05 * at) for at in range(7)]
@@ -69,11 +68,11 @@ def test_a_short_run_changes_no_figure_of_the_others(n, seed, first):
 
 def test_runs_that_are_all_short_are_ranked_among_themselves():
     whole = run_of("whole")
-    short = [run_of(f"s{at}", items=range(150), p=0.2 + 0.1 * at) for at in range(5)]
+    short = [run_of(f"s{at}", items=range(100), p=0.2 + 0.1 * at) for at in range(5)]
     (found,) = matrices([whole, *short])
     assert set(found.models) == {"whole", *(one.model for one in short)}
-    assert len(found.items) == 150
-    assert found.notes == ("250 items are not scored for every model",)
+    assert len(found.items) == 100
+    assert found.notes == ("300 items are not scored for every model",)
     (found,) = matrices([whole, run_of("other"), *short])
     assert found.models == ("other", "whole")
     assert [one.model for one in found.short] == [f"s{at}" for at in range(5)]
