@@ -184,16 +184,24 @@ def _trees(result: Rescore) -> dict[str, Any]:
 
 
 def _tables(result: Rescore) -> list[RenderableType]:
-    """A table for each benchmark and metric, and below it what could not be estimated."""
+    """A table for each benchmark and metric shown, its rankings, and what is not estimated."""
+    from contam.cli.rankings import ranking_blocks
     from contam.cli.terminal import visible
 
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    others: dict[str, dict[str, None]] = {}
     for row in result.rows("scores"):
-        if row["subset_by"] in ("all", "group"):
+        if row["subset_by"] not in ("all", "group"):
+            continue
+        if row["shown"]:
             groups.setdefault((row["benchmark"], row["metric"]), []).append(row)
+        else:
+            others.setdefault(row["benchmark"], {}).setdefault(row["metric"])
+    rankings = result.rows("rankings")
     for (benchmark, metric), rows in groups.items():
-        blocks += ["", visible(f"{benchmark}, {metric}"), _table(rows)]
+        way = "" if rows[0]["higher_is_better"] else " (lower is better)"
+        blocks += ["", visible(f"{benchmark}, {metric}{way}"), _table(rows)]
         said: dict[str, list[str]] = {}
         for row in rows:
             for note in filter(None, row["note"].split("; ")):
@@ -201,6 +209,10 @@ def _tables(result: Rescore) -> list[RenderableType]:
         for note, models in said.items():
             who = "all" if len(models) == len(rows) else ", ".join(dict.fromkeys(models))
             blocks.append(visible(f"{note} ({who})"))
+        own = [row for row in rankings if (row["benchmark"], row["metric"]) == (benchmark, metric)]
+        blocks += ranking_blocks(own)
+    for benchmark, metrics in others.items():
+        blocks.append(visible(f"{benchmark}, not shown: {', '.join(metrics)} (--all-metrics)"))
     return blocks
 
 

@@ -26,6 +26,10 @@ _MOST: Final = 200
 _LABELLED: Final = 12
 """Curves with a name and a colour; the others stay grey."""
 
+_LINES: Final = 17
+"""Lines of text that the height of a picture of curves has room for."""
+
+_TRIES: Final = 50
 _NAME: Final = 44
 _SMALL: Final = 8
 _SURE: Final = 0.05
@@ -135,7 +139,7 @@ def curves(rows: Sequence[Row]) -> Figure:
         by_model, key=lambda model: (-sign * (marks[model] or by_model[model][-1])["epg"], model)
     )
     named = order[:_LABELLED]
-    figure, axes = _page(14, [" " * 20], [_name(model) for model in named])
+    figure, axes = _page(16, [" " * 20], [_name(model) for model in named])
     axes.axhline(0, color="black", linewidth=0.8, zorder=2.5)
     ends = []
     for model in reversed(order):
@@ -197,12 +201,18 @@ def _end_labels(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> No
     """Names at the ends of the curves, moved apart where they would meet."""
     if not ends:
         return
-    low, high = axes.get_ylim()
-    step = (high - low) / 22
     ordered = sorted(ends, key=lambda end: (-end[1], end[2]))
-    places = spread([end[1] for end in ordered], step)
-    floor = min(0.0, places[-1] - step - low)
-    axes.set_ylim(low + floor, max(high, places[0] + step))
+    low, high = axes.get_ylim()
+    places: list[float] = []
+    # Room for the names at the edges makes the lines of all of them lower.
+    for _ in range(_TRIES):
+        step = (high - low) / _LINES
+        places = spread([end[1] for end in ordered], step)
+        edges = low, high
+        low, high = min(low, places[-1] - step), max(high, places[0] + step)
+        if (low, high) == edges:
+            break
+    axes.set_ylim(low, high)
     for (x, y, model, colour), place in zip(ordered, places, strict=True):
         axes.annotate(
             _name(model),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GAIN, RANKS, SWEEP = "gain", "ranks", "sweep"
 SHOWS: Final = {
-    GAIN: "Gain of each model, full less clean, with its 95 % interval",
+    GAIN: "Gain of each model, full less clean, with its interval",
     RANKS: "Rank on all and on clean items",
     SWEEP: "Gain as the threshold of the policy moves",
 }

@@ -19,6 +19,7 @@ from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
+from contam.rescore.main_metric import main_metrics
 from contam.rescore.names import SUMMARY, TABLES
 from contam.rescore.panel import Series, flags_in
 from contam.rescore.partial import refuse_partial
@@ -132,6 +133,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             lambda log: models[id(log)],
         )
     )
+    main = main_metrics([*series, *(one for _, one in groups)], settings.metrics)
+    notes += [f"{one.why}; {one.shown} is shown" for one in main.values() if one.metric is None]
     tables = make_tables(series, flags, settings, groups, second, unscored)
     run = {
         "tool": "contam",
@@ -148,6 +151,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "not_checkable": "in full, in neither clean nor flagged",
         },
         "inputs": {"verdicts": _verdict_source(report), "logs": sources},
+        "metrics": {name: asdict(one) for name, one in sorted(main.items())},
         "coverage": report.run.get("coverage", {}),
         "notes": list(dict.fromkeys(notes)),
         "timings": {
