@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.shown import clean_missing, scores_shown
 from contam.audit.spec import TOGETHER
-from contam.rescore.summary import cell, figure, gain_of, table
+from contam.rescore.summary import cell, figure, gain_of, small, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,7 @@ def _scores(facts: Facts) -> list[str]:
                 figure(row["full"]),
                 clean_missing(row, facts.least) or figure(row["clean"]),
                 gain_of(row),
-                figure(row["epg_p_holm"], 4),
+                small(row["gain_p_holm"]),
             )
             for row in scores_shown(facts.scores, facts.least)
         ],

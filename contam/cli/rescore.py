@@ -219,9 +219,11 @@ def _tables(result: Rescore) -> list[RenderableType]:
 def _table(rows: list[dict[str, Any]]) -> RenderableType:
     from contam.cli.sheet import Sheet
     from contam.cli.terminal import visible
-    from contam.rescore.summary import figure, limits
+    from contam.rescore.summary import figure, limits, small
 
-    sheet = Sheet(("model", "policy"), ("n", "flagged", "full", "clean", "gain", "95 %", "p"))
+    sheet = Sheet(
+        ("model", "policy"), ("n", "flagged", "full", "clean", "gain", "95 %", "p", "p Holm")
+    )
     for row in rows:
         sheet.add(
             (visible(row["model"]), visible(row["policy"])),
@@ -232,7 +234,8 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
                 figure(row["clean"]),
                 figure(row["gain"]),
                 limits(row["gain_low"], row["gain_high"]),
-                figure(row["epg_p"], 4),
+                small(row["gain_p"]),
+                small(row["gain_p_holm"]),
             ),
         )
     return sheet

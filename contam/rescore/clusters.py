@@ -76,18 +76,79 @@ def spread_of(scores: Floats, cluster: Ints | None = None) -> Spread:
     variance = float(parts @ parts)
     alone = float(np.var(scores, ddof=1)) / n
     effect = variance / alone if alone > 0 else _NAN
-    excess = float(sizes @ sizes) / n - 1
-    within = 1.0 if excess > 0 else 0.0
-    if excess > 0 and effect > 0:
-        within = min(1.0, max(0.0, (effect - 1) / excess))
-    weights = sizes * (1 + (sizes - 1) * within)
     return Spread(
         n_clusters=n_clusters,
         error=float(np.sqrt(variance)),
-        df=float(weights.sum()) ** 2 / float(weights @ weights) - 1,
+        df=float(freedom(sizes, np.array(effect))),
         effective=n / max(1.0, effect) if effect > 0 else float(n_clusters),
         parts=parts,
         codes=names.astype(np.int64),
+    )
+
+
+def freedom(sizes: Ints, effect: Floats) -> Floats:
+    """Satterthwaite's degrees of freedom of a clustered error; float64, as `effect`.
+
+    sizes   int64[clusters], items of each; effect  design effects, nan where nothing varies
+
+    Cluster sums vary like size * (1 + (size - 1) * r), r the correlation within clusters that would
+    make the design effect, 1 where that is unknown.
+    """
+    one, two, three, four = (
+        float((sizes.astype(np.float64) ** power).sum()) for power in range(1, 5)
+    )
+    excess = two / one - 1
+    if excess <= 0:
+        return np.full_like(effect, len(sizes) - 1)
+    within = np.clip(np.where(effect > 0, (effect - 1) / excess, 1.0), 0.0, 1.0)
+    total = one + within * (two - one)
+    squares = two + 2 * within * (three - two) + within**2 * (four - 2 * three + two)
+    result: Floats = total**2 / squares - 1
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate with its standard error and the degrees of freedom of its t."""
+
+    value: float
+    error: float
+    df: float
+
+    @property
+    def p(self) -> float:
+        """Two-sided p of 0; nan without an error."""
+        if not (self.error > 0 and self.df > 0):
+            return _NAN
+        return float(2 * stats.t.sf(abs(self.value) / self.error, self.df))
+
+    def limits(self, level: float = 0.95) -> tuple[float, float]:
+        """The t interval."""
+        if not (self.error > 0 and self.df > 0):
+            return _NAN, _NAN
+        half = self.error * min(_HUGE, float(stats.t.ppf(0.5 + level / 2, max(self.df, _LEAST_DF))))
+        return self.value - half, self.value + half
+
+
+def difference_of(
+    first: Floats, second: Floats, clusters: tuple[Ints, Ints] | None = None
+) -> Estimate:
+    """Mean of the first less mean of the second, Welch's t test with clusters on either side.
+
+    clusters  of the items of both, numbered alike; None where every item stands alone
+    """
+    sides = (
+        (spread_of(first), spread_of(second))
+        if clusters is None
+        else (spread_of(first, clusters[0]), spread_of(second, clusters[1]))
+    )
+    own, other = (side.error**2 for side in sides)
+    together = 0.0 if clusters is None else shared(*sides) * sides[0].error * sides[1].error
+    squares = own**2 / max(sides[0].df, _LEAST_DF) + other**2 / max(sides[1].df, _LEAST_DF)
+    return Estimate(
+        value=float(first.mean() - second.mean()),
+        error=float(np.sqrt(max(own + other - 2 * together, 0.0))) if own + other > 0 else _NAN,
+        df=(own + other) ** 2 / squares if squares > 0 else 0.0,
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy import stats
 
-from contam.rescore.blocks import blocks_of
+from contam.rescore.dealing import deal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,28 +31,33 @@ _LLAMA2_DIRTY: Final = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """EPG = full - clean (Singh et al. 2024) and how surprising it is.
+    """EPG = full - clean over the items that could be checked (Singh et al. 2024), and its test.
 
     z         EPG / (s.d. / sqrt(n_clean)), ConTAM's own statistic
     z_nested  EPG / (s.d. * sqrt(1 / n_clean - 1 / n)): the clean set lies inside the full one
-    p         two-sided permutation p, flags shuffled over items (within strata, if given)
+    p         two-sided, flags dealt out anew (within strata, by whole clusters)
+    how       how p was made: "exact" or "10000 draws", "" without one
     note      why nothing is estimated, "" when it is
+
+    Both z are the published ones, of items that all stand alone: they know no clusters.
     """
 
     epg: float
     z: float
     z_nested: float
     p: float
+    how: str
     note: str
 
 
-def gain(
+def gain(  # noqa: PLR0913 - what a test of flags may depend on, all by name
     scores: Floats,
     flagged: Bools,
     *,
     least: int = LEAST,
     permutations: int = 10_000,
     seed: int = 0,
+    family: int = 1,
     strata: NDArray[np.int64] | None = None,
     cluster: NDArray[np.int64] | None = None,
 ) -> Gain:
@@ -61,14 +66,20 @@ def gain(
     n_clean = int(np.count_nonzero(~flagged))
     note = not_estimable(n - n_clean, n_clean, least)
     if note:
-        return Gain(epg=_NAN, z=_NAN, z_nested=_NAN, p=_NAN, note=note)
+        return Gain(epg=_NAN, z=_NAN, z_nested=_NAN, p=_NAN, how="", note=note)
     epg = float(scores.mean() - scores[~flagged].mean())
     z, nested = gain_z(epg, float(np.std(scores)), n, n_clean)
-    p = permutation_p(
-        scores, flagged, permutations=permutations, seed=seed, strata=strata, cluster=cluster
+    found = deal(
+        scores,
+        flagged,
+        permutations=permutations,
+        seed=seed,
+        family=family,
+        strata=strata,
+        cluster=cluster,
     )
-    note = "no p: swapping clusters of one size changes nothing" if np.isnan(p) else ""
-    return Gain(epg=epg, z=z, z_nested=nested, p=p, note=note)
+    note = "no p: swapping clusters of one size changes nothing" if np.isnan(found.p) else ""
+    return Gain(epg=epg, z=z, z_nested=nested, p=found.p, how=found.how, note=note)
 
 
 def not_estimable(n_flagged: int, n_clean: int, least: int = LEAST) -> str:
@@ -99,89 +110,6 @@ def gain_z(epg: float, deviation: float, n: int, n_clean: int) -> tuple[float, f
         epg / (deviation / float(np.sqrt(n_clean))),
         epg / (deviation * float(np.sqrt(1 / n_clean - 1 / n))),
     )
-
-
-def permutation_p(
-    scores: Floats,
-    flagged: Bools,
-    *,
-    permutations: int,
-    seed: int,
-    strata: NDArray[np.int64] | None = None,
-    cluster: NDArray[np.int64] | None = None,
-) -> float:
-    """Two-sided p of the flagged sum when flags are dealt out anew: (1 + hits) / (1 + draws).
-
-    cluster  items that rise and fall together: then whole clusters of one size (and stratum) swap
-             their flags, and the sum is set against its mean over the draws; nan where no swap
-             changes the sum
-
-    Dealing n_d flags among n items and adding up the scores is a draw without replacement; for
-    few distinct score values it is drawn from the multivariate hypergeometric law itself.
-    """
-    rng = np.random.default_rng(seed)
-    if cluster is not None:
-        return _clustered_p(scores, flagged, permutations, rng, blocks_of(cluster, strata))
-    groups = [np.arange(len(scores))] if strata is None else _groups(strata)
-    total = np.zeros(permutations)
-    expected = 0.0
-    for group in groups:
-        n_flagged = int(flagged[group].sum())
-        expected += n_flagged * float(scores[group].mean())
-        total += _dealt_sums(scores[group], n_flagged, permutations, rng)
-    observed = abs(float(scores[flagged].sum()) - expected)
-    # A relative hair against sums that are equal but for rounding.
-    hits = int(np.count_nonzero(np.abs(total - expected) >= observed * (1 - 1e-9) - 1e-12))
-    return (1 + hits) / (1 + permutations)
-
-
-def _clustered_p(
-    scores: Floats,
-    flagged: Bools,
-    permutations: int,
-    rng: np.random.Generator,
-    blocks: list[NDArray[np.int64]],
-) -> float:
-    total = np.zeros(permutations)
-    expected = 0.0
-    for block in blocks:
-        flags, values = flagged[block], scores[block]
-        expected += float((flags.mean(axis=0) * values.sum(axis=0)).sum())
-        if bool(np.all(flags == flags[:, :1])):
-            # Clusters flagged whole or not at all: their sums are dealt out.
-            total += _dealt_sums(values.sum(axis=1), int(flags[:, 0].sum()), permutations, rng)
-            continue
-        weights = flags.astype(np.float64)
-        for draw in range(permutations):
-            total[draw] += float((values * weights[rng.permutation(len(block))]).sum())
-    if np.ptp(total) == 0:
-        return _NAN
-    observed = abs(float(scores[flagged].sum()) - expected)
-    hits = int(np.count_nonzero(np.abs(total - expected) >= observed * (1 - 1e-9) - 1e-12))
-    return (1 + hits) / (1 + permutations)
-
-
-def _groups(strata: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    order = np.argsort(strata, kind="stable")
-    cuts = np.flatnonzero(np.diff(strata[order])) + 1
-    return list(np.split(order, cuts))
-
-
-_FEW_VALUES: Final = 64
-
-
-def _dealt_sums(scores: Floats, n_flagged: int, draws: int, rng: np.random.Generator) -> Floats:
-    if n_flagged == 0:
-        return np.zeros(draws)
-    values, counts = np.unique(scores, return_counts=True)
-    if len(values) <= _FEW_VALUES:
-        dealt = rng.multivariate_hypergeometric(counts, n_flagged, size=draws, method="marginals")
-        summed: Floats = dealt @ values
-        return summed
-    sums = np.empty(draws)
-    for at in range(draws):
-        sums[at] = rng.permutation(scores)[:n_flagged].sum()
-    return sums
 
 
 def bounds(scores: Floats, usable: Bools) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from contam.errors import UsageError
 from contam.rescore.direction import named
+from contam.rescore.primary import primary_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ class MainMetric:
     """The main metric of one benchmark.
 
     metric  None where there are several and nothing says which is the main one
-    shown   the one that pictures show: the main one, else the first of the logs
+    shown   the one that pictures show and whose tests are a family: the main one, else the usual
     why     how it was chosen, or why none was
     """
 
@@ -35,6 +36,7 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
 
     Raises UsageError for a name that means no metric, or two of one benchmark.
     """
+    usual = primary_metrics(series)
     metrics: dict[str, dict[str, bool]] = {}
     for one in series:
         known = metrics.setdefault(one.benchmark, {})
@@ -43,10 +45,15 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
         if not any(_meant(name, benchmark, own) for benchmark, own in metrics.items()):
             there = sorted(f"{b}={metric}" for b, own in metrics.items() for metric in own)
             raise UsageError(f"no log has a metric {name}", hint=f"metrics: {', '.join(there)}")
-    return {benchmark: _main(benchmark, own, asked) for benchmark, own in metrics.items()}
+    return {
+        benchmark: _main(benchmark, own, asked, usual[benchmark])
+        for benchmark, own in metrics.items()
+    }
 
 
-def _main(benchmark: str, metrics: Mapping[str, bool], asked: Sequence[str]) -> MainMetric:
+def _main(
+    benchmark: str, metrics: Mapping[str, bool], asked: Sequence[str], usual: str
+) -> MainMetric:
     wanted = sorted({metric for name in asked for metric in _meant(name, benchmark, metrics)})
     if len(wanted) > 1:
         raise UsageError(
@@ -58,13 +65,12 @@ def _main(benchmark: str, metrics: Mapping[str, bool], asked: Sequence[str]) -> 
     said = [metric for metric, main in metrics.items() if main]
     if len(said) == 1:
         return MainMetric(metric=said[0], shown=said[0], why="as its logs say")
-    first = next(iter(metrics))
     if len(metrics) == 1:
-        return MainMetric(metric=first, shown=first, why="the only one")
+        return MainMetric(metric=usual, shown=usual, why="the only one")
     names = ", ".join(said or metrics)
     return MainMetric(
         metric=None,
-        shown=first,
+        shown=usual,
         why=f"its logs call {names} the main metric"
         if said
         else f"{benchmark} has {len(metrics)} metrics ({names}): choose with --metric",

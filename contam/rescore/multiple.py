@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from statsmodels.stats.multitest import multipletests
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -26,6 +28,25 @@ def benjamini_hochberg(p: Floats) -> Floats:
 def benjamini_yekutieli(p: Floats) -> Floats:
     """Benjamini and Yekutieli's adjusted p, where the tests depend on one another."""
     return _adjusted(p, "fdr_by")
+
+
+def adjust(
+    rows: Sequence[dict[str, Any]],
+    columns: Sequence[str],
+    family: Callable[[dict[str, Any]], Hashable],
+) -> None:
+    """Put Holm's and Benjamini and Hochberg's p beside each raw one: NAME_holm and NAME_bh.
+
+    family  what is equal for rows that are tested together
+    """
+    together: dict[Hashable, list[dict[str, Any]]] = {}
+    for row in rows:
+        together.setdefault(family(row), []).append(row)
+    for own in together.values():
+        for name in columns:
+            p = np.array([row[name] for row in own], np.float64)
+            for row, first, second in zip(own, holm(p), benjamini_hochberg(p), strict=True):
+                row[f"{name}_holm"], row[f"{name}_bh"] = float(first), float(second)
 
 
 def _adjusted(p: Floats, method: str) -> Floats:

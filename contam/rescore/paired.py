@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from contam.rescore.intervals import clustered_error, standard_error
+from contam.rescore.clusters import Estimate, spread_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,9 @@ _NAN = float("nan")
 class Comparison:
     """Mean difference first - second over common items, its paired error, z and two-sided p.
 
-    mcnemar_p  exact two-sided p for 0/1 scores; nan for others
+    z          difference / error; p  of the paired t test, by whole clusters where there are any
+    mcnemar_p  exact two-sided p for 0/1 scores; nan for others, and where items share clusters,
+               which it knows nothing of
     """
 
     difference: float
@@ -37,17 +39,17 @@ def compare(first: Floats, second: Floats, cluster: Ints | None = None) -> Compa
     """Compare two models by their scores on the same n items (Miller 2024)."""
     d = first - second
     difference = float(d.mean()) if len(d) else _NAN
-    error = standard_error(d) if cluster is None else clustered_error(d, cluster)
-    if not error > 0:
+    spread = spread_of(d, cluster)
+    found = Estimate(difference, spread.error, spread.df)
+    if not spread.error > 0:
         # No spread: equal on every item, or apart by the same amount on every one.
         p = _NAN if len(d) < 2 or difference != 0 else 1.0  # noqa: PLR2004 - a spread needs two
         z = _NAN if difference != 0 else 0.0
     else:
-        z = difference / error
-        p = float(2 * stats.norm.sf(abs(z)))
+        z, p = difference / spread.error, found.p
     binary = bool(np.all((first == 0) | (first == 1)) and np.all((second == 0) | (second == 1)))
-    exact = mcnemar(first, second) if binary else _NAN
-    return Comparison(difference=difference, error=error, z=z, p=p, mcnemar_p=exact)
+    exact = mcnemar(first, second) if binary and spread.n_clusters == len(d) else _NAN
+    return Comparison(difference=difference, error=spread.error, z=z, p=p, mcnemar_p=exact)
 
 
 def mcnemar(first: Floats, second: Floats) -> float:

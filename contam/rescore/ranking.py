@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
 
+from contam.rescore.blocks import blocks_of, shuffled
+from contam.rescore.clusters import freedom
+from contam.rescore.dealing import ENOUGH
 from contam.rescore.multiple import holm
 from contam.rescore.threads import in_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -68,9 +73,11 @@ class Pairwise:
     """Every model against every other on the same items; float64[models, models].
 
     difference  score of the row minus that of the column; error  its paired standard error
-    p           two-sided normal p; nan where all differences are equal and not 0
-    mcnemar_p   exact, for 0/1 scores; nan for others
+    p           two-sided, of the t test by whole clusters; nan where all differences are equal and
+                not 0
+    mcnemar_p   exact, for 0/1 scores of items that all stand alone; nan for others
     adjusted    p after Holm over all pairs; a constant difference counts as p = 0
+    mcnemar_adjusted  mcnemar_p after Holm over all pairs
     """
 
     difference: Floats
@@ -78,6 +85,7 @@ class Pairwise:
     p: Floats
     mcnemar_p: Floats
     adjusted: Floats
+    mcnemar_adjusted: Floats
 
 
 def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
@@ -86,39 +94,56 @@ def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
     mean = scores.mean(axis=1)
     difference = mean[:, None] - mean[None, :]
     rest = scores - mean[:, None]
+    alone = _squared(rest) / (n * (n - 1))
     if cluster is None:
-        scale = n * (n - 1)
+        squared, df = alone, np.full((m, m), n - 1.0)
     else:
-        code = np.unique(cluster, return_inverse=True)[1]
-        sums = np.zeros((m, int(code.max()) + 1))
-        for at in range(m):
-            sums[at] = np.bincount(code, weights=rest[at])
-        rest, scale = sums, n * n
-    product = rest @ rest.T
-    own = np.diag(product)
-    squared = np.maximum(own[:, None] + own[None, :] - 2 * product, 0) / scale
-    # What rounding leaves of two equal models is no spread.
-    squared[squared < _HAIR * (own[:, None] + own[None, :]) / scale] = 0
+        code, sizes = np.unique(cluster, return_inverse=True, return_counts=True)[1:]
+        sums = np.array([np.bincount(code, weights=one) for one in rest])
+        # Of one cluster alone nothing is known: its sum is 0 for every model.
+        share = np.minimum(sizes / n, 1 - 1 / n)
+        squared = _squared(sums / n / np.sqrt(1 - share))
+        effect = np.divide(squared, alone, out=np.full((m, m), np.nan), where=alone > 0)
+        df = freedom(sizes.astype(np.int64), effect)
     error = np.sqrt(squared)
-    z = np.divide(difference, error, out=np.zeros((m, m)), where=error > 0)
-    p = 2 * stats.norm.sf(np.abs(z))
+    t = np.divide(difference, error, out=np.zeros((m, m)), where=error > 0)
+    p = np.where(error > 0, 2 * stats.t.sf(np.abs(t), np.maximum(df, _HAIR)), 1.0)
     constant = (error == 0) & (np.abs(difference) > 0)
     p[constant] = np.nan
-    upper = np.triu_indices(m, 1)
-    adjusted = np.ones((m, m))
-    adjusted[upper] = holm(np.where(constant, 0.0, p)[upper])
-    adjusted = np.minimum(adjusted, adjusted.T)
+    certain = constant & (cluster is None or len(np.unique(cluster)) > 1)
+    mcnemar_p = _mcnemar(scores, grouped=cluster is not None and len(np.unique(cluster)) < n)
     return Pairwise(
         difference=difference,
         error=error,
         p=p,
-        mcnemar_p=_mcnemar(scores),
-        adjusted=adjusted,
+        mcnemar_p=mcnemar_p,
+        adjusted=_over_pairs(np.where(certain, 0.0, p)),
+        mcnemar_adjusted=_over_pairs(mcnemar_p),
     )
 
 
-def _mcnemar(scores: Floats) -> Floats:
-    if not bool(np.all((scores == 0) | (scores == 1))):
+def _squared(rest: Floats) -> Floats:
+    """float64[models, models]: sums of squares of the differences of two rows."""
+    product = rest @ rest.T
+    own = np.diag(product)
+    both = own[:, None] + own[None, :]
+    squared: Floats = np.maximum(both - 2 * product, 0)
+    # What rounding leaves of two equal models is no spread.
+    squared[squared < _HAIR * both] = 0
+    return squared
+
+
+def _over_pairs(p: Floats) -> Floats:
+    """Holm over all pairs; 1 on the diagonal."""
+    upper = np.triu_indices(len(p), 1)
+    adjusted = np.ones(p.shape)
+    adjusted[upper] = holm(p[upper])
+    result: Floats = np.minimum(adjusted, adjusted.T)
+    return result
+
+
+def _mcnemar(scores: Floats, *, grouped: bool) -> Floats:
+    if grouped or not bool(np.all((scores == 0) | (scores == 1))):
         return np.full((len(scores), len(scores)), np.nan)
     only_row = scores @ (1 - scores).T
     both = only_row + only_row.T
@@ -159,48 +184,46 @@ class Deletion:
 
 
 def random_deletion(
-    scores: Floats, flagged: Bools, *, draws: int = 1_000, seed: int = 0
+    scores: Floats,
+    flagged: Bools,
+    *,
+    draws: int = 1_000,
+    most: int = 0,
+    seed: int = 0,
+    cluster: Ints | None = None,
 ) -> Deletion:
     """Compare full against clean with full against the rest after deleting random items.
 
-    scores  float64[models, items]
+    scores   float64[models, items]
+    most     draws that may be made where few of the first ones agree no better
+    cluster  int64[items], items that rise and fall together: then clusters of one size swap what
+             is deleted of them; no p where none can
     """
     m, n = scores.shape
     n_flagged = int(flagged.sum())
     full = scores.mean(axis=1).round(_DIGITS)
-    nothing = np.full(m, _NAN)
+    nothing = Deletion(tau=_NAN, tau_low=_NAN, tau_median=_NAN, p=_NAN, moved=np.full(m, _NAN))
     if m < _TWO or n_flagged in (0, n):
-        return Deletion(tau=_NAN, tau_low=_NAN, tau_median=_NAN, p=_NAN, moved=nothing)
+        return nothing
     observed = agreement(full, scores[:, ~flagged].mean(axis=1).round(_DIGITS)).tau
-    # Products too small for a linear algebra library to start threads of its own below ours: on a
-    # busy machine those wait for one another longer than they compute.
-    n_parts = -(-n // _PART)
-    parts = np.zeros((n_parts * _PART, m))
-    parts[:n] = scores.T
-    parts = parts.reshape(n_parts, _PART, m)
-    begins = range(0, draws, _BLOCK)
-    # A generator for each block: the draws are the same for any number of threads.
-    seeds = np.random.SeedSequence(seed).spawn(len(begins))
-
-    def drop(task: tuple[int, np.random.SeedSequence]) -> Floats:
-        begin, own = task
-        rng = np.random.default_rng(own)
-        masks = np.zeros((min(_BLOCK, draws - begin), n_parts * _PART))
-        for mask in masks:
-            mask[np.argpartition(rng.random(n), n_flagged)[:n_flagged]] = 1
-        by_part = masks.reshape(len(masks), n_parts, _PART).transpose(1, 0, 2)
-        summed: Floats = (by_part @ parts).sum(axis=0)
-        return summed
-
-    gone = np.concatenate(in_threads(drop, list(zip(begins, seeds, strict=True))))
-    kept = (scores.sum(axis=1) - gone) / (n - n_flagged)
-    # Sums in another order round differently; equal scores must tie in every draw.
-    kept = kept.round(_DIGITS)
-    taus = np.array(in_threads(lambda one: _tau(full, one), list(kept)))
+    blocks = None if cluster is None else blocks_of(cluster)
+    if np.isnan(observed) or (blocks is not None and not _moves(blocks, flagged)):
+        return replace(nothing, tau=observed)
+    draw = _deleting(scores, flagged, blocks)
+    seeds = np.random.SeedSequence(seed)
+    kept, taus = np.empty((0, m)), np.empty(0)
+    step = draws
+    while step > 0:
+        more = draw(step, seeds)
+        kept = np.concatenate([kept, more])
+        taus = np.append(taus, in_threads(lambda one: _tau(full, one), list(more)))
+        worse = int(np.count_nonzero(taus <= observed + 1e-12))
+        if worse >= ENOUGH:
+            break
+        step = min(len(taus), most - len(taus))
     known = taus[~np.isnan(taus)]
-    if np.isnan(observed) or not len(known):
-        return Deletion(tau=observed, tau_low=_NAN, tau_median=_NAN, p=_NAN, moved=nothing)
-    worse = int(np.count_nonzero(known <= observed + 1e-12))
+    if not len(known):
+        return replace(nothing, tau=observed)
     return Deletion(
         tau=observed,
         tau_low=float(np.percentile(known, 5)),
@@ -208,6 +231,48 @@ def random_deletion(
         p=(1 + worse) / (1 + len(known)),
         moved=kept.std(axis=0, ddof=1),
     )
+
+
+def _moves(blocks: list[Ints], flagged: Bools) -> bool:
+    return any(bool(np.any(flagged[block] != flagged[block[:1]])) for block in blocks)
+
+
+def _deleting(
+    scores: Floats, flagged: Bools, blocks: list[Ints] | None
+) -> Callable[[int, np.random.SeedSequence], Floats]:
+    """What makes so many random deletions: float64[draws, models], the means of what is left."""
+    m, n = scores.shape
+    n_flagged = int(flagged.sum())
+    # Products too small for a linear algebra library to start threads of its own below ours: on a
+    # busy machine those wait for one another longer than they compute.
+    n_parts = -(-n // _PART)
+    parts = np.zeros((n_parts * _PART, m))
+    parts[:n] = scores.T
+    parts = parts.reshape(n_parts, _PART, m)
+
+    def drop(task: tuple[int, np.random.SeedSequence]) -> Floats:
+        number, own = task
+        rng = np.random.default_rng(own)
+        masks = np.zeros((number, n_parts * _PART))
+        for mask in masks:
+            if blocks is None:
+                mask[np.argpartition(rng.random(n), n_flagged)[:n_flagged]] = 1
+            else:
+                mask[:n] = flagged[shuffled(blocks, n, rng)]
+        by_part = masks.reshape(len(masks), n_parts, _PART).transpose(1, 0, 2)
+        summed: Floats = (by_part @ parts).sum(axis=0)
+        return summed
+
+    def draw(draws: int, seeds: np.random.SeedSequence) -> Floats:
+        sizes = [min(_BLOCK, draws - begin) for begin in range(0, draws, _BLOCK)]
+        # A generator for each block: the draws are the same for any number of threads.
+        own = seeds.spawn(len(sizes))
+        gone = np.concatenate(in_threads(drop, list(zip(sizes, own, strict=True))))
+        # Sums in another order round differently; equal scores must tie in every draw.
+        kept: Floats = ((scores.sum(axis=1) - gone) / (n - n_flagged)).round(_DIGITS)
+        return kept
+
+    return draw
 
 
 def win_shares(table: Floats) -> Floats:

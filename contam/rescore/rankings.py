@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.blocks import several
+from contam.rescore.dealing import most_draws
 from contam.rescore.gain import LEAST, too_few
 from contam.rescore.lineup import distinct, rows_at
 from contam.rescore.multiple import holm
@@ -43,12 +44,20 @@ _ACROSS_MODELS: Final = (
 
 
 def ranking_rows(
-    matrix: Matrix, flags: Flags, *, least: int = LEAST, draws: int = 1_000, seed: int = 0
+    matrix: Matrix,
+    flags: Flags,
+    *,
+    least: int = LEAST,
+    draws: int = 1_000,
+    family: int = 1,
+    seed: int = 0,
 ) -> tuple[list[Row], list[Row]]:
     """One row per model, and one per pair of models, of one matrix under one policy.
 
     A higher score is better. Short runs have a row without a rank, and pairs over the items that
     both models were scored on.
+
+    draws  of random deletions at first; family  how many benchmarks are tested together
     """
     split = Split.of(flags.label[matrix.items])
     n_clean = int(split.clean.sum())
@@ -69,8 +78,20 @@ def ranking_rows(
     rows: list[Row] = []
     both = agreement(full, clean) if not reason else None
     deletion = (
-        random_deletion(matrix.scores, ~split.clean, draws=draws, seed=seed) if tests else None
+        random_deletion(
+            matrix.scores,
+            ~split.clean,
+            draws=draws,
+            most=most_draws(family),
+            seed=seed,
+            cluster=several(flags.cluster[matrix.items]),
+        )
+        if tests
+        else None
     )
+    if deletion and np.isnan(deletion.p) and not np.isnan(deletion.tau):
+        unmoved = "no deletion p: swapping clusters of one size changes nothing"
+        note = f"{note}; {unmoved}" if note else unmoved
     places = [ranks(full), ranks(clean) if n_clean else np.full(m, _NAN)]
     spans = [rank_intervals(one) for one in tests] if tests else None
     for at, model in enumerate(matrix.models):
@@ -148,7 +169,6 @@ def _pair_rows(
     rows = []
     n_clean = int(split.clean.sum())
     order = np.argsort(-_means(matrix.scores), kind="stable")
-    spread = _spread(matrix.scores[:, split.clean])
     for place, a in enumerate(order.tolist()):
         for b in order[place + 1 :].tolist():
             row: Row = {
@@ -164,8 +184,11 @@ def _pair_rows(
                 row[f"p_{name}"] = float(test.p[a, b])
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
                 row[f"mcnemar_{name}"] = float(test.mcnemar_p[a, b])
+                row[f"mcnemar_{name}_holm"] = float(test.mcnemar_adjusted[a, b])
                 row[f"lead_{name}"] = _leads(row, name)
-            row["detectable_clean"] = detectable(n_clean, float(spread[a, b]))
+            # The variance of one item that gives the clustered error of all of them.
+            spread = n_clean * float(tests[1].error[a, b]) ** 2
+            row["detectable_clean"] = detectable(n_clean, spread)
             row["note"] = note
             rows.append(row)
     return rows
@@ -195,23 +218,20 @@ def _short_pairs(head: Row, matrix: Matrix, flags: Flags, least: int) -> list[Ro
         note = f"{_short_of(one, other, short)}: on the {len(items):,} items of both"
         rows += _pair_rows(head, pair, _tests(pair, flags, split), split, note)
     for side in _SIDES:
-        constant = [np.isnan(row[f"p_{side}"]) for row in rows]
-        p = np.array([row[f"p_{side}"] for row in rows])
-        for row, value in zip(rows, holm(np.where(constant, 0.0, p)), strict=True):
-            row[f"p_{side}_holm"] = float(value)
+        _adjust_again(rows, f"p_{side}", constant=0.0)
+        _adjust_again(rows, f"mcnemar_{side}", constant=float("nan"))
+        for row in rows:
             row[f"lead_{side}"] = _leads(row, side)
     return rows
+
+
+def _adjust_again(rows: list[Row], name: str, *, constant: float) -> None:
+    """Holm over these pairs; constant  what counts for no p, which a constant difference has."""
+    p = np.array([row[name] for row in rows], np.float64)
+    for row, value in zip(rows, holm(np.where(np.isnan(p), constant, p)), strict=True):
+        row[f"{name}_holm"] = float(value)
 
 
 def _short_of(one: Series, other: Series, short: set[str]) -> str:
     names = [name for name in (one.model, other.model) if name in short]
     return f"{' and '.join(names)} not ranked"
-
-
-def _spread(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[models, models]: the variance of each two models' difference, over items."""
-    rest = scores - scores.mean(axis=1, keepdims=True)
-    product = rest @ rest.T / scores.shape[1]
-    own = np.diag(product)
-    result: NDArray[np.float64] = np.maximum(own[:, None] + own[None, :] - 2 * product, 0)
-    return result

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from contam.rescore.blocks import several
 from contam.rescore.gain import (
     LEAST,
+    Gain,
     bounds,
     gain,
     llama2_subsets,
@@ -19,12 +21,13 @@ from contam.rescore.gain import (
 )
 from contam.rescore.grouped import GROUP
 from contam.rescore.intervals import Interval, gain_interval, interval_of
-from contam.rescore.multiple import benjamini_hochberg, holm
+from contam.rescore.multiple import adjust
 from contam.rescore.panel import ALL, Split
+from contam.rescore.primary import primary_metrics
 from contam.rescore.threads import in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _NAN: Final = float("nan")
-_FAMILIES: Final = (ALL, GROUP)
 _NOTHING: Final = Interval(_NAN, _NAN, _NAN, "")
 
 
@@ -47,33 +49,53 @@ def score_rows(
     seed: int = 0,
     groups: Sequence[tuple[str, Series]] = (),
     unscored: Sequence[Series] = (),
+    primary: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
 
     groups    numbers over several benchmarks: how their tasks are weighed, and the series
     unscored  metrics that cannot be scored again, the reason in their notes
+    primary   benchmark -> the metric whose tests are one family; by `primary_metrics` if None
     """
+    if primary is None:
+        primary = primary_metrics(series) | primary_metrics(one for _, one in groups)
+    size = sum(primary[one.benchmark] == one.metric for one in series)
+    how = _How(least, permutations, seed, size)
     tasks = [
         (one, policy)
         for one in sorted(series, key=lambda one: (one.benchmark, one.metric, one.model))
         for policy in flags
     ]
-    found = in_threads(lambda task: list(_rows_of(*task, least, permutations, seed)), tasks)
+    found = in_threads(lambda task: list(_rows_of(*task, how)), tasks)
     rows = [row for own in found for row in own]
     others = [((ALL, ALL), one) for one in unscored]
     others += [((GROUP, weighting), one) for weighting, one in groups]
     for subset, one in others:
         whole = np.ones(len(one.item), np.bool_)
-        rows += [
-            _row(_View.of(one, policy), subset, whole, least, permutations, seed)
-            for policy in flags
-        ]
-    for key in {(row["policy"], row["subset_by"]) for row in rows if row["subset_by"] in _FAMILIES}:
-        family = [row for row in rows if (row["policy"], row["subset_by"]) == key]
-        p = np.array([row["epg_p"] for row in family])
-        for row, first, second in zip(family, holm(p), benjamini_hochberg(p), strict=True):
-            row["epg_p_holm"], row["epg_p_bh"] = float(first), float(second)
+        rows += [_row(_View.of(one, policy), subset, whole, how) for policy in flags]
+    for row in rows:
+        row["primary"] = primary.get(row["benchmark"]) == row["metric"]
+    # Over all models, benchmarks and subsets of one kind. Tests of a benchmark's other metrics are
+    # a family of their own: they repeat the claims of the primary one.
+    adjust(rows, ("gain_p", "epg_p"), _family)
+    tests = Counter(_family(row) for row in rows if not np.isnan(row["gain_p"]))
+    for row in rows:
+        row["family"] = tests[_family(row)]
     return rows
+
+
+def _family(row: Row) -> tuple[str, str, bool]:
+    return row["policy"], row["subset_by"], row["primary"]
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How the tests are made; family: primary tests over whole benchmarks, under one policy."""
+
+    least: int
+    permutations: int
+    seed: int
+    family: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,25 +154,25 @@ def _clusters(one: Series, flags: Flags) -> NDArray[np.int64]:
     return np.where(known, flags.cluster[np.maximum(one.item, 0)], own) if known.any() else own
 
 
-def _rows_of(one: Series, flags: Flags, least: int, draws: int, seed: int) -> Iterator[Row]:
+def _rows_of(one: Series, flags: Flags, how: _How) -> Iterator[Row]:
     view = _View.of(one, flags)
     split = view.split
-    yield _row(view, (ALL, ALL), np.ones(len(one.item), np.bool_), least, draws, seed)
+    yield _row(view, (ALL, ALL), np.ones(len(one.item), np.bool_), how)
     for by, names in flags.groups.items():
         mine = np.where(one.item >= 0, names[np.maximum(one.item, 0)], "")
-        for name in sorted(set(mine.tolist()) - {""}):
+        chosen = sorted(set(mine.tolist()) - {""})
+        within = replace(how, family=how.family * max(1, len(chosen)))
+        for name in chosen:
             inside = mine == name
             if by != "subject":
                 # Each kind of leak is set against all clean items.
                 inside = (inside & split.flagged) | split.clean
                 if not (inside & split.flagged).any():
                     continue
-            yield _row(view, (by, name), inside, least, draws, seed)
+            yield _row(view, (by, name), inside, within)
 
 
-def _row(
-    view: _View, subset: tuple[str, str], inside: Bools, least: int, draws: int, seed: int
-) -> Row:
+def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     one, split = view.one, view.split
     clean, flagged = split.clean & inside, split.flagged & inside
     unchecked = split.unchecked & inside
@@ -168,21 +190,29 @@ def _row(
     }
     methods = []
     for name, mask in (("full", inside), ("clean", clean), ("flagged", flagged)):
-        found = view.score(mask, seed)
+        found = view.score(mask, how.seed)
         row[name], row[f"{name}_lo"], row[f"{name}_hi"] = found.estimate, found.low, found.high
         if found.method:
             methods.append(found.method)
-    gained = view.gain(inside, seed)
+    gained = view.gain(inside, how.seed)
     row["gain"], row["gain_low"], row["gain_high"] = gained.estimate, gained.low, gained.high
     notes = [*one.notes]
-    # Items that could not be checked belong to neither side; the gain is over the others.
-    found_gain = _gain(view, clean | flagged, flagged, least, draws, seed)
-    row |= found_gain
-    if found_gain["note"] and not any(note.startswith("not estimable") for note in notes):
-        notes.append(found_gain["note"])
+    # The published gain is over the items that could be checked; full - clean is over all.
+    tested = _test(view, clean | flagged, clean, how)
+    row |= {
+        "epg": tested.epg,
+        "epg_z": tested.z,
+        "epg_z_nested": tested.z_nested,
+        "epg_p": tested.p,
+    }
+    if unchecked.any() and not tested.note:
+        tested = _test(view, inside, clean, how)
+    row["gain_p"], row["gain_test"] = tested.p, tested.how
+    if tested.note and not any(note.startswith("not estimable") for note in notes):
+        notes.append(tested.note)
     if unchecked.any():
         notes.append(f"{int(unchecked.sum())} not checkable, counted in full, not in clean")
-    row["clean_with_unchecked"] = view.score(clean | unchecked, seed).estimate
+    row["clean_with_unchecked"] = view.score(clean | unchecked, how.seed).estimate
     row["bound_low"], row["bound_high"] = (
         bounds(one.score[inside], clean[inside])
         if one.additive and _is_share(one)
@@ -191,7 +221,7 @@ def _row(
     row["relative_difference"] = relative_difference(row["full"], row["clean"])
     row["plain_relative_difference"] = plain_relative_difference(row["full"], row["clean"])
     row |= _llama2(view, inside)
-    row["epg_p_holm"] = row["epg_p_bh"] = _NAN
+    row["n_clusters"] = row["n"] if view.cluster is None else len(np.unique(view.cluster[inside]))
     row["interval"] = "; ".join(dict.fromkeys(methods))
     row["note"] = "; ".join(dict.fromkeys(notes))
     return row
@@ -202,30 +232,29 @@ def _is_share(one: Series) -> bool:
     return bool(len(one.score)) and 0 <= float(one.score.min()) <= float(one.score.max()) <= 1
 
 
-def _gain(
-    view: _View, judged: Bools, flagged: Bools, least: int, draws: int, seed: int
-) -> dict[str, Any]:
+def _test(view: _View, judged: Bools, clean: Bools, how: _How) -> Gain:
+    """The gain over the items judged, and the test of those that are not clean."""
     one = view.one
-    n_flagged, n_clean = int(flagged.sum()), int((judged & ~flagged).sum())
+    left_out = ~clean[judged]
     if one.additive:
-        found = gain(
+        return gain(
             one.score[judged],
-            flagged[judged],
-            least=least,
-            permutations=draws,
-            seed=seed,
+            left_out,
+            least=how.least,
+            permutations=how.permutations,
+            seed=how.seed,
+            family=how.family,
             strata=None if one.strata is None else one.strata[judged],
             cluster=None if view.cluster is None else several(view.cluster[judged]),
         )
-        values = (found.epg, found.z, found.z_nested, found.p, found.note)
-    else:
-        note = not_estimable(n_flagged, n_clean, least)
-        epg = one.aggregate(judged) - one.aggregate(judged & ~flagged) if not note else _NAN
-        if not note:
-            test = "no test: not a mean of items"
-            note = test if np.isfinite(epg) else "not estimable: a part has no clean item"
-        values = (epg, _NAN, _NAN, _NAN, note)
-    return dict(zip(("epg", "epg_z", "epg_z_nested", "epg_p", "note"), values, strict=True))
+    n_left_out = int(left_out.sum())
+    note = not_estimable(n_left_out, len(left_out) - n_left_out, how.least)
+    epg = _NAN
+    if not note:
+        epg = one.aggregate(judged) - one.aggregate(clean)
+        test = "no test: not a mean of items"
+        note = test if np.isfinite(epg) else "not estimable: a part has no clean item"
+    return Gain(epg=epg, z=_NAN, z_nested=_NAN, p=_NAN, how="", note=note)
 
 
 def _llama2(view: _View, inside: Bools) -> dict[str, Any]:

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from contam.rescore.plots import Plot
     from contam.tables.schemas import Table
 
+_SMALL = 0.00005
+
 _SCORES = """
 SELECT model, n, n_clean, n_flagged, n_not_checkable, "full", full_lo, full_hi, clean, clean_lo,
   clean_hi, flagged, gain, gain_low, gain_high,
-  epg_p, epg_p_holm, clean_with_unchecked, bound_low,
+  gain_p, gain_p_holm, clean_with_unchecked, bound_low,
   bound_high, note
 FROM scores WHERE subset_by IN ('all', 'group') AND benchmark = $benchmark AND metric = $metric
   AND policy = $policy
@@ -125,8 +127,8 @@ def _section(
                 _between(one, "clean"),
                 figure(one["flagged"]),
                 gain_of(one),
-                figure(one["epg_p"], 4),
-                figure(one["epg_p_holm"], 4),
+                small(one["gain_p"]),
+                small(one["gain_p_holm"]),
             )
             for one in records
         ],
@@ -278,6 +280,13 @@ def figure(value: float | None, digits: int = 4) -> str:
     if value is None or math.isnan(value):
         return "-"
     return f"{value:.{digits}f}"
+
+
+def small(p: float | None) -> str:
+    """A p-value with four places, or as a power of ten where those would all be 0."""
+    if p is None or math.isnan(p):
+        return "-"
+    return f"{p:.4f}" if p >= _SMALL else f"{p:.0e}"
 
 
 def _between(one: Mapping[str, Any], name: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.rescore.blocks import blocks_of, shuffled
+from contam.rescore.dealing import drawn_p, most_draws
 from contam.rescore.gain import LEAST, gain_z
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _MOST: Final = 200
+_AT_ONCE: Final = 5_000
+_MOST_WORK: Final = 200_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +47,14 @@ def sweep(
     least: int = LEAST,
     permutations: int = 1_000,
     seed: int = 0,
+    family: int = 1,
     cluster: Ints | None = None,
 ) -> Sweep:
     """Move the threshold over every value of contamination (float64[n]; nan is never flagged).
 
     cluster  items that rise and fall together: then whole clusters of one size are permuted
+
+    permutations  draws at first; family  how many tests p is adjusted over
 
     p permutes the contamination scores over items, takes the largest z over thresholds each time,
     and counts how often it reaches the observed one: (1 + hits) / (1 + draws). The largest z over
@@ -96,25 +102,30 @@ def sweep(
     best = int(np.nanargmax(z))
     rng = np.random.default_rng(seed)
     reached = z[best] - 1e-12
-    if cluster is not None:
-        blocks = blocks_of(cluster)
+    binary = bool(np.all((scores == 0) | (scores == 1)))
+    blocks = None if cluster is None else blocks_of(cluster)
+    # Right answers dealt out among the stretches between thresholds: the same law, and cheaper.
+    sizes = np.diff(np.append(np.insert(flagged, 0, 0), n))
+
+    def hits_in(draws: int) -> int:
         hits = 0
-        for _ in range(permutations):
-            moved = scores[shuffled(blocks, n, rng)][order]
-            hits += bool((gains(moved)[usable] * scale).max() >= reached)
-    elif bool(np.all((scores == 0) | (scores == 1))):
-        # Right answers dealt out among the stretches between thresholds: the same law, and cheaper.
-        sizes = np.diff(np.append(np.insert(flagged, 0, 0), n))
-        dealt = rng.multivariate_hypergeometric(
-            sizes, int(total), size=permutations, method="marginals"
-        )
-        dirty = np.cumsum(dealt[:, :-1], axis=1).astype(np.float64)
-        largest = (gains_of(dirty)[:, usable] * scale).max(axis=1)
-        hits = int(np.count_nonzero(largest >= reached))
-    else:
-        hits = 0
-        for _ in range(permutations):
-            hits += bool((gains(rng.permutation(scores))[usable] * scale).max() >= reached)
+        if blocks is None and binary:
+            for begin in range(0, draws, _AT_ONCE):
+                number = min(_AT_ONCE, draws - begin)
+                dealt = rng.multivariate_hypergeometric(
+                    sizes, int(total), size=number, method="marginals"
+                )
+                dirty = np.cumsum(dealt[:, :-1], axis=1).astype(np.float64)
+                largest = (gains_of(dirty)[:, usable] * scale).max(axis=1)
+                hits += int(np.count_nonzero(largest >= reached))
+            return hits
+        for _ in range(draws):
+            moved = rng.permutation(scores) if blocks is None else scores[shuffled(blocks, n, rng)]
+            hits += bool((gains(moved[order])[usable] * scale).max() >= reached)
+        return hits
+
+    work = len(thresholds) if blocks is None and binary else n
+    found = drawn_p(hits_in, permutations, min(most_draws(family), _MOST_WORK // work))
     return Sweep(
         threshold=thresholds,
         flagged=flagged,
@@ -122,5 +133,5 @@ def sweep(
         z=z,
         z_nested=nested,
         best=best,
-        p=(1 + hits) / (1 + permutations),
+        p=found.p,
     )

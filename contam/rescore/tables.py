@@ -14,6 +14,7 @@ from contam.rescore.gain import LEAST, not_estimable
 from contam.rescore.holdouts import holdout_rows
 from contam.rescore.lineup import distinct, matrices, rows_at
 from contam.rescore.main_metric import main_metrics
+from contam.rescore.multiple import adjust
 from contam.rescore.panel import Split
 from contam.rescore.rankings import ranking_rows
 from contam.rescore.scores import score_rows
@@ -23,7 +24,7 @@ from contam.rescore.turn import turned
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
 _NAN: Final = float("nan")
@@ -47,7 +49,8 @@ class Settings:
     """What decides the figures, apart from scores and verdicts.
 
     least         items a subset needs before a gain or a ranking is estimated
-    permutations  of each permutation test; draws  of random deletions
+    permutations  of a permutation test at first; draws  of random deletions at first. More are
+                  made where p is small beside the number of tests it is adjusted over
     references    models that cannot have seen the corpus
     reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
     metrics       METRIC or BENCHMARK=METRIC: the main metrics, where the logs do not name them
@@ -86,6 +89,7 @@ def make_tables(
     # From here on a higher score is better; `turning.back` gives each metric its own units again.
     own, grouped, rest = _parted(turning.series, len(series), len(groups))
     main = main_metrics([*own, *grouped], settings.metrics)
+    primary = {benchmark: one.shown for benchmark, one in main.items()}
     lined_up = matrices(own, mixed_setups=settings.mixed_setups)
     ranked = [*lined_up, *matrices(grouped, mixed_setups=settings.mixed_setups)]
     # A model's own adjustment needs no other run of the same set-up.
@@ -98,7 +102,12 @@ def make_tables(
     for policy in flags:
         for matrix in ranked:
             found, paired = ranking_rows(
-                matrix, policy, least=settings.least, draws=settings.draws, seed=settings.seed
+                matrix,
+                policy,
+                least=settings.least,
+                draws=settings.draws,
+                family=len(primary),
+                seed=settings.seed,
             )
             rankings += found
             pairs += paired
@@ -116,16 +125,26 @@ def make_tables(
         seed=settings.seed,
         groups=[(weighting, one) for (weighting, _), one in zip(groups, grouped, strict=True)],
         unscored=rest,
+        primary=primary,
     )
     for row in scores:
-        chosen = main.get(row["benchmark"])
-        row["main"] = chosen is not None and chosen.metric == row["metric"]
-        row["shown"] = settings.all_metrics or chosen is None or chosen.shown == row["metric"]
+        row["shown"] = settings.all_metrics or row["primary"] or row["benchmark"] not in primary
+    family = sum(primary[one.benchmark] == one.metric for one in own)
     swept = in_threads(
-        lambda task: list(_sweep_rows(*task, settings)),
+        lambda task: list(_sweep_rows(*task, settings, family)),
         [(one, policy) for one in own for policy in flags],
     )
     sweeps = [row for own in swept for row in own]
+
+    def together(row: Row) -> tuple[object, ...]:
+        """Tests of one kind under one policy, those of primary metrics apart from the others."""
+        first = primary.get(row["benchmark"]) == row["metric"]
+        return row["policy"], row.get("method"), row["benchmark"] in groups_named, first
+
+    groups_named = {one.benchmark for _, one in groups}
+    adjust(sweeps, ("best_p",), together)
+    adjust(adjusted, ("p",), together)
+    _adjust_deletions(rankings, together)
     return {
         "scores": score_schemas.table_of(turning.back(scores), score_schemas.SCORES),
         "rankings": score_schemas.table_of(turning.back(rankings), score_schemas.RANKINGS),
@@ -154,7 +173,21 @@ def _parted(
     return series[:n_own], series[n_own : n_own + n_groups], series[n_own + n_groups :]
 
 
-def _sweep_rows(one: Series, flags: Flags, settings: Settings) -> Iterator[Row]:
+def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashable]) -> None:
+    """All models of a ranking share one test of it."""
+
+    def ranking(row: Row) -> tuple[str, ...]:
+        return row["policy"], row["benchmark"], row["metric"], row["setup"]
+
+    # Short runs stand behind the models of their ranking, and have no test.
+    tests = {ranking(row): {**row} for row in reversed(rankings)}
+    adjust(list(tests.values()), ("deletion_p",), together)
+    for row in rankings:
+        for name in ("deletion_p_holm", "deletion_p_bh"):
+            row[name] = _NAN if np.isnan(row["rank_full"]) else tests[ranking(row)][name]
+
+
+def _sweep_rows(one: Series, flags: Flags, settings: Settings, family: int) -> Iterator[Row]:
     known = np.flatnonzero(one.item >= 0)
     contamination = flags.contamination[one.item[known]]
     judged = ~np.isnan(contamination)
@@ -166,6 +199,7 @@ def _sweep_rows(one: Series, flags: Flags, settings: Settings) -> Iterator[Row]:
         contamination[judged],
         least=settings.least,
         permutations=settings.sweep_permutations,
+        family=family,
         seed=settings.seed,
         cluster=several(cluster),
     )
@@ -196,6 +230,7 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator
     note = not_estimable(int(flagged.sum()), int((~flagged).sum()), settings.least)
     scores = matrix.scores[:, judged]
     items = matrix.items[judged]
+    cluster = several(flags.cluster[items])
     reference = [at for at, name in enumerate(matrix.models) if name in settings.references]
     length = bins(flags.length[items], _LENGTH_BINS)
     subjects = flags.groups["subject"][items].astype(str)
@@ -215,9 +250,9 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator
         if note:
             yield head | _empty(name, note)
             continue
-        yield head | _stratified_row(scores[at], flagged, strata, name)
+        yield head | _stratified_row(scores[at], flagged, strata, cluster, name)
         if reference and at not in reference:
-            for row in _reference_rows(scores[at], scores[reference], flagged):
+            for row in _reference_rows(scores[at], scores[reference], flagged, cluster):
                 yield head | row
 
 
@@ -238,9 +273,17 @@ def _short_adjusted(matrix: Matrix, flags: Flags, settings: Settings) -> Iterato
         )
 
 
-def _reference_rows(scores: Floats, references: Floats, flagged: Bools) -> Iterator[Row]:
-    found = against_references(scores, references, flagged)
-    figures = {"adjusted": found.difference, "error": found.error, "p": found.p}
+def _reference_rows(
+    scores: Floats, references: Floats, flagged: Bools, cluster: Ints | None
+) -> Iterator[Row]:
+    found = against_references(scores, references, flagged, cluster)
+    figures = {
+        "adjusted": found.difference,
+        "adjusted_low": found.low,
+        "adjusted_high": found.high,
+        "error": found.error,
+        "p": found.p,
+    }
     yield _empty("difference in differences", "") | {"raw": found.raw, **figures}
     note = "" if np.isfinite(found.logit) else "not estimable: no converging fit"
     if len(references) < _LOGIT_REFERENCES:
@@ -252,20 +295,37 @@ def _reference_rows(scores: Floats, references: Floats, flagged: Bools) -> Itera
     yield _empty("logit of the flag", "") | {"raw": found.raw, **figures}
 
 
-def _stratified_row(scores: Floats, flagged: Bools, strata: NDArray[np.int64], name: str) -> Row:
-    found = stratified(scores, flagged, strata)
-    lost = f"{found.lost:.1%} of the items are in strata without a clean one" if found.lost else ""
-    return _empty(name, lost) | {
-        # Full minus clean, as EPG has it, with the clean items weighted back to the full make-up.
+def _stratified_row(
+    scores: Floats, flagged: Bools, strata: Ints, cluster: Ints | None, name: str
+) -> Row:
+    found = stratified(scores, flagged, strata, cluster)
+    notes = []
+    if found.lost:
+        notes.append(f"{found.lost:.1%} of the items are in strata without a clean one")
+    if found.flagged_lost:
+        notes.append(f"{found.flagged_lost:.1%} of the flagged items are left out with them")
+    if np.isnan(found.gain):
+        notes.append("not estimable: no stratum holds a flagged and a clean item")
+    return _empty(name, "; ".join(notes)) | {
+        # Full minus clean, as EPG has it, with the clean items weighted to the flagged make-up.
         "raw": float(scores.mean() - scores[~flagged].mean()),
-        "adjusted": float(scores.mean()) - found.clean,
+        "adjusted": found.gain,
+        "adjusted_low": found.low,
+        "adjusted_high": found.high,
         "error": found.error,
         "p": found.p,
         "odds": found.odds,
         "share_lost": found.lost,
+        "share_flagged_lost": found.flagged_lost,
     }
 
 
 def _empty(method: str, note: str) -> Row:
-    figures = dict.fromkeys(("raw", "adjusted", "error", "p", "odds", "share_lost"), _NAN)
+    figures = dict.fromkeys(
+        (
+            *("raw", "adjusted", "adjusted_low", "adjusted_high", "error", "p"),
+            *("odds", "share_lost", "share_flagged_lost"),
+        ),
+        _NAN,
+    )
     return {"method": method, **figures, "note": note}

@@ -46,8 +46,10 @@ SCORES: Final = pa.schema(
         *_figures("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
         pa.field("llama2_rule", pa.bool_()),
         *_texts("interval"),
-        *_flags("higher_is_better", "main", "shown"),
-        *_figures("gain", "gain_low", "gain_high"),
+        *_figures("gain", "gain_low", "gain_high", "gain_p", "gain_p_holm", "gain_p_bh"),
+        *_texts("gain_test"),
+        *_counts("n_clusters", "family"),
+        *_flags("primary", "shown", "higher_is_better"),
     ]
 )
 
@@ -58,7 +60,7 @@ RANKINGS: Final = pa.schema(
         *_figures("full", "clean", "rank_full", "rank_full_lo", "rank_full_hi"),
         *_figures("rank_clean", "rank_clean_lo", "rank_clean_hi", "deletion_sd"),
         *_figures("kendall_tau", "spearman", "largest_rank_change"),
-        *_figures("deletion_tau_median", "deletion_p"),
+        *_figures("deletion_tau_median", "deletion_p", "deletion_p_holm", "deletion_p_bh"),
         *_texts("note", "setup"),
         *_flags("higher_is_better"),
     ]
@@ -76,6 +78,7 @@ PAIRS: Final = pa.schema(
                 f"p_{side}",
                 f"p_{side}_holm",
                 f"mcnemar_{side}",
+                f"mcnemar_{side}_holm",
             )
         ),
         *_flags("lead_full", "lead_clean"),
@@ -93,7 +96,7 @@ SWEEP: Final = pa.schema(
         *_counts("n_flagged"),
         *_figures("share_flagged", "epg", "epg_z", "epg_z_nested"),
         *_flags("best"),
-        *_figures("best_p", "policy_threshold"),
+        *_figures("best_p", "policy_threshold", "best_p_holm", "best_p_bh"),
         *_flags("higher_is_better"),
     ]
 )
@@ -115,7 +118,8 @@ AGGREGATE: Final = pa.schema(
 ADJUSTED: Final = pa.schema(
     [
         *_texts("model", "benchmark", "metric", "policy", "method"),
-        *_figures("raw", "adjusted", "error", "p", "odds", "share_lost"),
+        *_figures("raw", "adjusted", "adjusted_low", "adjusted_high", "error", "p"),
+        *_figures("p_holm", "p_bh", "odds", "share_lost", "share_flagged_lost"),
         *_texts("note"),
         *_flags("higher_is_better"),
     ]

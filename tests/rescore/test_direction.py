@@ -19,9 +19,18 @@ from tests.rescore.panels import flags_of, series_of
 FAST = Settings(permutations=199, draws=50, sweep_permutations=99, least=20)
 KEYS = ("model", "first", "second", "benchmark", "metric", "subset_by", "subset", "method")
 UNSIGNED = {
-    *("epg_p", "epg_p_holm", "epg_p_bh", "deletion_sd", "kendall_tau", "spearman"),
-    *("largest_rank_change", "deletion_tau_median", "deletion_p", "detectable_clean", "threshold"),
-    *("share_flagged", "best_p", "policy_threshold", "error", "p", "odds", "share_lost"),
+    *("epg_p", "gain_p", "deletion_p", "deletion_sd", "kendall_tau", "spearman"),
+    *("largest_rank_change", "deletion_tau_median", "detectable_clean", "threshold"),
+    *(
+        "share_flagged",
+        "best_p",
+        "policy_threshold",
+        "error",
+        "p",
+        "odds",
+        "share_lost",
+        "share_flagged_lost",
+    ),
 }
 """Figures that mean the same in both directions; ranks, p and errors besides."""
 
@@ -126,7 +135,7 @@ def test_every_figure_says_how_it_turns():
             if not pa.types.is_floating(field.type):
                 continue
             plain = field.name
-            for end in ("_lo", "_hi", "_low", "_high"):
+            for end in ("_lo", "_hi", "_low", "_high", "_holm", "_bh"):
                 plain = plain.removesuffix(end)
             known = plain in LEVELS | SIGNED | UNSIGNED or plain.startswith(
                 ("rank_", "p_", "error_", "mcnemar_", "relative_", "plain_relative_")

@@ -72,7 +72,10 @@ def test_clustered_and_paired_errors(helm, expected):
         case["se_paired"], rel=1e-9
     )
     clustered = paired.compare(a, b, cluster)
-    assert clustered.error == pytest.approx(case["clustered_se_of_diff"], rel=1e-9)
+    published = intervals.clustered_error(a - b, cluster)
+    assert published == pytest.approx(case["clustered_se_of_diff"], rel=1e-9)
+    # Miller's formula divides by the clusters, ours by one less, as a variance of 100 sums has it.
+    assert clustered.error == pytest.approx(published * np.sqrt(100 / 99), rel=1e-9)
 
 
 def test_power_and_detectable_effects(expected):

@@ -75,13 +75,13 @@ def test_every_figure_of_the_summary_stands_in_a_table(leak):
         for row in schemas.rows(table):
             for value in row.values():
                 if isinstance(value, float):
-                    known |= {f"{value:.{digits}f}" for digits in (2, 3, 4)}
+                    known |= {f"{value:.{digits}f}" for digits in (2, 3, 4)} | {f"{value:.0e}"}
                 if isinstance(value, float | int):
                     known.add(f"{value:g}")
     import re
 
     shown = re.findall(
-        r"(?<![\w.])-?\d+(?:\.\d+)?", re.sub(r"tau-b|not checkable", "", markdown(tables))
+        r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-\d+)?", re.sub(r"tau-b|not checkable", "", markdown(tables))
     )
     assert shown
     assert set(shown) <= known | {"-0.0000"}
