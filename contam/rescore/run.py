@@ -13,9 +13,11 @@ import numpy as np
 
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, UsageError
+from contam.rescore.direction import directed
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
+from contam.rescore.main_metric import main_metrics
 from contam.rescore.names import SUMMARY, TABLES
 from contam.rescore.panel import Series
 from contam.rescore.partial import refuse_partial
@@ -68,6 +70,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     threshold: float | None = None,
     unlisted: str | None = None,
     verdict_columns: Mapping[str, str] | None = None,
+    lower_is_better: Sequence[str] = (),
+    higher_is_better: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> Rescore:
     """Score every model in the logs with and without the items that the verdicts flag.
@@ -86,6 +90,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     unlisted         of a file of labels: what items are that it does not name, "clean" or
                      "not_checkable"
     verdict_columns  of a file of labels: role -> column, where the usual names do not fit
+    lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the
+                     name says
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
     belong to the items judged, and for a file of labels that is no such thing; OutputError for a
@@ -97,7 +103,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     opened = open_verdicts(verdicts, options)
     chosen = policies_of(opened, policies)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    found, damaged = whole_logs(paths, columns, skip_damaged=skip_damaged)
+    readable, damaged = whole_logs(paths, columns, skip_damaged=skip_damaged)
+    found = directed(readable, lower=lower_is_better, higher=higher_is_better)
     unjoined = {name for _, name in settings.reference_benchmarks}
     names = _model_names(found, separate_runs=separate_runs)
     second_logs = [log for log in found if log.benchmark in unjoined]
@@ -133,6 +140,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             lambda log: models[id(log)],
         )
     )
+    main = main_metrics([*series, *(one for _, one in groups)], settings.metrics)
+    notes += [f"{one.why}; {one.shown} is shown" for one in main.values() if one.metric is None]
     tables = make_tables(series, judging.flags, settings, groups, second, unscored)
     run = {
         "tool": "contam",
@@ -145,6 +154,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "allow_partial": allow_partial,
             "separate_runs": separate_runs,
             "skip_damaged": skip_damaged,
+            "lower_is_better": list(lower_is_better),
+            "higher_is_better": list(higher_is_better),
             "not_checkable": "in full, in neither clean nor flagged",
         },
         "inputs": {
@@ -152,6 +163,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "logs": sources,
             "damaged": [{"path": path, "reason": reason} for path, reason in damaged],
         },
+        "metrics": {name: asdict(one) for name, one in sorted(main.items())},
         "coverage": judging.coverage,
         "notes": list(dict.fromkeys(notes)),
         "timings": {
@@ -159,7 +171,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "seconds": round(time.time() - started, 3),
         },
     }
-    return Rescore(tables=tables, summary=markdown(tables) + left_out(damaged), run=run)
+    summary = markdown(tables, settings.least) + left_out(damaged)
+    return Rescore(tables=tables, summary=summary, run=run)
 
 
 def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) -> Path:
@@ -232,6 +245,7 @@ class _JoinedLog:
                 aggregate=lambda _: float("nan"),
                 additive=False,
                 notes=(f"not estimable: {reason}",),
+                higher_is_better=column.higher_is_better is not False,
             )
 
 
@@ -255,6 +269,8 @@ def _series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -
                 *((column.note,) if column.note else ()),
             ),
             higher_is_better=column.higher_is_better is not False,
+            setup=log.setup,
+            main=column.metric == log.primary,
         )
 
 

@@ -193,7 +193,7 @@ def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
         assert shown_plots
         assert not [name for name in others for caption in shown_plots if name in caption]
     every = page.run("return [...document.images].map(one => one.alt)")
-    for shows in ("Clean score against full", "Gain as the threshold", "Rank on all and on clean"):
+    for shows in ("Gain of each model", "Gain as the threshold", "Rank on all and on clean"):
         assert [caption for caption in every if caption.startswith(shows)], shows
 
 

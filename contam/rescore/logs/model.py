@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.rescore.logs.setup import Setup
+
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
@@ -120,6 +122,8 @@ class Log:
     run_id      tells two runs of one model apart, None where the tool has nothing for it
     n_errors    items the tool failed on; n_unscored items it gave no score. Both have score nan
     group       the group of tasks it belongs to; claims: the numbers reported for its groups
+    primary     the metric that the tool itself calls the main one, None where it names none
+    setup       examples, prompt and version, as far as the tool records them
     """
 
     tool: str
@@ -137,6 +141,8 @@ class Log:
     n_unscored: int = 0
     group: str | None = None
     claims: tuple[GroupClaim, ...] = field(default=())
+    primary: str | None = None
+    setup: Setup = ()
 
     def __post_init__(self) -> None:
         for column in self.columns:

@@ -7,6 +7,7 @@ What cannot be told for sure is an error that names the columns and asks.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from contam.errors import LogError, UsageError
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
 from contam.rescore.logs.plain import Table, load
+from contam.rescore.logs.table_direction import DIRECTIONS, direction_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +63,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "result",
     ),
     "metric": ("metric", "metric_name"),
+    **{name: (name,) for name in DIRECTIONS},
 }
 """What a column is called -> what it is; the first that is there counts, but scores must be one."""
 
@@ -208,7 +211,12 @@ def _one(
         repeats[at] = len(numbers)
         score[at] = sum(numbers) / len(numbers) if numbers else np.nan
     notes = [f"up to {max(map(len, many))} repeats of an item, averaged"] if many else []
-    column = mean_column(found["score"], score, repeats=repeats)
+    column = mean_column(
+        found["score"],
+        score,
+        repeats=repeats,
+        higher_is_better=direction_of(table, found, rows),
+    )
     return tuple(texts[of[0]] for of in by_item.values()), column, notes
 
 
@@ -249,10 +257,12 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
             f"{table.file.path}: several benchmarks in a wide table", hint="split the file"
         )
     logs = []
+    higher = direction_of(table, found, range(len(table)))
     for model in models:
         score = _scores(table, table.column(model))
         key = (model, next(iter(benchmarks)), "")
-        logs.append(_log(table, key, shared, [mean_column("score", score)], []))
+        column = mean_column("score", score, higher_is_better=higher)
+        logs.append(_log(table, key, shared, [column], []))
     return logs
 
 
@@ -389,7 +399,7 @@ def _log(
 
 
 def _renamed(column: ScoreColumn, metric: str) -> ScoreColumn:
-    return mean_column(metric, column.score, repeats=column.repeats)
+    return replace(column, metric=metric)
 
 
 def _label(value: object) -> str:

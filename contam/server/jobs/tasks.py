@@ -81,11 +81,16 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
             allow_unmatched=options["allow_unmatched"],
             allow_partial=options["allow_partial"],
             separate_runs=options["separate_runs"],
+            lower_is_better=options["lower_is_better"],
+            higher_is_better=options["higher_is_better"],
             settings=Settings(
                 least=options["least"],
                 permutations=options["permutations"],
                 seed=options["seed"],
                 references=tuple(options["references"]),
+                metrics=tuple(options["metrics"]),
+                all_metrics=options["all_metrics"],
+                mixed_setups=options["mixed_setups"],
             ),
         )
     except OutputError as error:
