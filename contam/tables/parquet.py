@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -14,13 +13,15 @@ from contam.errors import ShardError
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
-from contam.tables.guard import shard_errors
+from contam.tables.guard import arrow_file, shard_errors
+from contam.tables.listed import ListedPath, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import TextColumns
+    from contam.tables.listed import FileState
 
 # Decoding about 2 MB at a time keeps pages, output and whoever reads it next in cache: measured,
 # it beats reading whole row groups by a fifth.
@@ -44,13 +45,13 @@ class RowGroup(NamedTuple):
 def footer(path: str) -> pq.FileMetaData:
     """Return the file's metadata; recent ones are kept, since every unit of a shard needs them."""
     with shard_errors(path):
-        status = Path(path).stat()
-        return _footer(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return _footer(str(path), state_of(path))
 
 
 @lru_cache(maxsize=16)
-def _footer(path: str, *stamp: int) -> pq.FileMetaData:  # noqa: ARG001 - part of the cache key
-    return pq.read_metadata(path)
+def _footer(path: str, state: FileState) -> pq.FileMetaData:
+    with arrow_file(ListedPath(path, state)) as source:
+        return pq.read_metadata(source)
 
 
 def promised(path: str) -> tuple[int, int]:
@@ -187,8 +188,9 @@ def _batches(
         return
     with (
         shard_errors(path),
+        arrow_file(path) as source,
         pq.ParquetFile(
-            path,
+            source,
             metadata=footer(path),
             pre_buffer=False,
             buffer_size=_READ_BUFFER,
