@@ -126,6 +126,9 @@ def query_opened(
         guarded = guard(plan, answer)
     except DeadlinePassed:
         guarded, answer = unanswered(opened, plan)
+    # What became of a shard meanwhile was not looked for where none of its documents was wanted.
+    opened.check_shards()
+    answer.coverage = opened.coverage
     said = describe(opened, guarded, answer)
     for lane in plan.lanes:
         lane.release_table()
