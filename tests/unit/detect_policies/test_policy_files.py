@@ -31,7 +31,7 @@ def test_presets_differ_where_they_say():
         get_policy("decon-default:olmo-web").spec,
         get_policy("decon-default:olmo-synth").spec,
     )
-    assert web.parts == ("question", "answer")
+    assert web.parts == ("question", "choices", "answer")
     assert (web.thresholds, web.number("ramp_start"), web.number("ramp_end")) == (
         ((0.88, "contaminated"),),
         25,
@@ -67,7 +67,11 @@ def test_a_json_file_may_start_from_a_preset(tmp_path):
         ),
     )
     spec = get_policy(path).spec
-    assert (spec.id, spec.base, spec.parts) == ("web-85", "decon-default", ("question", "answer"))
+    assert (spec.id, spec.base, spec.parts) == (
+        "web-85",
+        "decon-default",
+        ("question", "choices", "answer"),
+    )
 
 
 def test_a_written_down_policy_reads_back_the_same(tmp_path):
