@@ -11,7 +11,8 @@ with decon's cleaning and tokens. What differs from decon 0.3.0, all of it:
   rows that hold the gram it began with; so it misses some copies that are found here.
 - Candidates. A document is read when it shares a run of `--seed` tokens of contam's own (5 words)
   with the question.
-- Rarity is counted within one benchmark, as if decon were given that benchmark alone.
+- Rarity is counted within one benchmark, as if decon were given that benchmark alone; the parameter
+  `rarity_within` set to `run` counts over all benchmarks of a run, as if it were given them all.
 - Rows are made of items: one for each option, and for the answer where it is none of them. Rows
   with the same passage, question and answer count once, and all get the verdict.
 - Sums of rarities have 64 bits. decon adds up 32 in an order that changes from run to run.
@@ -31,7 +32,7 @@ import numpy as np
 from contam.detect.model import NOT_CHECKABLE, ItemsRead
 from contam.detect.policies.common import counted, judgements, passes, percent
 from contam.detect.policies.decon_document import NOTHING, Document, Scorer, as_scores
-from contam.detect.policies.decon_rows import read_rows
+from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
 from contam.detect.policies.segments import require_lane
 from contam.detect.policy_spec import PolicySpec
@@ -91,6 +92,7 @@ DECON_DEFAULT: Final = PolicySpec(
         ("passage_gram", 4),
         ("passage_misses", 2),
         ("passage_window", 100),
+        ("rarity_within", BENCHMARK),
     ),
     version="2",
     presets=("olmo-web", "olmo-synth"),
@@ -250,6 +252,8 @@ def build(spec: PolicySpec) -> Policy:
         )
     if not 0 <= spec.number("ramp_start") < spec.number("ramp_end"):
         raise PolicyError(f"policy {spec.id!r}: ramp_start must lie below ramp_end")
+    if spec.parameter("rarity_within") not in {BENCHMARK, RUN}:
+        raise PolicyError(f"policy {spec.id!r}: rarity_within is {BENCHMARK} or {RUN}")
     for name in ("answer_gram", "passage_gram", "question_misses"):
         if spec.number(name) < 1:
             raise PolicyError(f"policy {spec.id!r}: {name} must be 1 or more")

@@ -1,13 +1,13 @@
 """A benchmark as decon indexes it: rows, which of them it takes, their grams and rarities.
 
 A row is a question with one answer: an item with options is as many rows. Rarity is counted over
-the rows of one benchmark, as if decon were given that benchmark alone.
+the rows of one benchmark, as if decon were given that benchmark alone, or over all of a run.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from contam.detect.policies.decon_tokens import Tokens
     from contam.detect.policy_spec import PolicySpec
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)
+#: Over which rows a gram is rare.
+BENCHMARK: Final = "benchmark"
+RUN: Final = "run"
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def gram_keys(tokens: Int64s, n: int) -> Uint64s:
@@ -136,8 +139,7 @@ def read_rows(items: Sequence[BenchItem], spec: PolicySpec, tokens: Tokens) -> R
     questions = [clean(item.question) for item in items]
     question, passage = tokens.of_items(questions), tokens.of_items(passages)
     n_question, n_passage = _lengths(question), _lengths(passage)
-    names = {name: at for at, name in enumerate(sorted({item.benchmark for item in items}))}
-    group = np.array([names[item.benchmark] for item in items], np.int64)
+    group = _groups(items, str(spec.parameter("rarity_within")))
 
     owner: list[int] = []
     cleaned: list[str] = []
@@ -203,6 +205,14 @@ def read_rows(items: Sequence[BenchItem], spec: PolicySpec, tokens: Tokens) -> R
             n_question[item_of] + different + n_passage[item_of], threshold, start=start, end=end
         ),
     )
+
+
+def _groups(items: Sequence[BenchItem], within: str) -> Int64s:
+    """Which items are counted together, int64[n]."""
+    if within == RUN:
+        return np.zeros(len(items), np.int64)
+    names = {name: at for at, name in enumerate(sorted({item.benchmark for item in items}))}
+    return np.array([names[item.benchmark] for item in items], np.int64)
 
 
 def _lengths(texts: Sequence[Int64s]) -> Int64s:

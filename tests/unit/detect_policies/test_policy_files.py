@@ -100,6 +100,8 @@ def test_a_published_name_cannot_be_borrowed(tmp_path):
         ("a.toml", 'base = "gpt4-50char"\nid = "x"\nparts = ["passage"]\n'),
         ("a.toml", 'base = "gpt4-50char"\n[parameters]\nn_substrings = 0\n'),
         ("a.toml", 'base = "decon-default"\n[parameters]\nramp_end = 5\n'),
+        ("a.toml", 'base = "decon-default"\nid = "b"\n[parameters]\nrarity_within = "file"\n'),
+        ("a.toml", 'base = "decon-default"\nid = "b"\n[parameters]\nanswer_gram = 0\n'),
         ("a.json", "[]"),
         ("a.json", "{"),
         ("a.json", '{"base": 3}'),
