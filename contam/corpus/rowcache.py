@@ -24,7 +24,7 @@ from contam.tables.blocks import TextBlock, block_of
 from contam.tables.listed import FileState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,6 +46,8 @@ _LARGEST_SHARE: Final = 4
 _DOCUMENTS_SHARE: Final = 4
 #: What a kept document takes beside its text.
 _ENTRY_BYTES: Final = 256
+_DOUBTED: Final = "`contam index verify` compares all its bytes"
+_RELOAD: Final = "verify the index; a service that has it open has to reload it afterwards"
 _CHANGED: Final = "the shard changed after it was indexed: retire it and add it again"
 
 
@@ -55,11 +57,13 @@ class Source:
 
     digest  of `contam.corpus.shards.shard_digest`; None when nobody wrote it down
     column  how its text column was chosen, None: by convention
+    doubt   says why its file may have other bytes than those indexed, from its present state
     """
 
     shard: Shard
     digest: str | None
     column: str | None
+    doubt: Callable[[FileState], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +120,8 @@ class RowCache:
             raise ShardError(
                 f"{shard.name}: changed since it was indexed", shard=shard.name, hint=_CHANGED
             )
+        if source.doubt is not None and now.state is not None and (why := source.doubt(now.state)):
+            raise ShardError(f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name, hint=_RELOAD)
         self._shards[number] = now
 
     def units(self, number: int, rows: NDArray[np.int64], most_bytes: int) -> list[tuple[int, int]]:

@@ -205,7 +205,8 @@ def test_a_text_that_changed_under_an_equal_digest_is_noticed(tmp_path, bench, m
     index = make(corpus, tmp_path / "i")
     path.write_text(json.dumps({"text": QUOTED.replace("slow", "fast")}) + "\n")
     real = indexed.Source
-    monkeypatch.setattr(indexed, "Source", lambda **fields: real(**{**fields, "digest": None}))
+    blind = {"digest": None, "doubt": None}
+    monkeypatch.setattr(indexed, "Source", lambda **fields: real(**{**fields, **blind}))
     result = contam.query(index, bench)
     assert "row 0 changed" in result.coverage["shards_failed"][0]["reason"]
     assert labels(result)["found"] == "not_checkable"
