@@ -12,6 +12,7 @@ from contam.audit.chapters import chapters, largest_changes
 from contam.audit.facts import to_tree
 from contam.audit.pages import PAGE_ITEMS
 from contam.audit.spec import TOGETHER
+from contam.rescore.summary import small
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,12 @@ def write_html(
         autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"percent": _percent, "figure": _figure, "shade": _shade}
+    environment.filters |= {
+        "percent": _percent,
+        "figure": _figure,
+        "shade": _shade,
+        "small": _small,
+    }
     template = environment.from_string((home / _TEMPLATE).read_text("utf-8"))
     tree = to_tree(facts)
     own, others = chapters(tree, scores)
@@ -77,6 +83,10 @@ def _percent(share: float | None) -> str:
 
 def _figure(value: float | None, digits: int = 3) -> str:
     return _NONE if value is None else f"{value:.{digits}f}"
+
+
+def _small(p: float | None) -> str:
+    return _NONE if p is None else small(p)
 
 
 def _shade(share: float) -> int:

@@ -135,7 +135,7 @@ def _far_end(row: Row) -> float | None:
     low, high = row.get("gain_low"), row.get("gain_high")
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return None
-    return max(abs(low), abs(high))
+    return float(max(abs(low), abs(high)))
 
 
 def coverage(rule: Coverage, facts: Facts) -> list[Part]:

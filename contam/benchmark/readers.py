@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from contam.benchmark.collector import Collector
-from contam.benchmark.compressed import read_unpacked, unreadable
+from contam.benchmark.compressed import read_unpacked, refuse_pointer, unreadable
 from contam.benchmark.delimited import read_delimited
 from contam.benchmark.fields import FieldPlan, Row, RowError, get, make_plan
 from contam.benchmark.folding import DECON_FIELDS, FIELD_PAIRS, DeconFolder, is_decon
@@ -102,6 +102,7 @@ class _Reading:
         state = _FileState(source)
         if source.family in ("parquet", "arrow"):
             state.unit = "row"
+            refuse_pointer(source.path)
             format_name, digest, size = source.family, *_digest(source.path)
             self._take(state, enumerate(_table_rows(source, self._columns_wanted), 1))
         else:

@@ -21,7 +21,12 @@ SPREAD_OPTIONS = ("--logs", "--policy", "--reference", "--reference-benchmark")
 def rescore(
     *,
     verdicts: Annotated[
-        Path, typer.Option(metavar="DIR", help="What `contam scan` or `contam query` wrote.")
+        Path,
+        typer.Option(
+            metavar="DIR|FILE",
+            help="What `contam scan` or `contam query` wrote; or a file of labels: your own"
+            " annotations (CSV, JSON lines, Parquet), decon's report, a published list.",
+        ),
     ],
     logs: Annotated[
         list[str],
@@ -83,6 +88,36 @@ def rescore(
     separate_runs: Annotated[
         bool, typer.Option("--separate-runs", help="Two runs of one model are two models.")
     ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="FILE has scores: items with at least this one are contaminated, others clean.",
+        ),
+    ] = None,
+    unlisted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="What items are that FILE does not name: `clean`, where it names every"
+            " contaminated one, or `not_checkable`.",
+        ),
+    ] = None,
+    verdict_columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=NAME,...",
+            help="Columns of FILE: id=..., label=..., score=..., question=..., benchmark=...",
+        ),
+    ] = None,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--skip-damaged",
+            help="Go on without logs that are cut off, cancelled or damaged; they are named in the"
+            " notes, the summary and run.json.",
+        ),
+    ] = False,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -135,6 +170,10 @@ def rescore(
         allow_unmatched=allow_unmatched,
         allow_partial=allow_partial,
         separate_runs=separate_runs,
+        skip_damaged=skip_damaged,
+        threshold=threshold,
+        unlisted=unlisted,
+        verdict_columns=parse_mapping(verdict_columns) if verdict_columns else None,
         lower_is_better=lower_is_better or [],
         higher_is_better=higher_is_better or [],
         settings=Settings(

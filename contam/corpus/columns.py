@@ -150,11 +150,6 @@ class Selection:
         refs = self.metadata.get(name, ())
         return refs[0].dotted if refs else None
 
-    @property
-    def is_chat(self) -> bool:
-        """Whether documents are conversations, joined turn by turn."""
-        return self.text is not None and self.text.kind == "chat"
-
 
 Selections = Selection | Sequence[Selection | None]
 """One selection for every shard, or one a shard (None: that shard failed)."""

@@ -95,15 +95,6 @@ def read_texts(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[
     return [one.text for one in _documents(shard, selection, rows, with_turns=False)]
 
 
-def turn_of(shard: Shard, selection: Selection, row: int, char_start: int) -> str | None:
-    """Name the turn of a chat document that code point `char_start` lies in: "3:assistant".
-
-    Turns are counted from 0. None when the documents are no chats or the position is past the
-    end. Raises ShardError when the shard cannot be read or has no such row.
-    """
-    return read_documents(shard, selection, [row])[0].turn_at(char_start)
-
-
 def _documents(
     shard: Shard, selection: Selection, rows: Sequence[int], *, with_turns: bool
 ) -> list[Document]:

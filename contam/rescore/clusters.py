@@ -73,7 +73,7 @@ def spread_of(scores: Floats, cluster: Ints | None = None) -> Spread:
         )
     sums = np.bincount(place, weights=scores - scores.mean())
     parts = sums / n / np.sqrt(1 - sizes / n)
-    variance = float(parts @ parts)
+    variance = float((parts * parts).sum())
     alone = float(np.var(scores, ddof=1)) / n
     effect = variance / alone if alone > 0 else _NAN
     return Spread(
@@ -159,5 +159,5 @@ def shared(first: Spread, second: Spread) -> float:
     _, at, at_second = np.intersect1d(
         first.codes, second.codes, assume_unique=True, return_indices=True
     )
-    together = float(first.parts[at] @ second.parts[at_second])
+    together = float((first.parts[at] * second.parts[at_second]).sum())
     return min(1.0, max(-1.0, together / (first.error * second.error)))

@@ -205,7 +205,8 @@ def _matched(
     n_dirty = np.bincount(own, weights=flagged)
     of_clean = -n_dirty / (sizes - n_dirty)
     weights = np.where(flagged, 1.0, of_clean[own]) * share / float(n_dirty.sum())
-    value = float(weights @ scores)
+    # Sums rather than products: those start threads of a linear algebra library below ours.
+    value = float((weights * scores).sum())
     middle = np.bincount(own, weights=scores) / sizes
     rest = (scores - middle[own]) / np.sqrt(1 - 1 / sizes[own])
     group = (
@@ -219,20 +220,21 @@ def _matched(
     if n_groups < _TWO:
         return Estimate(value, _NAN, 0.0)
     scale = 1.0 if cluster is None else n_groups / (n_groups - 1)
-    df = float(worth.sum()) ** 2 / float(worth @ worth) - 1
-    return Estimate(value, float(np.sqrt(scale * float(parts @ parts))), df)
+    df = float(worth.sum()) ** 2 / float((worth * worth).sum()) - 1
+    return Estimate(value, float(np.sqrt(scale * float((parts * parts).sum()))), df)
 
 
 def _mantel_haenszel(scores: Floats, flagged: Bools, kind: Ints) -> tuple[float, float, float]:
     """Common odds ratio, chi2 and its p over strata that hold both kinds."""
     if not bool(np.all((scores == 0) | (scores == 1))):
         return _NAN, _NAN, _NAN
-    size = np.bincount(kind).astype(np.float64)
-    dirty = np.bincount(kind, weights=flagged)
+    size: Floats = np.bincount(kind).astype(np.float64)
+    dirty: Floats = np.bincount(kind, weights=flagged)
     right_dirty = np.bincount(kind, weights=scores * flagged)
     right = np.bincount(kind, weights=scores)
     chosen = (dirty > 0) & (dirty < size)
-    size, dirty, right_dirty, right = (one[chosen] for one in (size, dirty, right_dirty, right))
+    size, dirty = size[chosen], dirty[chosen]
+    right_dirty, right = right_dirty[chosen], right[chosen]
     clean, right_clean = size - dirty, right - right_dirty
     numerator = float((right_dirty * (clean - right_clean) / size).sum())
     denominator = float(((dirty - right_dirty) * right_clean / size).sum())

@@ -20,7 +20,7 @@ from contam.rescore.gain import (
     relative_difference,
 )
 from contam.rescore.grouped import GROUP
-from contam.rescore.intervals import Interval, gain_interval, interval_of
+from contam.rescore.intervals import Interval, gain_interval, interval_of, jackknife_gain
 from contam.rescore.multiple import adjust
 from contam.rescore.panel import ALL, Split
 from contam.rescore.primary import primary_metrics
@@ -139,11 +139,8 @@ class _View:
         if self.one.additive:
             cluster = None if self.cluster is None else self.cluster[inside]
             return gain_interval(self.one.score[inside], clean, cluster, seed=seed)
-        value = _NAN
-        if clean.any():
-            own = inside & self.split.clean
-            value = self.one.aggregate(inside) - self.one.aggregate(own)
-        return Interval(value, _NAN, _NAN, "none: not a mean of items")
+        own = inside & self.split.clean
+        return jackknife_gain(self.one.aggregate, inside, own, self.cluster, seed=seed)
 
 
 def _clusters(one: Series, flags: Flags) -> NDArray[np.int64]:

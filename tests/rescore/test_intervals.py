@@ -100,6 +100,27 @@ def test_without_clusters_a_gain_has_newcombe_s_limits_times_the_share():
     assert (found.low, found.high) == pytest.approx((0.4 * low, 0.4 * high), abs=1e-12)
 
 
+@pytest.mark.parametrize("grouped", [True, False])
+def test_the_gain_of_a_metric_that_is_no_mean_has_an_interval_that_covers(grouped):
+    """A ratio of sums, as F1 is: what is left out by whole passages comes back as its error."""
+    cluster = np.repeat(np.arange(60), 4) if grouped else None
+    covered = 0
+    for seed in range(ROUNDS):
+        rng = np.random.default_rng(seed)
+        hits = answers(rng, np.full(60, 4), 0.5, 0.2 if grouped else 0)
+        sizes = rng.integers(1, 6, 240).astype(float)
+        flagged = np.repeat(rng.permutation(60) < 20, 4)
+
+        def ratio(mask, hits=hits, sizes=sizes):
+            return float(hits[mask] @ sizes[mask] / sizes[mask].sum())
+
+        whole = np.ones(240, bool)
+        found = intervals.jackknife_gain(ratio, whole, ~flagged, cluster)
+        assert found.estimate == ratio(whole) - ratio(~flagged)
+        covered += found.low <= 0 <= found.high
+    assert LEAST <= covered / ROUNDS <= 0.99
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40))
 def test_items_that_stand_alone_have_the_usual_error(seed, n):
     scores = np.random.default_rng(seed).random(n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,9 +100,3 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
         raise UsageError(error.message, hint="send the files as contam wrote them") from error
     report.phase("writing")
     write_rescore(result, RESULT)
-
-
-def read_run(folder: Path) -> dict[str, Any]:
-    """What a result says of itself. Raises OSError or ValueError."""
-    run: dict[str, Any] = json.loads((folder / RESULT / "run.json").read_bytes())
-    return run
