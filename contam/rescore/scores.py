@@ -40,7 +40,7 @@ _NAN: Final = float("nan")
 _NOTHING: Final = Interval(_NAN, _NAN, _NAN, "")
 
 
-def score_rows(
+def score_rows(  # noqa: PLR0913 - what decides the tests, by name
     series: Sequence[Series],
     flags: Sequence[Flags],
     *,
