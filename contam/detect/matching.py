@@ -103,7 +103,6 @@ def _add(batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Coll
     if rows.used[2] & TOO_LONG:
         raise DeadlinePassed
     into.n_tokens += n_tokens
-    benchmark = into.lane.benchmark
     shard = batch.shard if batch.shards is None else batch.shards
-    pairs = pairs_from_rows(rows, benchmark, shard, batch.first_row, batch.rows)
+    pairs = pairs_from_rows(rows, into.lane, shard, batch.first_row, batch.rows)
     into.add(pairs, Pieces.from_rows(rows, where))
