@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +29,7 @@ from contam.text.common_words import (
     announcing_words,
     common_words,
 )
+from contam.text.numbers import number_hashes
 from contam.text.single_characters import character_tokens, is_among
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
@@ -65,6 +66,7 @@ class Lane:
     glued      the readings of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
+    numbers    uint64[...], sorted hashes of the numbers in the questions; empty where nobody knows
     """
 
     unit: str
@@ -78,6 +80,7 @@ class Lane:
     glued: Glued | None = None
     tokenizer: FileTokenizer | None = None
     readers: tuple[TextReader, ...] = ()
+    numbers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the lane cannot match any more."""
@@ -313,7 +316,9 @@ def build_lane(
     )
     spec = LaneSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
     benchmarks = [item.benchmark for item in everything]
-    return lane_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
+    lane = lane_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
+    lane.numbers = number_hashes(item.question for item in everything)
+    return lane
 
 
 def lane_of(
