@@ -5,16 +5,27 @@ PYTHON ?= python3
 VENV   ?= .venv
 SHARED ?= $(if $(CONTAM_SHARED),$(CONTAM_SHARED),../shared)
 PYTEST_ARGS ?=
+comma   := ,
+# With LOCKED=1, as in CI, exactly what requirements/*.txt pin is installed, every file checked by its hash.
+LOCKED ?= $(if $(filter true,$(CI)),1)
 
 BIN     := $(VENV)/bin
 PY      := $(BIN)/python
+LOCK    := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+           --generate-hashes --no-annotate --upgrade pyproject.toml
 PYTEST  := $(PY) -m pytest $(PYTEST_ARGS)
+PIP     := -m pip install --quiet --disable-pip-version-check
+# $(call into,ENVIRONMENT,LOCK,EXTRAS): install contam there with its extras, pinned or newest
+into     = $(if $(LOCKED),\
+  $(1)/bin/python $(PIP) --require-hashes --requirement requirements/$(2).txt && \
+  $(1)/bin/python $(PIP) --no-deps --no-build-isolation --editable .,\
+  $(1)/bin/python $(PIP) --editable '.[$(3)]')
 STAMP   := $(VENV)/.installed
 
 export CONTAM_SHARED := $(abspath $(SHARED))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format types layers bounds interpreted harness browser service load quality bench \
+.PHONY: help install demo test lowest lock release lint format types layers bounds interpreted harness browser service fuzz load quality bench \
         fixtures openapi check clean quality-if-possible
 
 help: ## this list
@@ -28,7 +39,7 @@ $(STAMP): pyproject.toml
 	@echo "installing into $(VENV) (only the first time, and when pyproject.toml changes)" >&2
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
 	  { echo "could not create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(call into,$(VENV),dev,dev)
 	@echo "compiling kernels, once (a minute or two)" >&2
 	@$(PY) -m contam.server.warm
 	@touch $(STAMP)
@@ -42,6 +53,13 @@ demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models wi
 
 test: $(STAMP) ## the test suite
 	$(PYTEST) -n auto --dist worksteal -m 'not browser and not operations'
+
+lowest: ## the test suite with the lowest release of everything that pyproject.toml allows
+	@test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
+	@$(VENV)-lowest/bin/python $(PIP) --require-hashes --requirement requirements/lowest.txt
+	@$(VENV)-lowest/bin/python $(PIP) --no-deps --no-build-isolation --editable .
+	@$(VENV)-lowest/bin/python -m contam.server.warm
+	$(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS) -n auto --dist worksteal -m 'not browser and not operations and not newest'
 
 lint: $(STAMP) ## Ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -65,7 +83,7 @@ interpreted: $(STAMP) ## kernel tests as plain Python, without the compiler
 
 harness: ## our clean scores beside the real lm-eval and Inspect, in an environment of their own
 	@test -x $(VENV)-harness/bin/python || $(PYTHON) -m venv $(VENV)-harness
-	@$(VENV)-harness/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,harness]'
+	@$(call into,$(VENV)-harness,harness,dev$(comma)harness)
 	@$(VENV)-harness/bin/python -c 'import inspect_ai, lm_eval'
 	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/test_harness.py tests/client/test_harness.py
 
@@ -73,8 +91,11 @@ browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-dr
 	$(PYTEST) tests/browser
 
 service: $(STAMP) ## the service fuzzed by its own OpenAPI, broken, and its deployment files against their schemas
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,service]'
+	@$(call into,$(VENV),dev,dev$(comma)service)
 	$(PYTEST) tests/service
+
+fuzz: $(STAMP) ## 5,000 damaged Parquet files, none of which may end a process or be misread
+	CONTAM_FUZZ_FILES=5000 $(PYTEST) tests/fuzz
 
 load: $(STAMP) ## what the service bears, from another process: make load ARGS="--index DIR --items PATH"
 	$(PY) service/loadtest $(ARGS)
@@ -96,6 +117,21 @@ fixtures: $(STAMP) ## write bench_fixtures again from its generator
 openapi: $(STAMP) ## write service/openapi.json again from the app
 	$(PY) -m tests.contracts.openapi_page
 
+lock: $(STAMP) ## pin what CI and the image install, with hashes, from pyproject.toml
+	@$(PY) $(PIP) --editable '.[release]'
+	$(LOCK) --extra otel --output-file requirements/image.txt
+	$(LOCK) --extra dev --extra service --extra release --output-file requirements/dev.txt
+	$(LOCK) --extra dev --extra harness --extra release --output-file requirements/harness.txt
+	$(LOCK) --extra dev --extra release --resolution lowest-direct --output-file requirements/lowest.txt
+	echo 'hatchling>=1.27' | $(LOCK:pyproject.toml=-) --output-file requirements/build.txt
+
+release: $(STAMP) ## build the wheel and the source archive, and list what the image installs (CycloneDX)
+	@$(call into,$(VENV),dev,dev$(comma)service$(comma)release)
+	rm -rf dist
+	$(PY) -m build --no-isolation --outdir dist .
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	  --output-file dist/contam.cdx.json requirements/image.txt
+
 check: test lint types layers bounds interpreted browser service quality-if-possible ## all of the above that judge a change
 
 quality-if-possible:
@@ -103,4 +139,4 @@ quality-if-possible:
 	else echo "quality: NOT RUN, there is no labelled data in $(SHARED)/data" >&2; fi
 
 clean: ## remove what these targets wrote, .venv included
-	rm -rf build dist $(VENV) $(VENV)-harness .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist $(VENV) $(VENV)-harness $(VENV)-lowest .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from contam.audit.shown import scores_shown
 from contam.rescore.plots import planned
@@ -13,12 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     Tree = dict[str, Any]
-
-_SHOWS: Final = {
-    "full-and-clean": "Clean score against full score",
-    "sweep": "Gain as the threshold of the policy moves",
-    "ranks": "Rank on all and on clean items",
-}
 
 
 def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
@@ -75,7 +69,7 @@ def _plots(folder: Path, least: int) -> list[Tree]:
     return [
         {
             "benchmark": one.benchmark,
-            "caption": f"{_SHOWS[one.kind]}: {one.benchmark}, {one.metric}, by {one.policy}",
+            "caption": one.caption,
             "data": base64.b64encode((folder / f"{one.name}.svg").read_bytes()).decode(),
         }
         for one in planned(tables, least)

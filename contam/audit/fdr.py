@@ -95,21 +95,6 @@ def smallest_claim(n_accepted: int, n_targets: int, n_decoys: int) -> float:
     return min(1.0, n_targets / n_decoys / n_accepted)
 
 
-def paired_threshold(differences: Floats, q: float) -> float:
-    """The least t with (1 + #{W <= -t}) / max(1, #{W >= t}) <= q (knockoff+, Barber & Candes 2015).
-
-    differences  W, score of each item minus the score of its own decoy
-
-    Returns infinity when no threshold keeps the promise.
-    """
-    for t in np.unique(np.abs(differences[differences != 0])).tolist():
-        below = int((differences <= -t).sum())
-        above = int((differences >= t).sum())
-        if (1 + below) / max(1, above) <= q:
-            return float(t)
-    return float("inf")
-
-
 @dataclass(frozen=True, slots=True)
 class Entrapment:
     """Held-out decoys among what a claimed q accepts: the check of the claim.

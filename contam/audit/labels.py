@@ -96,28 +96,6 @@ def labels_needed(
     return (-b + float(np.sqrt(b * b + 4 * scale * n_rest * (1 - rho2)))) / 2
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeLimit:
-    """What a judge that is right with chances p and q can be worth, for a model of accuracy b."""
-
-    agreement: float
-    bias: float
-    rho2: float
-    saving: float
-
-
-def judge_limit(b: float, p: float, q: float) -> JudgeLimit:
-    """Agreement, bias, squared correlation with the truth, and the most labels it can save.
-
-    b  P(s = 1);  p = P(judge right | s = 1);  q = P(judge right | s = 0)
-    """
-    said = b * p + (1 - b) * (1 - q)
-    rho2 = b / (1 - b) * (p - said) ** 2 / (said * (1 - said))
-    return JudgeLimit(
-        b * p + (1 - b) * q, (1 - q) * (1 - b) - (1 - p) * b, rho2, 1.0 / (1.0 - rho2)
-    )
-
-
 def kappa(first: Sequence[bool], second: Sequence[bool]) -> float:
     """Agreement of two readers beyond chance; not a number when both always say one thing.
 

@@ -268,11 +268,15 @@ def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], di
             columns=spec.logs.columns or None,
             allow_unmatched=spec.logs.allow_unmatched,
             allow_partial=spec.logs.allow_partial,
+            lower_is_better=spec.logs.lower_is_better,
+            higher_is_better=spec.logs.higher_is_better,
             settings=Settings(
                 least=spec.least,
                 permutations=spec.permutations,
                 seed=spec.seed,
                 references=spec.logs.references,
+                metrics=spec.logs.metrics,
+                mixed_setups=spec.logs.mixed_setups,
             ),
         )
         # The pack names its own folder; where it was made says nothing.

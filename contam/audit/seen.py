@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from contam.audit.dates import span_of
 from contam.audit.facts import ModelFacts
+from contam.corpus.dates import span_of
 from contam.errors import ConfigError
 from contam.tables.sql import Database
 

@@ -73,6 +73,7 @@ class LogsSpec:
 
     ours     models whose leads the release is about
     columns  role -> column of plain tables, as `contam rescore --columns`
+    metrics  METRIC or BENCHMARK=METRIC: the main metrics, as `contam rescore --metric`
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -83,6 +84,10 @@ class LogsSpec:
     columns: dict[str, str] = field(default_factory=dict)
     allow_unmatched: bool = False
     allow_partial: bool = False
+    lower_is_better: Names = ()
+    higher_is_better: Names = ()
+    metrics: Names = ()
+    mixed_setups: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from contam.errors import BenchmarkError
-from contam.tables.files import read_file
+from contam.tables.files import open_file, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SUFFIXES = frozenset({".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"})
 # Corpora and benchmarks packed with `zstd --long=31` need the widest window there is.
 _ZSTD_WINDOW = 1 << 31
+
+LFS_HEAD = b"version https://git-lfs.github.com/spec/v1"
+"""What a pointer of Git Large File Storage begins with, in place of the file itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ def read_unpacked(path: Path) -> FileBytes:
         raw = read_file(path)
     except OSError as error:
         raise unreadable(path, error) from error
+    if raw.startswith(LFS_HEAD):
+        raise lfs_pointer(path)
     digest = hashlib.sha256(raw).hexdigest()
     for magic, (codec, unpack) in _CODECS.items():
         if raw.startswith(magic):
@@ -51,6 +56,25 @@ def read_unpacked(path: Path) -> FileBytes:
                     hint="fetch the file again",
                 ) from error
     return FileBytes(raw, digest, len(raw), "")
+
+
+def lfs_pointer(path: Path) -> BenchmarkError:
+    """The error for a file that a clone without Git LFS left a pointer of."""
+    return BenchmarkError(
+        f"{path} is a Git LFS pointer, not the file itself",
+        hint="fetch the file: run `git lfs pull` in its repository",
+    )
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raise `lfs_pointer` for a pointer, and `unreadable` for what cannot be opened."""
+    try:
+        with open_file(path) as file:
+            start = file.read(len(LFS_HEAD))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if start == LFS_HEAD:
+        raise lfs_pointer(path)
 
 
 def unreadable(path: Path, error: OSError) -> BenchmarkError:

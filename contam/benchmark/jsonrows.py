@@ -11,7 +11,7 @@ import orjson
 
 from contam.benchmark.names import is_question
 from contam.errors import BenchmarkError
-from contam.tables.doubled_keys import doubled_key
+from contam.tables.doubled_keys import doubled_key, may_repeat
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +142,7 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
     except orjson.JSONDecodeError:
         value = _tolerantly(path, text, line)
     try:
-        doubled = doubled_key(text)
+        doubled = doubled_key(text) if may_repeat(text, value) else None
     except RecursionError as error:
         raise _too_deep(path, line) from error
     if doubled is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import orjson
 
 from contam.benchmark.fields import RowError
+from contam.tables.doubled_keys import doubled_key, may_repeat
 
 _LABEL = re.compile(r"\s*[(\[]?\s*([A-Za-z])\s*[)\].:]?\s*")
 _LABELLED = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])\s?[).:\]])\s*")
@@ -208,9 +209,15 @@ def _list_in_text(value: str) -> object:
     text = value.strip()
     if text[:1] in ("[", "{"):
         try:
-            return orjson.loads(text)
+            value = orjson.loads(text)
         except orjson.JSONDecodeError:
             return _strings_in_brackets(text)
+        raw = text.encode()
+        doubled = doubled_key(raw) if may_repeat(raw, value) else None
+        if doubled is not None:
+            name = ".".join(map(str, doubled))
+            raise RowError(f"the field {name!r} stands twice in one object of the choices")
+        return value
     marks: list[re.Match[str]] = []
     for mark in _INLINE_LABEL.finditer(text):
         if mark[1].lower() == "abcdefghij"[len(marks) % 10]:

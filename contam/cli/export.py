@@ -12,6 +12,8 @@ from contam.cli import options
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from contam.rescore.export import Judged
 
 SPREAD_OPTIONS = ("--logs",)
@@ -24,7 +26,11 @@ def export(
     ],
     logs: Annotated[
         list[str],
-        typer.Option(metavar="PATH...", help="Logs of the one tool; with --inspect one log."),
+        typer.Option(
+            metavar="PATH...",
+            help="Logs of the one tool; with --inspect one log; with"
+            " --every-eval-ever of any tool.",
+        ),
     ],
     lm_eval_samples: Annotated[
         bool,
@@ -38,11 +44,18 @@ def export(
             "--inspect", help="The Inspect log, with items that are not clean made unscored."
         ),
     ] = False,
+    every_eval_ever: Annotated[
+        bool,
+        typer.Option(
+            "--every-eval-ever",
+            help="The logs in the form of Every Eval Ever, with labels and clean scores: a folder.",
+        ),
+    ] = False,
     policy: Annotated[
         str | None, typer.Option(metavar="NAME", help="Judge by this. [default: the only one]")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to. [default: standard output]")
+        Path | None, typer.Option(metavar="PATH", help="Where to. [default: standard output]")
     ] = None,
     allow_unmatched: Annotated[
         bool,
@@ -51,7 +64,7 @@ def export(
         ),
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
+        bool, typer.Option("--overwrite", help="Replace PATH if it is there.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No counts.")] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
@@ -65,29 +78,49 @@ def export(
     from contam.rescore import export as library
     from contam.tables.files import write_file
 
-    if lm_eval_samples == inspect:
-        raise UsageError("export to what?", hint="give one of --lm-eval-samples and --inspect")
+    if lm_eval_samples + inspect + every_eval_ever != 1:
+        raise UsageError(
+            "export to what?",
+            hint="give one of --lm-eval-samples, --inspect and --every-eval-ever",
+        )
     if inspect and out is None:
         raise UsageError("--inspect writes a log", hint="name it with --out FILE.json")
+    if every_eval_ever and out is None:
+        raise UsageError("--every-eval-ever writes a folder", hint="name it with --out DIR")
     judged = library.judge(
         verdicts,
         logs,
-        tool="inspect" if inspect else "lm-eval",
+        tool=None if every_eval_ever else "inspect" if inspect else "lm-eval",
         policy=policy,
         allow_unmatched=allow_unmatched,
     )
     if inspect and len(judged) > 1:
         raise UsageError(f"{len(judged)} logs, and --inspect edits one", hint="name one log")
-    found = library.inspect_log(judged[0]) if inspect else library.lm_eval_samples(judged)
-    text = json.dumps(found) + "\n"
-    if out is None:
-        emit(text)
+    if every_eval_ever and out is not None:
+        _write_folder(library.every_eval_logs(judged), out, overwrite=overwrite)
     else:
-        write_file(out, text.encode(), overwrite=overwrite)
+        found = library.inspect_log(judged[0]) if inspect else library.lm_eval_samples(judged)
+        text = json.dumps(found) + "\n"
+        if out is None:
+            emit(text)
+        else:
+            write_file(out, text.encode(), overwrite=overwrite)
     if not quiet:
         for one in judged:
             for line in _told(one):
                 talk(line)
+
+
+def _write_folder(files: Mapping[str, bytes], out: Path, *, overwrite: bool) -> None:
+    """Write files into a folder, whole or not at all."""
+    from contam.tables.publish import output_errors, publishing
+
+    with (
+        publishing(out, names=list(files), last=list(files)[-1], overwrite=overwrite) as folder,
+        output_errors(out),
+    ):
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
 
 
 def _told(one: Judged) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from contam.cli import options
 
-SPREAD_OPTIONS = ("--from-logs",)
+SPREAD_OPTIONS = ("--from-logs", "--columns")
 
 
 def items(
@@ -19,6 +19,13 @@ def items(
         typer.Option(metavar="PATH...", help="Logs: files, folders or globs, as in `contam logs`."),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The benchmark, as JSON lines.")],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART=COLUMN,...",
+            help="What the columns of a plain table are: id, question, choices, answer, score, ...",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
     ] = False,
@@ -26,20 +33,23 @@ def items(
 ) -> None:
     """Make a benchmark from logs that hold its items, for `contam scan --benchmark FILE`.
 
-    Logs of several models hold the same items: each is written once.
+    Logs of several models hold the same items: each is written once. Tables of scores do for logs
+    where they have a column for the question.
     """
+    from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.terminal import plain, talk
     from contam.rescore.logs import read_logs
     from contam.rescore.logs.items import benchmark_of, write_items
 
-    found = benchmark_of(read_logs(from_logs))
+    found = benchmark_of(read_logs(from_logs, columns=parse_mapping(columns or [])))
     write_items(found.rows, out, overwrite=overwrite)
     for path, n_items in found.without:
         talk(
             f"note: {plain(path)}: {render.counted(n_items, 'item')} without a question of its own"
         )
-    benchmarks = dict.fromkeys(str(row["benchmark"]) for row in found.rows)
+    names = dict.fromkeys(str(row.get("benchmark", "")) for row in found.rows)
+    benchmarks = [name or "a benchmark without a name" for name in names]
     render.emit_renderable(
         plain(
             f"{render.counted(len(found.rows), 'item')} of {', '.join(benchmarks)}; "

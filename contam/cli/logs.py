@@ -24,7 +24,8 @@ def logs(
         typer.Argument(
             metavar="PATH...",
             help="Logs: files, folders or globs; lm-eval, Inspect, HELM, lighteval, OpenAI evals, "
-            "human-eval, Every Eval Ever, tables of scores.",
+            "human-eval, EvalPlus, SWE-bench, OLMES, OpenCompass, Every Eval Ever, tables of "
+            "scores.",
         ),
     ],
     columns: Annotated[
@@ -36,17 +37,19 @@ def logs(
     ] = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
-) -> None:
+) -> int:
     """List logs of evaluations: model, benchmark, metric, items, mean, and how they will join.
 
     The mean is made anew from the rows. Where it is not the number that the tool reports, the log
-    is listed all the same, and the exit code is 1.
+    is listed all the same, and the exit code is 1. Logs that are cut off, cancelled or damaged are
+    listed as bad, with the reason, and the exit code is 4.
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
+    from contam.cli.terminal import talk
     from contam.rescore.logs import find_groups, find_logs
 
-    found = find_logs(paths, columns=parse_mapping(columns or []))
+    found = find_logs(paths, columns=parse_mapping(columns or []), skip_damaged=True)
     groups = find_groups(found.logs)
     problems = {id(log): problem for log in found.logs if (problem := _problem(log))}
     if as_json:
@@ -55,12 +58,19 @@ def logs(
                 "logs": [_tree(log, problems.get(id(log))) for log in found.logs],
                 "groups": [_group(group) for group in groups],
                 "skipped": [{"path": path, "reason": reason} for path, reason in found.skipped],
+                "damaged": [{"path": path, "reason": reason} for path, reason in found.damaged],
             }
         )
     else:
         render.emit_renderable(*_table(found, groups))
     for problem in problems.values():
         raise problem
+    if found.damaged:
+        talk(
+            f"{render.counted(len(found.damaged), 'bad log')}: "
+            "`contam rescore --skip-damaged` leaves such logs out"
+        )
+    return 4 if found.damaged else 0
 
 
 def _problem(log: Log) -> LogError | None:
@@ -181,6 +191,8 @@ def _table(found: LogFiles, groups: tuple[Group, ...]) -> list[RenderableType]:
         blocks += ["", *notes[:_LISTED]]
     if len(notes) > _LISTED:
         blocks.append(f"{len(notes) - _LISTED:,} more notes: --json prints all")
+    if found.damaged:
+        blocks += ["", *(plain(f"bad log: {reason}") for _, reason in found.damaged)]
     left_out = [plain(f"not a log: {path}: {reason}") for path, reason in found.skipped]
     if left_out:
         blocks += ["", *left_out[:_LISTED]]

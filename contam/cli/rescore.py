@@ -21,7 +21,12 @@ SPREAD_OPTIONS = ("--logs", "--policy", "--reference", "--reference-benchmark")
 def rescore(
     *,
     verdicts: Annotated[
-        Path, typer.Option(metavar="DIR", help="What `contam scan` or `contam query` wrote.")
+        Path,
+        typer.Option(
+            metavar="DIR|FILE",
+            help="What `contam scan` or `contam query` wrote; or a file of labels: your own"
+            " annotations (CSV, JSON lines, Parquet), decon's report, a published list.",
+        ),
     ],
     logs: Annotated[
         list[str],
@@ -86,6 +91,64 @@ def rescore(
     separate_runs: Annotated[
         bool, typer.Option("--separate-runs", help="Two runs of one model are two models.")
     ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="FILE has scores: items with at least this one are contaminated, others clean.",
+        ),
+    ] = None,
+    unlisted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="What items are that FILE does not name: `clean`, where it names every"
+            " contaminated one, or `not_checkable`.",
+        ),
+    ] = None,
+    verdict_columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=NAME,...",
+            help="Columns of FILE: id=..., label=..., score=..., question=..., benchmark=...",
+        ),
+    ] = None,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--skip-damaged",
+            help="Go on without logs that are cut off, cancelled or damaged; they are named in the"
+            " notes, the summary and run.json.",
+        ),
+    ] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[BENCHMARK=]METRIC",
+            help="Main metric of a benchmark, where its logs have several: benchmarks are put"
+            " together by it, and pictures show it. May be repeated.",
+        ),
+    ] = None,
+    all_metrics: Annotated[
+        bool, typer.Option("--all-metrics", help="Show every metric, not the main ones only.")
+    ] = False,
+    lower_is_better: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC", help="Less of this metric is better. May be repeated."),
+    ] = None,
+    higher_is_better: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC", help="More is better, whatever its name says. May be repeated."
+        ),
+    ] = None,
+    mixed_setups: Annotated[
+        bool,
+        typer.Option(
+            "--mixed-setups",
+            help="Rank runs with other examples, prompts or task versions together.",
+        ),
+    ] = False,
     overwrite: options.Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
@@ -110,12 +173,21 @@ def rescore(
         allow_unmatched=allow_unmatched,
         allow_partial=allow_partial,
         separate_runs=separate_runs,
+        skip_damaged=skip_damaged,
+        threshold=threshold,
+        unlisted=unlisted,
+        verdict_columns=parse_mapping(verdict_columns) if verdict_columns else None,
+        lower_is_better=lower_is_better or [],
+        higher_is_better=higher_is_better or [],
         settings=Settings(
             least=least,
             permutations=permutations,
             seed=seed,
             references=tuple(split_names(reference or [])),
             reference_benchmarks=_benchmark_pairs(reference_benchmark or []),
+            metrics=tuple(metric or []),
+            all_metrics=all_metrics,
+            mixed_setups=mixed_setups,
         ),
     )
     write_rescore(result, out, overwrite=overwrite)
@@ -154,16 +226,24 @@ def _trees(result: Rescore) -> dict[str, Any]:
 
 
 def _tables(result: Rescore) -> list[RenderableType]:
-    """A table for each benchmark and metric, and below it what could not be estimated."""
+    """A table for each benchmark and metric shown, its rankings, and what is not estimated."""
+    from contam.cli.rankings import ranking_blocks
     from contam.cli.terminal import visible
 
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    others: dict[str, dict[str, None]] = {}
     for row in result.rows("scores"):
-        if row["subset_by"] in ("all", "group"):
+        if row["subset_by"] not in ("all", "group"):
+            continue
+        if row["shown"]:
             groups.setdefault((row["benchmark"], row["metric"]), []).append(row)
+        else:
+            others.setdefault(row["benchmark"], {}).setdefault(row["metric"])
+    rankings = result.rows("rankings")
     for (benchmark, metric), rows in groups.items():
-        blocks += ["", visible(f"{benchmark}, {metric}"), _table(rows)]
+        way = "" if rows[0]["higher_is_better"] else " (lower is better)"
+        blocks += ["", visible(f"{benchmark}, {metric}{way}"), _table(rows)]
         said: dict[str, list[str]] = {}
         for row in rows:
             for note in filter(None, row["note"].split("; ")):
@@ -171,6 +251,10 @@ def _tables(result: Rescore) -> list[RenderableType]:
         for note, models in said.items():
             who = "all" if len(models) == len(rows) else ", ".join(dict.fromkeys(models))
             blocks.append(visible(f"{note} ({who})"))
+        own = [row for row in rankings if (row["benchmark"], row["metric"]) == (benchmark, metric)]
+        blocks += ranking_blocks(own)
+    for benchmark, metrics in others.items():
+        blocks.append(visible(f"{benchmark}, not shown: {', '.join(metrics)} (--all-metrics)"))
     return blocks
 
 

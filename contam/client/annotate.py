@@ -6,7 +6,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from contam.client import inspect_copy
 from contam.client.folder import result_folder
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from contam.rescore.logs.model import Log
 
     PathLike = str | Path
-
-TOOLS: Final = ("lm-eval", "inspect")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

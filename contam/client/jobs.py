@@ -259,11 +259,6 @@ def _log_parts(logs: Sequence[PathLike]) -> Iterable[Part]:
         raise UsageError("there is no log to send", hint="name files or folders of logs")
 
 
-def _is_log(path: Path, folder: Path) -> bool:
-    hidden = any(piece.startswith(".") for piece in path.relative_to(folder).parts)
-    return path.is_file() and not hidden
-
-
 def _part(role: str, path: Path, name: str) -> Part:
     if not path.is_file():
         raise UsageError(f"cannot read {path}: no such file")

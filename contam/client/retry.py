@@ -59,12 +59,16 @@ def may_help(status: int, code: str, headers: Mapping[str, str]) -> bool:
     return status in BUSY
 
 
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that `Retry-After` asks for, as a number or a date; None when it does not."""
+def retry_after_s(headers: Mapping[str, str], now_s: float | None = None) -> float | None:
+    """Seconds that `Retry-After` asks for, as a number or a date; None when it does not.
+
+    now_s  seconds since 1970 that a date is compared with; the clock's where none is given
+    """
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
+    now_s = time.time() if now_s is None else now_s
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now_s)
     except (TypeError, ValueError):
         return None

@@ -10,14 +10,12 @@ from contam.corpus.streams import pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.columns import (
-    CONTENT_KEYS,
-    EXTRA_KEYS,
     ColumnRef,
     Kind,
     TextColumns,
     is_turn,
 )
-from contam.tables.doubled_keys import stands_twice
+from contam.tables.doubled_keys import repeated
 from contam.tables.json_text import parse
 from contam.tables.record import Found, find
 
@@ -33,7 +31,6 @@ _SNIFF_BYTES = 8 << 20
 _BLOCK_BYTES = 2 << 20
 _BLOCK_ROWS = 65_536
 _MAX_DEPTH = 4
-_OF_TURNS = (*CONTENT_KEYS, *EXTRA_KEYS)
 _RANK: tuple[Kind, ...] = ("chat", "text", "list", "struct", "other", "null")
 
 
@@ -64,10 +61,10 @@ def text_blocks(
     limit = min(max_bytes, _BLOCK_BYTES)
     block = _Block()
     for row, line in _numbered(path, span):
-        found = _document(path, row, _record(path, row, line), sources)
-        n_turns = sum(bool(turn.text) for turn in found.turns or ())
-        _refuse_doubled(path, row, line, sources, n_turns)
-        block.add(found)
+        record = _record(path, row, line)
+        if record is not None:
+            _refuse_doubled(path, row, line, record, sources)
+        block.add(_document(path, row, record, sources))
         if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
             yield block.finished()
             block = _Block()
@@ -137,12 +134,18 @@ def _document(path: str, row: int, record: dict[str, object] | None, sources: Te
         raise _bad_line(path, row, str(error)) from error
 
 
-def _refuse_doubled(path: str, row: int, line: bytes, sources: TextColumns, n_turns: int) -> None:
+def _refuse_doubled(
+    path: str, row: int, line: bytes, record: dict[str, object], sources: TextColumns
+) -> None:
     """Of two texts of one name parsers give the last: the first would go unread."""
-    for column in sources.every:
-        for part in column.parts or (column,):
-            if stands_twice(line, part.path, inner=_OF_TURNS, n_inner=n_turns):
-                raise _bad_line(path, row, f"a field at {part.dotted!r} stands twice in one object")
+    paths = (part.path for column in sources.every for part in column.single)
+    try:
+        found = repeated(line, record, paths)
+    except (ValueError, RecursionError) as error:
+        raise _bad_line(path, row, f"not JSON: {error}") from error
+    if found is not None:
+        name = ".".join(found)
+        raise _bad_line(path, row, f"a field at {name!r} stands twice in one object")
 
 
 def _record(path: str, row: int, line: bytes) -> dict[str, object] | None:

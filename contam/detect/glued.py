@@ -17,6 +17,7 @@ import numpy as np
 from contam.detect.model import N_PARTS, PARTS, QUESTION, Pairs
 from contam.detect.pieces import Pieces
 from contam.detect.readings import Trace, behind_each_other, is_among
+from contam.kernels.constants import READING_LEAD
 from contam.kernels.items import code_point_spans
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, Uint64s
     from contam.detect.readings import Reading
 
-#: A reading counts where it finds so much more of the question than the item as it is.
-CLEARLY: Final = 0.1
 #: No word has this hash, but for one in 2**64.
 _NO_WORD: Final = np.uint64(0x9E3779B97F4A7C15)
 
@@ -185,7 +184,7 @@ class Glued:
         share[pairs.exact[:, QUESTION]] = 1.0
         item = pairs.item.copy()
         item[rows] = self.owner[item[rows] - self.n_items]
-        rows = rows[share[rows] >= CLEARLY]
+        rows = rows[share[rows] >= READING_LEAD]
         if not len(rows):
             return rows, rows
         # Each reading's row beside that of the item as it is, if there is one.
@@ -199,7 +198,7 @@ class Glued:
         beside = known[number]
         least = np.zeros(len(rows))
         least[beside >= 0] = share[plain[beside[beside >= 0]]]
-        likely = share[rows] >= least + CLEARLY
+        likely = share[rows] >= least + READING_LEAD
         rows, beside, number = rows[likely], beside[likely], number[likely]
         mine = score(self._as_own(pairs.take(rows)))
         theirs = np.zeros(len(rows))

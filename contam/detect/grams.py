@@ -9,6 +9,12 @@ import numpy as np
 
 from contam.detect.model import N_PARTS
 from contam.detect.sums import part_sums
+from contam.kernels.constants import (
+    COMMON_OWNERS,
+    COMMON_PLACES,
+    TEMPLATE_FLOOR,
+    TEMPLATE_OWNERS,
+)
 from contam.kernels.items import note_shared, template_weights
 from contam.kernels.parts import gather_places, group_grams
 from contam.kernels.plan import (
@@ -27,16 +33,11 @@ if TYPE_CHECKING:
     from contam.detect.glued import Glued
     from contam.kernels.judge import LaneSpec
 
-#: Wording shared by this many items of one benchmark says next to nothing.
-TEMPLATE_OWNERS = 16.0
-TEMPLATE_FLOOR = 0.03
-#: A gram that more items of one benchmark, or more places in all, hold is common: a run of fewer
-#: than min_run tokens of such grams alone proves nothing and is not looked at.
-COMMON_OWNERS = 16
-COMMON_PLACES = 512
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22
 _LEAST_FILTER_BITS = 10
+#: At most four of seven are taken: a look-up ends soon, and most end in the filter before.
+_SLOTS_FOR_FOUR = 7
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
 
@@ -146,8 +147,7 @@ def make_table(
         grams = Grams.of(hashes, starts, n, stride=spec.stride)
         gram_short, skip = np.empty(0, np.int32), np.empty(0, np.uint8)
         common = np.empty(0, np.bool_)
-    # At most four of seven are taken: a look-up ends soon, and most end in the filter before.
-    slots = _power_of_two(7 * len(grams.key) // 4 + 2)
+    slots = _power_of_two(_SLOTS_FOR_FOUR * len(grams.key) // 4 + 2)
     slot_key = np.zeros(slots, np.uint64)
     slot_gram = np.full(slots, EMPTY, np.int32)
     filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)

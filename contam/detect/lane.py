@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
+    from contam.detect.policy import TextReader
     from contam.kernels.plan import PlanArrays
 
 #: Bytes of two ASCII characters; a character of a script without spaces has more.
@@ -63,6 +64,7 @@ class Lane:
     benchmark  int32[n], of the items and of their readings, which lie behind them in plan and facts
     glued      the readings of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
+    readers    what reads documents for the policies of `items.read`, in their order
     """
 
     unit: str
@@ -75,6 +77,7 @@ class Lane:
     benchmark: NDArray[np.int32]
     glued: Glued | None = None
     tokenizer: FileTokenizer | None = None
+    readers: tuple[TextReader, ...] = ()
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the lane cannot match any more."""

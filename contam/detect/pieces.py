@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import N_PARTS, Pairs, gathered
+from contam.detect.model import FIGURES_READ, N_PARTS, Pairs, gathered
 from contam.kernels import pairs as columns
 from contam.kernels.rivals import find_rivals, first_pieces, scattered_shares
 
@@ -140,4 +140,5 @@ def pairs_from_rows(
         scattered=scattered_shares(rows, first_piece),
         rival=find_rivals(rows, first_piece, benchmark),
         glued=np.zeros(n, np.int32),
+        read=np.zeros((n, 0, FIGURES_READ), np.float32),
     )

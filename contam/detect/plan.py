@@ -11,6 +11,7 @@ from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.lane import Lane, build_lane
 from contam.detect.policy import get_policy
+from contam.detect.readers import with_readers
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PolicyError, UsageError
 
@@ -195,12 +196,13 @@ def unit_lane(
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
     else:
         seed, min_run, stride = parameters.seed, parameters.min_run, 1
-    return build_lane(
+    lane = build_lane(
         items,
         unit=unit,
         seed=seed,
         min_run=min_run,
         stride=stride,
-        idf=any(spec.aggregation == "idf overlap" for spec in specs),
+        idf=False,
         glued=unit == "word" and any(spec.sees_readings for spec in specs),
     )
+    return with_readers(lane, items, policies)

@@ -14,11 +14,13 @@ from contam.rescore.ranking import borda, win_rate
 from contam.rescore.sensitivity import search_field, search_weights, top_fifth
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from contam.rescore.panel import Flags, Matrix
+    from contam.rescore.lineup import Matrix
+    from contam.rescore.main_metric import MainMetric
+    from contam.rescore.panel import Flags
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
@@ -31,29 +33,38 @@ _SIDES: Final = ("full", "clean")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Across:
-    """Scores of models over benchmarks under one policy; one metric a benchmark, the first by name.
+    """Scores of models over benchmarks under one policy, by the main metric of each.
 
-    scores  "full" and "clean" -> float64[models, benchmarks], nan for a gap
-    signs   1 where a higher score of the benchmark is better, -1 where a lower one is
-    note    why there is no clean side, "" when there is one
+    scores   "full" and "clean" -> float64[models, benchmarks], nan for a gap; higher is better
+    offsets  float64[benchmarks], what the scores of a metric that counts downwards were taken from,
+             nan where they are as logged
+    metrics  which metric each benchmark is in by, in words
+    note     why there is no clean side, "" when there is one;  left_out  why benchmarks are not in
     """
 
     models: tuple[str, ...]
     benchmarks: tuple[str, ...]
     scores: dict[str, Floats]
-    signs: Floats
+    offsets: Floats
+    metrics: str
     note: str
+    left_out: tuple[str, ...]
 
     @classmethod
-    def of(cls, matrices: Sequence[Matrix], flags: Flags, least: int = LEAST) -> Across:
+    def of(
+        cls,
+        matrices: Sequence[Matrix],
+        flags: Flags,
+        main: Mapping[str, MainMetric],
+        offsets: Mapping[tuple[str, str], float],
+        least: int = LEAST,
+    ) -> Across:
         """Of the matrices of all benchmarks; one with too few clean items ends the clean side."""
-        first: dict[str, Matrix] = {}
-        for one in matrices:
-            first.setdefault(one.benchmark, one)
-        models = sorted({model for one in first.values() for model in one.models})
-        scores = {name: np.full((len(models), len(first)), _NAN) for name in _SIDES}
+        chosen, left_out = _chosen(matrices, main)
+        models = sorted({one.model for each in matrices for one in (*each.series, *each.short)})
+        scores = {name: np.full((len(models), len(chosen)), _NAN) for name in _SIDES}
         short = []
-        for column, one in enumerate(first.values()):
+        for column, one in enumerate(chosen.values()):
             clean = Split.of(flags.label[one.items]).clean
             n_clean = int(clean.sum())
             if n_clean < least:
@@ -64,34 +75,79 @@ class Across:
                 scores["clean"][place, column] = one.scores[at, clean].mean() if n_clean else _NAN
         if short:
             scores["clean"][:] = _NAN
+        keys = [(one.benchmark, one.metric) for one in chosen.values()]
         return cls(
             models=tuple(models),
-            benchmarks=tuple(first),
+            benchmarks=tuple(chosen),
             scores=scores,
-            signs=np.array([one.sign for one in first.values()], np.float64),
+            offsets=np.array([offsets.get(key, _NAN) for key in keys], np.float64),
+            metrics="; ".join(
+                f"{benchmark}: {metric}{', lower is better' * ((benchmark, metric) in offsets)}"
+                for benchmark, metric in keys
+            ),
             note=f"not estimable: {short[0]}" if short else "",
+            left_out=left_out,
         )
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """Which way the mean counts, None where benchmarks count in different directions."""
+        lower = ~np.isnan(self.offsets)
+        return None if lower.any() and not lower.all() else not lower.any()
+
+    def in_own_units(self, table: Floats) -> Floats:
+        """Scores as they were logged."""
+        lower = ~np.isnan(self.offsets)
+        return np.where(lower, np.where(lower, self.offsets, 0.0) - table, table)
+
+
+def _chosen(
+    matrices: Sequence[Matrix], main: Mapping[str, MainMetric]
+) -> tuple[dict[str, Matrix], tuple[str, ...]]:
+    """The matrix of each benchmark, of its set-ups the one with most models; what is left out."""
+    found: dict[str, Matrix] = {}
+    left_out: dict[str, None] = {}
+    for one in matrices:
+        known = main[one.benchmark]
+        if known.metric is None:
+            left_out.setdefault(f"left out: {known.why}")
+            continue
+        if one.metric != known.metric:
+            continue
+        other = found.get(one.benchmark)
+        if other is None or len(one.models) > len(other.models):
+            found[one.benchmark] = one
+    for one in found.values():
+        if one.setup:
+            left_out.setdefault(f"{one.benchmark}: {one.notes[0]}")
+    return found, tuple(left_out)
 
 
 def aggregate_rows(across: Across, policy: str) -> list[Row]:
     """Mean, win rate and Borda count of each model over the benchmarks, full and clean.
 
     A model without a score on a benchmark has a gap there: it enters no mean over all, and its win
-    rate skips the gap.
+    rate skips the gap. There is no mean of scores that count in different directions.
     """
-    if len(across.benchmarks) < _TWO:
+    if len(across.benchmarks) + len(across.left_out) < _TWO:
         return []
     rows = []
     figures = {}
+    enough = len(across.benchmarks) >= _TWO
+    one_way = across.higher_is_better is not None
     for name, table in across.scores.items():
-        directed = across.signs * table
         nothing = np.full(len(across.models), _NAN)
-        told = name == "full" or not across.note
+        told = enough and (name == "full" or not across.note)
         figures[name] = (
-            table.mean(axis=1),
-            win_rate(directed) if told else nothing,
-            borda(directed) if told else nothing,
+            across.in_own_units(table).mean(axis=1) if told and one_way else nothing,
+            win_rate(table) if told else nothing,
+            borda(table) if told else nothing,
         )
+    general = list(across.left_out)
+    if not enough:
+        general.append("not estimable: one benchmark" if across.benchmarks else "not estimable")
+    elif not one_way:
+        general.append("benchmarks count in different directions: no mean")
     for at, model in enumerate(across.models):
         gaps = int(np.isnan(across.scores["full"][at]).sum())
         row: Row = {
@@ -104,7 +160,9 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
             row[f"win_rate_{name}"] = float(wins[at])
             row[f"borda_{name}"] = float(points[at])
         notes = [f"no score on {gaps} benchmarks: no mean"] if gaps else []
-        row["note"] = "; ".join([*notes, *([f"clean {across.note}"] if across.note else [])])
+        notes += [*([f"clean {across.note}"] if across.note else []), *general]
+        row["note"] = "; ".join(notes)
+        row["metrics"], row["higher_is_better"] = across.metrics, across.higher_is_better
         rows.append(row)
     return rows
 
@@ -118,7 +176,7 @@ def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:
     whole = np.flatnonzero(~np.isnan(across.scores["full"]).any(axis=1)).tolist()
     models = [across.models[at] for at in whole]
     for name, scores in across.scores.items():
-        table = across.signs * scores[whole]
+        table = scores[whole]
         row: Row = {
             "policy": policy,
             "items": name,

@@ -15,6 +15,7 @@ from contam.detect.model import CLEAN, LABELS
 from contam.detect.report import load_report
 from contam.errors import LogError, UsageError
 from contam.rescore.join import Joiner
+from contam.rescore.logs.every_eval_write import every_eval_files
 from contam.rescore.logs.files import LogFile, as_dict, as_list
 from contam.rescore.logs.inspect_ai import document_of
 from contam.rescore.logs.model import self_check
@@ -66,11 +67,11 @@ def judge(
     verdicts: str | Path,
     logs: Sequence[str | Path],
     *,
-    tool: str,
+    tool: str | None = None,
     policy: str | None = None,
     allow_unmatched: bool = False,
 ) -> list[Judged]:
-    """Label the items of logs of one tool, checked and joined as for a re-scoring.
+    """Label the items of logs of one tool, or of any, checked and joined as for a re-scoring.
 
     Raises LogError for a log of another tool and whatever `rescore` refuses, UsageError for an
     unknown policy, or none when the verdicts hold several.
@@ -79,7 +80,7 @@ def judge(
     flags = flags_by(report, policy)
     found = read_logs(logs)
     for log in found:
-        if log.tool != tool:
+        if tool not in {None, log.tool}:
             raise LogError(
                 f"{log.path} is a log of {log.tool}, not of {tool}", hint="name other logs"
             )
@@ -157,6 +158,21 @@ def inspect_log(one: Judged) -> Row:
     document["results"]["scores"] = []
     document.pop("reductions", None)
     return document
+
+
+def every_eval_logs(judged: Sequence[Judged]) -> dict[str, bytes]:
+    """File name -> bytes of the logs in the form of Every Eval Ever, the last one an aggregate.
+
+    Every item has its label in its metadata, every metric the score on the clean items as a
+    further result. Raises LogError for a log without a score per item.
+    """
+    files: dict[str, bytes] = {}
+    for one in judged:
+        labels = [LABELS[label] for label in one.label]
+        files.update(
+            every_eval_files(one.log, labels=labels, clean=one.label == CLEAN, policy=one.policy)
+        )
+    return files
 
 
 def _edit(sample: Row, label: str, policy: str, now: str) -> None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.errors import LogError
 from contam.rescore.logs.groups import find_groups
+from contam.rescore.logs.setup import combined
 from contam.rescore.panel import Series
 
 if TYPE_CHECKING:
@@ -53,9 +55,21 @@ def group_series(
                 additive=group.weighting == "micro",
                 notes=notes,
                 strata=np.repeat(np.arange(len(masks)), [int(mask.sum()) for mask in masks]),
-                higher_is_better=group.logs[0].column(group.metric).higher_is_better is not False,
+                higher_is_better=_higher(group),
+                setup=combined([log.setup for log in group.logs]),
             ),
         )
+
+
+def _higher(group: Group) -> bool:
+    """Which way a group's metric counts: that of its tasks, which must agree."""
+    found = {log.column(group.metric).higher_is_better is not False for log in group.logs}
+    if len(found) > 1:
+        raise LogError(
+            f"the tasks of {group.name} do not agree whether a higher {group.metric} is better",
+            hint=f"say it: --lower-is-better {group.metric}, or --higher-is-better",
+        )
+    return found.pop()
 
 
 def _weighed(group: Group) -> str:

@@ -205,21 +205,3 @@ def equivalent(first: Floats, second: Floats, margin: float = MARGIN) -> float:
         return _NAN if np.isnan(error) else float(abs(difference) >= margin)
     closer = min(margin - difference, margin + difference) / error
     return float(stats.norm.sf(closer))
-
-
-def same_place_p(first: Floats, second: Floats, *, draws: int = 1_000, seed: int = 0) -> float:
-    """Permutation p of the distance between the mean vectors of two sets.
-
-    first, second  float64[n, features]: embeddings, lengths, whatever could tell the sets apart
-    """
-    together = np.concatenate([first, second])
-    n = len(first)
-    rng = np.random.default_rng(seed)
-
-    def apart(order: NDArray[np.int64]) -> float:
-        gap = together[order[:n]].mean(axis=0) - together[order[n:]].mean(axis=0)
-        return float(np.sqrt(gap @ gap))
-
-    observed = apart(np.arange(len(together)))
-    hits = sum(apart(rng.permutation(len(together))) >= observed - 1e-12 for _ in range(draws))
-    return (1 + hits) / (1 + draws)

@@ -8,16 +8,17 @@ import numpy as np
 
 from contam.errors import LogError, UsageError
 from contam.rescore.holdout import MARGIN, constat, equivalent, inflation
+from contam.rescore.lineup import matrices
 from contam.rescore.multiple import holm
-from contam.rescore.panel import Series, matrices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from contam.rescore.lineup import Matrix
     from contam.rescore.logs.model import Log
-    from contam.rescore.panel import Matrix
+    from contam.rescore.panel import Series
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
@@ -60,7 +61,7 @@ def holdout_rows(
     pairs       benchmark -> its reference benchmark
     """
     rows: list[Row] = []
-    first_matrices, second_matrices = matrices(series), matrices(second)
+    first_matrices, second_matrices = (matrices(own, mixed_setups=True) for own in (series, second))
     for benchmark, other in pairs.items():
         ours = [one for one in first_matrices if one.benchmark == benchmark]
         theirs = [one for one in second_matrices if one.benchmark == other]
@@ -102,6 +103,9 @@ def _rows_of(
 ) -> Iterator[Row]:
     other, note = counterpart
     models = [name for name in matrix.models if name not in references]
+    for one, why in zip(matrix.short, matrix.why, strict=True):
+        for method in ("ConStat", "retro-holdout"):
+            yield _empty(matrix, other, one.model, method, f"not estimable: {why}")
     if other is not None:
         note = _refusal(matrix, other, least) or note
     if other is None or note.startswith("not estimable"):

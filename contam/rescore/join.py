@@ -123,17 +123,22 @@ class Joiner:
         self._ends: PromptEnds | None = None
         self._known: dict[tuple[str, str | None, tuple[LoggedItem, ...]], Joined] = {}
 
+    def match(self, log: Log) -> Joined:
+        """Join one log, however many of its items are not in the result."""
+        # Equal items are found at equal places; logs of many models mostly hold the same ones.
+        key = (log.benchmark, log.split, log.items)
+        joined = self._known.get(key)
+        if joined is None:
+            joined = self._known[key] = self._joined(log)
+        return joined
+
     def join(self, log: Log, *, allow_unmatched: bool = False) -> Joined:
         """Join one log.
 
         Raises LogError when more than 1 % of its items are not in the result (unless allowed), when
         an item has the name of another text's, and for bare numbers without any text.
         """
-        # Equal items are found at equal places; logs of many models mostly hold the same ones.
-        key = (log.benchmark, log.split, log.items)
-        joined = self._known.get(key)
-        if joined is None:
-            joined = self._known[key] = self._joined(log)
+        joined = self.match(log)
         if not joined.n_matched and len(log.items):
             bare = all(item.question is None and item.prompt is None for item in log.items)
             raise LogError(

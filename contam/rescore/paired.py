@@ -60,21 +60,6 @@ def mcnemar(first: Floats, second: Floats) -> float:
     return float(stats.binomtest(min(only_first, only_second), n, 0.5).pvalue) if n else 1.0
 
 
-def paired_from_marginals(error_a: float, error_b: float, correlation: float) -> float:
-    """Paired error from two published ones and the correlation of the scores."""
-    return float(np.sqrt(error_a**2 + error_b**2 - 2 * error_a * error_b * correlation))
-
-
-def items_needed(
-    delta: float, omega2: float, noise: float = 0.0, alpha: float = 0.05, power: float = 0.8
-) -> float:
-    """Items that show a difference of `delta` (Miller 2024, section 5).
-
-    omega2  Var(x_A) + Var(x_B) - 2 Cov; noise  sigma_A^2 / K_A + sigma_B^2 / K_B
-    """
-    return _reach(alpha, power) ** 2 * (omega2 + noise) / delta**2
-
-
 def detectable(
     n: int, omega2: float, noise: float = 0.0, alpha: float = 0.05, power: float = 0.8
 ) -> float:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.corpus.dates import year_of
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.verdict import FLAGGED
-from contam.errors import InternalError, OutputError
+from contam.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
+    from contam.rescore.logs.setup import Setup
     from contam.tables.schemas import Table
 
     Floats = NDArray[np.float64]
@@ -64,6 +66,8 @@ class Series:
     aggregate  the metric over a mask of the log's items: the mean, or a corpus metric's function
     additive   whether the metric is the mean of `score`
     strata     int64[n], parts of the items within which flags are dealt out; None for one part
+    setup      examples, prompt and version, as far as the log records them
+    main       whether the log calls this its main metric
     """
 
     model: str
@@ -76,6 +80,8 @@ class Series:
     notes: tuple[str, ...] = ()
     higher_is_better: bool = True
     strata: Ints | None = None
+    setup: Setup = ()
+    main: bool = False
 
     def labels(self, flags: Flags) -> Int8s:
         """int8[n]: the label of each scored item; what is not among the items is not checkable."""
@@ -106,78 +112,6 @@ class Split:
             flagged=np.isin(labels, _FLAGGED_CODES),
             unchecked=labels == NOT_CHECKABLE,
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Matrix:
-    """Models x items that all of them were scored on, for one benchmark and metric.
-
-    scores  float64[m, n]; items  int64[n], places in the result's items
-    sign    1 where a higher score is better, -1 where a lower one is
-    """
-
-    benchmark: str
-    metric: str
-    models: tuple[str, ...]
-    scores: Floats
-    items: Ints
-    notes: tuple[str, ...] = ()
-    sign: int = 1
-
-
-def matrices(series: Sequence[Series]) -> list[Matrix]:
-    """Line up the additive series of each benchmark and metric on their common items."""
-    found: dict[tuple[str, str], list[Series]] = {}
-    for one in series:
-        if one.additive:
-            found.setdefault((one.benchmark, one.metric), []).append(one)
-    result = []
-    for (benchmark, metric), group in sorted(found.items()):
-        group.sort(key=lambda one: one.model)
-        common = _common(group)
-        rows = np.array(_rows(group, common)).reshape(len(group), len(common))
-        largest = max(len(one.item) for one in group)
-        lost = largest - len(common)
-        notes = (f"{lost} items are not scored for every model",) if lost else ()
-        result.append(
-            Matrix(
-                benchmark=benchmark,
-                metric=metric,
-                models=tuple(one.model for one in group),
-                scores=rows,
-                items=common,
-                notes=notes,
-                sign=1 if group[0].higher_is_better else -1,
-            )
-        )
-    return result
-
-
-def _common(group: Sequence[Series]) -> Ints:
-    common, last = np.empty(0, np.int64), None
-    for one in group:
-        # Logs of many models mostly hold the same items in one order.
-        if last is None:
-            common = np.unique(one.item[one.item >= 0])
-        elif not np.array_equal(one.item, last):
-            common = np.intersect1d(common, one.item)
-        last = one.item
-    return common
-
-
-def _rows(group: Sequence[Series], items: Ints) -> list[Floats]:
-    """The scores of each series at these items; of an item that stands twice, the first."""
-    rows: list[Floats] = []
-    at, last = np.empty(0, np.int64), None
-    for one in group:
-        if last is None or not np.array_equal(one.item, last):
-            order = np.argsort(one.item, kind="stable")
-            found = np.searchsorted(one.item[order], items)
-            if len(items) and (one.item[order][found] != items).any():
-                raise InternalError("an item is common to all models and yet missing in one")
-            at, last = order[found], one.item
-        rows.append(one.score[at])
-    return rows
 
 
 def flags_in(report: Report) -> dict[str, Flags]:
@@ -241,7 +175,7 @@ def flags_of(
                 ],
                 len(keys),
             ),
-            "year": _spread(at, [(columns["best_date"][i] or "")[:4] for i in chosen], len(keys)),
+            "year": _spread(at, [year_of(columns["best_date"][i]) for i in chosen], len(keys)),
             "subject": subjects,
         }
         result[name] = Flags(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -9,6 +11,8 @@ import numpy as np
 from contam.rescore.blocks import several
 from contam.rescore.dealing import most_draws
 from contam.rescore.gain import LEAST, too_few
+from contam.rescore.lineup import distinct, rows_at
+from contam.rescore.multiple import holm
 from contam.rescore.paired import detectable
 from contam.rescore.panel import Split
 from contam.rescore.ranking import (
@@ -22,7 +26,8 @@ from contam.rescore.ranking import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from contam.rescore.panel import Flags, Matrix
+    from contam.rescore.lineup import Matrix
+    from contam.rescore.panel import Flags, Series
     from contam.rescore.ranking import Pairwise
 
     Row = dict[str, Any]
@@ -31,6 +36,11 @@ _NAN: Final = float("nan")
 _LEAST_MODELS: Final = 2
 _SURE: Final = 0.05
 _DIGITS: Final = 12
+_SIDES: Final = ("full", "clean")
+_ACROSS_MODELS: Final = (
+    *("kendall_tau", "spearman", "largest_rank_change"),
+    *("deletion_tau_median", "deletion_p"),
+)
 
 
 def ranking_rows(
@@ -42,7 +52,10 @@ def ranking_rows(
     family: int = 1,
     seed: int = 0,
 ) -> tuple[list[Row], list[Row]]:
-    """One row per model, and one per pair of models, for one benchmark, metric and policy.
+    """One row per model, and one per pair of models, of one matrix under one policy.
+
+    A higher score is better. Short runs have a row without a rank, and pairs over the items that
+    both models were scored on.
 
     draws  of random deletions at first; family  how many benchmarks are tested together
     """
@@ -50,11 +63,14 @@ def ranking_rows(
     n_clean = int(split.clean.sum())
     m = len(matrix.models)
     note = "; ".join(matrix.notes)
-    head = {"benchmark": matrix.benchmark, "metric": matrix.metric, "policy": flags.policy}
-    # The better model first, whichever way the metric counts.
-    directed = matrix.sign * matrix.scores
-    full = _means(directed)
-    clean = _means(directed[:, split.clean])
+    head = {
+        "benchmark": matrix.benchmark,
+        "metric": matrix.metric,
+        "setup": matrix.setup,
+        "policy": flags.policy,
+    }
+    full = _means(matrix.scores)
+    clean = _means(matrix.scores[:, split.clean])
     reason = _refusal(m, n_clean, least)
     if reason:
         note = f"{note}; {reason}" if note else reason
@@ -63,7 +79,7 @@ def ranking_rows(
     both = agreement(full, clean) if not reason else None
     deletion = (
         random_deletion(
-            directed,
+            matrix.scores,
             ~split.clean,
             draws=draws,
             most=most_draws(family),
@@ -84,12 +100,12 @@ def ranking_rows(
             "model": model,
             "n": len(matrix.items),
             "n_clean": n_clean,
-            "full": matrix.sign * full[at],
-            "clean": matrix.sign * clean[at],
+            "full": full[at],
+            "clean": clean[at],
             "rank_full": places[0][at],
             "rank_clean": _NAN if reason else places[1][at],
         }
-        for side, name in enumerate(("full", "clean")):
+        for side, name in enumerate(_SIDES):
             low, high = spans[side][at] if spans else (_NAN, _NAN)
             row[f"rank_{name}_lo"], row[f"rank_{name}_hi"] = float(low), float(high)
         row["deletion_sd"] = float(deletion.moved[at]) if deletion else _NAN
@@ -100,7 +116,10 @@ def ranking_rows(
         row["deletion_p"] = deletion.p if deletion else _NAN
         row["note"] = note
         rows.append(row)
-    return rows, _pair_rows(head, matrix, tests, split, note) if tests else []
+    for one, why in zip(matrix.short, matrix.why, strict=True):
+        rows.append({**head, **_unranked(one, flags), "note": why})
+    pairs = _pair_rows(head, matrix, tests, split, note) if tests else []
+    return rows, pairs + _short_pairs(head, matrix, flags, least)
 
 
 def _means(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -118,12 +137,27 @@ def _refusal(m: int, n_clean: int, least: int) -> str:
     return f"not estimable: {reason}" if reason else ""
 
 
+def _unranked(one: Series, flags: Flags) -> Row:
+    """A short run by itself: its scores on its own items."""
+    items = distinct(one)
+    (scores,) = rows_at([one], items)
+    clean = Split.of(flags.label[items]).clean
+    spans = (f"rank_{side}{end}" for side in _SIDES for end in ("", "_lo", "_hi"))
+    return {
+        "model": one.model,
+        "n": len(items),
+        "n_clean": int(clean.sum()),
+        "full": _means(scores[None])[0],
+        "clean": _means(scores[None, clean])[0],
+        **dict.fromkeys((*spans, "deletion_sd", *_ACROSS_MODELS), _NAN),
+    }
+
+
 def _tests(matrix: Matrix, flags: Flags, split: Split) -> tuple[Pairwise, Pairwise]:
     cluster = flags.cluster[matrix.items]
 
     def over(mask: NDArray[np.bool_]) -> Pairwise:
-        codes = several(cluster[mask])
-        return pairwise(matrix.sign * matrix.scores[:, mask], codes)
+        return pairwise(matrix.scores[:, mask], several(cluster[mask]))
 
     return over(np.ones(len(cluster), np.bool_)), over(split.clean)
 
@@ -134,23 +168,70 @@ def _pair_rows(
     """A row for each pair, the better model on all items first."""
     rows = []
     n_clean = int(split.clean.sum())
-    order = np.argsort(-_means(matrix.sign * matrix.scores), kind="stable")
+    order = np.argsort(-_means(matrix.scores), kind="stable")
     for place, a in enumerate(order.tolist()):
         for b in order[place + 1 :].tolist():
-            row: Row = {**head, "first": matrix.models[a], "second": matrix.models[b]}
-            leads = []
-            for name, test in zip(("full", "clean"), tests, strict=True):
-                row[f"difference_{name}"] = matrix.sign * float(test.difference[a, b])
+            row: Row = {
+                **head,
+                "first": matrix.models[a],
+                "second": matrix.models[b],
+                "n": len(matrix.items),
+                "n_clean": n_clean,
+            }
+            for name, test in zip(_SIDES, tests, strict=True):
+                row[f"difference_{name}"] = float(test.difference[a, b])
                 row[f"error_{name}"] = float(test.error[a, b])
                 row[f"p_{name}"] = float(test.p[a, b])
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
                 row[f"mcnemar_{name}"] = float(test.mcnemar_p[a, b])
                 row[f"mcnemar_{name}_holm"] = float(test.mcnemar_adjusted[a, b])
-                leads.append(bool(test.adjusted[a, b] < _SURE) and float(test.difference[a, b]) > 0)
-            row["lead_full"], row["lead_clean"] = leads
+                row[f"lead_{name}"] = _leads(row, name)
             # The variance of one item that gives the clustered error of all of them.
             spread = n_clean * float(tests[1].error[a, b]) ** 2
             row["detectable_clean"] = detectable(n_clean, spread)
             row["note"] = note
             rows.append(row)
     return rows
+
+
+def _leads(row: Row, side: str) -> bool:
+    return bool(row[f"p_{side}_holm"] < _SURE) and row[f"difference_{side}"] > 0
+
+
+def _short_pairs(head: Row, matrix: Matrix, flags: Flags, least: int) -> list[Row]:
+    """Each short run beside every other run, on the items of both; Holm over these pairs."""
+    short = {one.model for one in matrix.short}
+    rows = []
+    for one, other in combinations((*matrix.series, *matrix.short), 2):
+        if short.isdisjoint((one.model, other.model)):
+            continue
+        items = np.intersect1d(distinct(one), distinct(other))
+        pair = replace(
+            matrix,
+            models=(one.model, other.model),
+            scores=np.array(rows_at([one, other], items)).reshape(2, len(items)),
+            items=items,
+        )
+        split = Split.of(flags.label[items])
+        if too_few(int(split.clean.sum()), "clean", least):
+            continue
+        note = f"{_short_of(one, other, short)}: on the {len(items):,} items of both"
+        rows += _pair_rows(head, pair, _tests(pair, flags, split), split, note)
+    for side in _SIDES:
+        _adjust_again(rows, f"p_{side}", constant=0.0)
+        _adjust_again(rows, f"mcnemar_{side}", constant=float("nan"))
+        for row in rows:
+            row[f"lead_{side}"] = _leads(row, side)
+    return rows
+
+
+def _adjust_again(rows: list[Row], name: str, *, constant: float) -> None:
+    """Holm over these pairs; constant  what counts for no p, which a constant difference has."""
+    p = np.array([row[name] for row in rows], np.float64)
+    for row, value in zip(rows, holm(np.where(np.isnan(p), constant, p)), strict=True):
+        row[f"{name}_holm"] = float(value)
+
+
+def _short_of(one: Series, other: Series, short: set[str]) -> str:
+    names = [name for name in (one.model, other.model) if name in short]
+    return f"{' and '.join(names)} not ranked"

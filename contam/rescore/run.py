@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.detect.report import RUN_FILE, load_report
+from contam.detect.report import RUN_FILE
 from contam.errors import LogError, UsageError
+from contam.rescore.direction import directed
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
-from contam.rescore.join import Joiner
-from contam.rescore.logs.model import self_check
-from contam.rescore.logs.read import read_logs
+from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
+from contam.rescore.main_metric import main_metrics
 from contam.rescore.names import SUMMARY, TABLES
-from contam.rescore.panel import Series, flags_in
+from contam.rescore.panel import Series
 from contam.rescore.partial import refuse_partial
 from contam.rescore.plots import draw, plot_names
 from contam.rescore.summary import markdown
 from contam.rescore.tables import Settings, make_tables
+from contam.rescore.whole import left_out, whole_logs
 from contam.tables import schemas
 from contam.tables.files import fingerprint
 from contam.tables.publish import output_errors, publishing
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.report import Report
     from contam.rescore.join import Joined
     from contam.rescore.logs.model import Log, ScoreColumn
-    from contam.rescore.panel import Flags
     from contam.tables.schemas import Table
 
     PathLike = str | Path
@@ -67,40 +66,55 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     allow_unmatched: bool = False,
     allow_partial: bool = False,
     separate_runs: bool = False,
+    skip_damaged: bool = False,
+    threshold: float | None = None,
+    unlisted: str | None = None,
+    verdict_columns: Mapping[str, str] | None = None,
+    lower_is_better: Sequence[str] = (),
+    higher_is_better: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> Rescore:
     """Score every model in the logs with and without the items that the verdicts flag.
 
-    verdicts         the folder that a scan or a query wrote
+    verdicts         the folder that a scan or a query wrote, or a file of labels: one's own
+                     annotations (CSV, TSV, JSON, Parquet), decon's report, a published list
     policies         judge by these only; all that the verdicts hold when empty
     columns          names of the columns of plain tables, where they are ambiguous
     allow_unmatched  go on although more than 1 % of a log's items are not among the items judged
     allow_partial    go on although a log without a reported number to check it by lacks scores for
                      more than 1 % of a benchmark's items
     separate_runs    two runs of one model are two models, told apart by their run
+    skip_damaged     leave out logs that are cut off, cancelled or damaged, or do not give their
+                     tool's number; `run` names them under `inputs.damaged`
+    threshold        of a file of labels: an item with at least this score is contaminated
+    unlisted         of a file of labels: what items are that it does not name, "clean" or
+                     "not_checkable"
+    verdict_columns  of a file of labels: role -> column, where the usual names do not fit
+    lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the
+                     name says
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
-    belong to the items judged, OutputError for the verdicts, UsageError for an unknown policy.
+    belong to the items judged, and for a file of labels that is no such thing; OutputError for a
+    folder of verdicts, UsageError for an unknown policy.
     """
     started = time.time()
     settings = settings or Settings()
-    report = load_report(verdicts)
-    flags = _flags(report, policies)
+    options = FileOptions(columns=verdict_columns, threshold=threshold, unlisted=unlisted)
+    opened = open_verdicts(verdicts, options)
+    chosen = policies_of(opened, policies)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    found = read_logs(paths, columns=columns)
+    readable, damaged = whole_logs(paths, columns, skip_damaged=skip_damaged)
+    found = directed(readable, lower=lower_is_better, higher=higher_is_better)
     unjoined = {name for _, name in settings.reference_benchmarks}
-    for log in found:
-        self_check(log)
     names = _model_names(found, separate_runs=separate_runs)
     second_logs = [log for log in found if log.benchmark in unjoined]
-    joiner = Joiner(report.items)
+    own_logs = [log for log in found if log.benchmark not in unjoined]
+    judging = join_logs(opened, own_logs, chosen, options, allow_unmatched=allow_unmatched)
     joined_logs: list[_JoinedLog] = []
-    for log in found:
-        if log.benchmark in unjoined:
-            continue
-        joined = joiner.join(log, allow_unmatched=allow_unmatched)
+    for log in own_logs:
+        joined = judging.joined[id(log)]
         if not allow_partial:
-            refuse_partial(log, joined.index, joiner.judged)
+            refuse_partial(log, joined.index, judging.judged)
         joined_logs.append(_JoinedLog(_named(log, joined), names[id(log)], joined))
     _refuse_doubles(
         [(one.log, one.model) for one in joined_logs]
@@ -111,7 +125,8 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     second = list(_second_series(second_logs, names))
     sources = [_source(one.log, one.joined.index) for one in joined_logs]
     sources += [_source(log, None) for log in second_logs]
-    notes = [note for one in joined_logs for note in one.notes()]
+    notes = [f"bad log, left out: {reason}" for _, reason in damaged]
+    notes += [*judging.notes, *(note for one in joined_logs for note in one.notes())]
     notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
     unknown = set(settings.references) - {one.model for one in series}
     if unknown:
@@ -125,28 +140,39 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             lambda log: models[id(log)],
         )
     )
-    tables = make_tables(series, flags, settings, groups, second, unscored)
+    main = main_metrics([*series, *(one for _, one in groups)], settings.metrics)
+    notes += [f"{one.why}; {one.shown} is shown" for one in main.values() if one.metric is None]
+    tables = make_tables(series, judging.flags, settings, groups, second, unscored)
     run = {
         "tool": "contam",
         "format": RESCORE_FORMAT,
         "parameters": {
             **asdict(settings),
-            "policies": [one.policy for one in flags],
+            "policies": [one.policy for one in judging.flags],
             "columns": dict(columns) if columns else None,
             "allow_unmatched": allow_unmatched,
             "allow_partial": allow_partial,
             "separate_runs": separate_runs,
+            "skip_damaged": skip_damaged,
+            "lower_is_better": list(lower_is_better),
+            "higher_is_better": list(higher_is_better),
             "not_checkable": "in full, in neither clean nor flagged",
         },
-        "inputs": {"verdicts": _verdict_source(report), "logs": sources},
-        "coverage": report.run.get("coverage", {}),
+        "inputs": {
+            "verdicts": judging.source,
+            "logs": sources,
+            "damaged": [{"path": path, "reason": reason} for path, reason in damaged],
+        },
+        "metrics": {name: asdict(one) for name, one in sorted(main.items())},
+        "coverage": judging.coverage,
         "notes": list(dict.fromkeys(notes)),
         "timings": {
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "seconds": round(time.time() - started, 3),
         },
     }
-    return Rescore(tables=tables, summary=markdown(tables), run=run)
+    summary = markdown(tables, settings.least) + left_out(damaged)
+    return Rescore(tables=tables, summary=summary, run=run)
 
 
 def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) -> Path:
@@ -184,16 +210,6 @@ def _earlier(out: Path, names: Sequence[str]) -> list[str]:
         return []
 
 
-def _flags(report: Report, policies: Sequence[str]) -> list[Flags]:
-    known = flags_in(report)
-    for name in policies:
-        if name not in known:
-            raise UsageError(
-                f"the verdicts hold no policy {name}", hint=f"they hold: {', '.join(known)}"
-            )
-    return [known[name] for name in policies or known]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _JoinedLog:
     """A log, the name its model goes by, and where its items are in the result."""
@@ -229,6 +245,7 @@ class _JoinedLog:
                 aggregate=lambda _: float("nan"),
                 additive=False,
                 notes=(f"not estimable: {reason}",),
+                higher_is_better=column.higher_is_better is not False,
             )
 
 
@@ -252,6 +269,8 @@ def _series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -
                 *((column.note,) if column.note else ()),
             ),
             higher_is_better=column.higher_is_better is not False,
+            setup=log.setup,
+            main=column.metric == log.primary,
         )
 
 
@@ -316,15 +335,4 @@ def _source(log: Log, index: Ints | None) -> dict[str, Any]:
         "benchmark": log.benchmark,
         "items": len(log.items),
         "matched": None if index is None else int(np.count_nonzero(index >= 0)),
-    }
-
-
-def _verdict_source(report: Report) -> dict[str, Any]:
-    return {
-        "folder": str(report.folder),
-        "outputs": report.run.get("outputs", {}),
-        "policies": {
-            name: definition.get("fingerprint")
-            for name, definition in report.run["parameters"]["policy_definitions"].items()
-        },
     }

@@ -27,7 +27,7 @@ from contam.rescore.primary import primary_metrics
 from contam.rescore.threads import in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,7 +40,7 @@ _NAN: Final = float("nan")
 _NOTHING: Final = Interval(_NAN, _NAN, _NAN, "")
 
 
-def score_rows(
+def score_rows(  # noqa: PLR0913 - what decides the tests, by name
     series: Sequence[Series],
     flags: Sequence[Flags],
     *,
@@ -49,13 +49,16 @@ def score_rows(
     seed: int = 0,
     groups: Sequence[tuple[str, Series]] = (),
     unscored: Sequence[Series] = (),
+    primary: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
 
     groups    numbers over several benchmarks: how their tasks are weighed, and the series
     unscored  metrics that cannot be scored again, the reason in their notes
+    primary   benchmark -> the metric whose tests are one family; by `primary_metrics` if None
     """
-    primary = primary_metrics(series) | primary_metrics(one for _, one in groups)
+    if primary is None:
+        primary = primary_metrics(series) | primary_metrics(one for _, one in groups)
     size = sum(primary[one.benchmark] == one.metric for one in series)
     how = _How(least, permutations, seed, size)
     tasks = [

@@ -27,7 +27,6 @@ _HAIR: Final = 1e-8
 _LEAST_WEIGHT: Final = 0.01
 _STEPS: Final = 1_000
 _STILL: Final = 1e-5
-_RATE: Final = 0.01
 _STARTS: Final = 20
 _DIGITS: Final = 9
 
@@ -210,39 +209,3 @@ def _moves(n: int) -> tuple[Floats, Floats]:
     a, b = np.triu_indices(n, 1)
     single = np.eye(n)
     return single, single[a] + single[b]
-
-
-def draw_field(table: Floats, top: Ints, *, seed: int = 0) -> Witness:
-    """The published search: each other model stays with a chance of its own, learned by draws.
-
-    1,000 draws; straight-through gradients of a hinge on the win rates, Adam with steps of 0.01;
-    the best field drawn is kept. Its draws are ours, so it finds what the paper finds only nearly;
-    `search_field` finds more.
-    """
-    shares = win_shares(table)
-    m = len(table)
-    among = near_ranks(published_win_rate(shares[np.ix_(top, top)]))
-    before = among[:, None] < among[None, :]
-    best = Witness(change=Change(distance=0.0, largest=0.0), field=np.sort(top))
-    rng = np.random.default_rng(seed)
-    logits, mean, square = np.zeros(m), np.zeros(m), np.zeros(m)
-    for step in range(1, _STEPS + 1):
-        stays = (rng.random(m) < 1 / (1 + np.exp(-logits))).astype(np.float64)
-        stays[top] = 1.0
-        beaten = shares @ stays
-        wins = stays * beaten / stays.sum()
-        lead = wins[top][:, None] - wins[top][None, :]
-        active = before & (lead >= -_LEAST_WEIGHT)
-        by_wins = np.zeros(m)
-        by_wins[top] = active.sum(axis=1) - active.sum(axis=0)
-        slope = by_wins * beaten + (by_wins * stays) @ shares - float(by_wins @ wins)
-        slope /= stays.sum()
-        mean = 0.9 * mean + 0.1 * slope
-        square = 0.999 * square + 0.001 * slope**2
-        scale = np.sqrt(square / (1 - 0.999**step)) + _HAIR
-        logits -= _RATE * mean / (1 - 0.9**step) / scale
-        field = np.flatnonzero(stays).astype(np.int64)
-        change = _in_field(shares, top, field)
-        if change.distance > best.change.distance:
-            best = Witness(change=change, field=field)
-    return best

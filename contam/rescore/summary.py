@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from contam.rescore.gain import LEAST
+from contam.rescore.plots import planned
 from contam.tables.sql import Database
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from contam.rescore.plots import Plot
     from contam.tables.schemas import Table
 
 _SMALL = 0.00005
@@ -20,23 +23,32 @@ SELECT model, n, n_clean, n_flagged, n_not_checkable, "full", full_lo, full_hi, 
   gain_p, gain_p_holm, clean_with_unchecked, bound_low,
   bound_high, note
 FROM scores WHERE subset_by IN ('all', 'group') AND benchmark = $benchmark AND metric = $metric
-  AND policy = $policy ORDER BY clean DESC NULLS LAST, model
+  AND policy = $policy
+ORDER BY CASE WHEN higher_is_better THEN clean ELSE -clean END DESC NULLS LAST, model
 """
 _LEADS = """
-SELECT first, second, difference_full, p_full_holm, difference_clean, p_clean_holm, lead_clean
+SELECT first, second, n, difference_full, p_full_holm, difference_clean, p_clean_holm, lead_clean
 FROM pairs WHERE benchmark = $benchmark AND metric = $metric AND policy = $policy AND lead_full
+  AND setup = $setup
 ORDER BY first, second
 """
 _RANKS = """
-SELECT model, rank_full, rank_full_lo, rank_full_hi, rank_clean, rank_clean_lo, rank_clean_hi,
-  kendall_tau, spearman, largest_rank_change, deletion_tau_median, deletion_p, note
+SELECT model, "full", rank_full, rank_full_lo, rank_full_hi, clean, rank_clean, rank_clean_lo,
+  rank_clean_hi, kendall_tau, spearman, largest_rank_change, deletion_tau_median, deletion_p, note
 FROM rankings WHERE benchmark = $benchmark AND metric = $metric AND policy = $policy
-ORDER BY rank_full, model
+  AND setup = $setup
+ORDER BY rank_full NULLS LAST, model
+"""
+_SETUPS = """
+SELECT DISTINCT setup FROM rankings WHERE benchmark = $benchmark AND metric = $metric
+  AND policy = $policy ORDER BY setup
 """
 _ACROSS = """
 SELECT a.policy, model, n_benchmarks, mean_full, mean_clean, win_rate_full, win_rate_clean,
-  borda_full, borda_clean, note
-FROM aggregate a ORDER BY a.policy, mean_clean DESC NULLS LAST, mean_full DESC NULLS LAST, model
+  borda_full, borda_clean, note, metrics
+FROM aggregate a
+ORDER BY a.policy, CASE WHEN higher_is_better THEN mean_clean ELSE -mean_clean END DESC NULLS LAST,
+  CASE WHEN higher_is_better THEN mean_full ELSE -mean_full END DESC NULLS LAST, model
 """
 _DIVERSITY = """
 SELECT policy, items, n_models, n_benchmarks, diversity, mean_rank_change, cardinal_distance,
@@ -48,19 +60,28 @@ SELECT benchmark, metric, reference_benchmark, method, model, n, n_reference, sc
   score_reference, expected, gain, gain_lo, gain_hi, p, p_holm, note
 FROM holdout ORDER BY benchmark, metric, reference_benchmark, method, gain DESC NULLS LAST, model
 """
-_GROUPS = "SELECT DISTINCT benchmark, metric, policy FROM scores ORDER BY ALL"
+_GROUPS = """
+SELECT DISTINCT benchmark, metric, policy, higher_is_better FROM scores ORDER BY ALL
+"""
 
 
-def markdown(tables: Mapping[str, Table]) -> str:
-    """The whole summary: a section for each benchmark, metric and policy."""
+def markdown(tables: Mapping[str, Table], least: int = LEAST) -> str:
+    """The whole summary: a section for each benchmark, metric and policy, with its pictures.
+
+    least  clean items without which nothing is drawn of a score
+    """
+    pictures: dict[tuple[str, ...], list[Plot]] = {}
+    for one in planned(tables, least):
+        pictures.setdefault((one.benchmark, one.metric, one.policy), []).append(one)
     database = Database()
     try:
         for name, table in tables.items():
             database.add_table(name, table)
         lines = ["# Scores with and without the flagged items", ""]
         _, groups = database.ask(_GROUPS)
-        for benchmark, metric, policy in groups:
-            lines += _section(database, benchmark, metric, policy)
+        for benchmark, metric, policy, higher in groups:
+            lines += _section(database, benchmark, metric, policy, higher=higher)
+            lines += _pictures(pictures.get((benchmark, metric, policy), ()))
         lines += _across(database)
         lines += _holdout(database)
         return "\n".join(lines).rstrip() + "\n"
@@ -68,9 +89,17 @@ def markdown(tables: Mapping[str, Table]) -> str:
         database.close()
 
 
-def _section(database: Database, benchmark: str, metric: str, policy: str) -> list[str]:
+def _pictures(plots: Sequence[Plot]) -> list[str]:
+    """The pictures that stand beside the summary."""
+    return [line for one in plots for line in (f"![{cell(one.caption)}]({one.name}.svg)", "")]
+
+
+def _section(
+    database: Database, benchmark: str, metric: str, policy: str, *, higher: bool
+) -> list[str]:
     chosen = {"benchmark": benchmark, "metric": metric, "policy": policy}
-    lines = [f"## {cell(benchmark)}, {cell(metric)}, by `{cell(policy)}`", ""]
+    way = "" if higher else " (lower is better)"
+    lines = [f"## {cell(benchmark)}, {cell(metric)}{way}, by `{cell(policy)}`", ""]
     names, rows = database.ask(_SCORES, chosen)
     records = [dict(zip(names, row, strict=True)) for row in rows]
     lines += table(
@@ -115,22 +144,42 @@ def _section(database: Database, benchmark: str, metric: str, policy: str) -> li
             + ".",
             "",
         ]
-    lines += _ranking(database, chosen)
+    _, setups = database.ask(_SETUPS, chosen)
+    for (setup,) in setups:
+        lines += _ranking(database, {**chosen, "setup": setup})
     return lines
 
 
 def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
+    """One ranking: on all items and on the clean ones, who is not in it, and its leads."""
     names, rows = database.ask(_RANKS, chosen)
     records = [dict(zip(names, row, strict=True)) for row in rows]
     if not records:
         return []
     first = records[0]
+    heading = f"Ranking of runs with {cell(chosen['setup'])}: " if chosen["setup"] else "Ranking: "
     if first["rank_clean"] is None:
-        return [f"Ranking: {cell(first['note'])}", ""]
-    lines = table(
-        ("model", "rank, all items", "rank, clean items"),
-        [(one["model"], _place(one, "full"), _place(one, "clean")) for one in records],
+        return [f"{heading}{cell(first['note'])}", ""]
+    lines = [f"{heading}{cell(first['note'])}", ""] if first["note"] else []
+    lines += table(
+        ("model", "score, all items", "rank, all items", "score, clean items", "rank, clean items"),
+        [
+            (
+                one["model"],
+                figure(one["full"]),
+                _place(one, "full"),
+                figure(one["clean"]),
+                _place(one, "clean"),
+            )
+            for one in records
+        ],
     )
+    lines += [
+        f"- {cell(one['model'])}: {cell(one['note'])}"
+        for one in records
+        if one["rank_full"] is None
+    ]
+    lines += [""] if lines[-1] else []
     agree = ", ".join(
         f"{name} {figure(first[column], 3)}"
         for name, column in (
@@ -147,17 +196,18 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
     if leads:
         lines += ["Leads that are significant on all items:", ""]
         lines += table(
-            ("lead", "all items", "p Holm", "clean items", "p Holm", "stands"),
+            ("lead", "n", "all items", "p Holm", "clean items", "p Holm", "stands"),
             [
                 (
                     f"{a} over {b}",
+                    n,
                     figure(df),
                     figure(pf, 4),
                     figure(dc),
                     figure(pc, 4),
                     "yes" if stands else "no",
                 )
-                for a, b, df, pf, dc, pc, stands in leads
+                for a, b, n, df, pf, dc, pc, stands in leads
             ],
         )
     return lines
@@ -168,7 +218,7 @@ def _across(database: Database) -> list[str]:
     _, rows = database.ask(_ACROSS)
     if not rows:
         return []
-    lines = ["## Across benchmarks", ""]
+    lines = ["## Across benchmarks", "", f"By {cell(rows[0][10])}.", ""]
     lines += table(
         ("policy", "model", "benchmarks", "mean", "clean", "win rate", "clean", "Borda", "clean"),
         [(*row[:3], *(figure(value) for value in row[3:9])) for row in rows],
@@ -260,6 +310,8 @@ def gain_of(row: Mapping[str, Any]) -> str:
 
 def _place(one: Mapping[str, Any], name: str) -> str:
     rank, low, high = (one[f"rank_{name}{end}"] for end in ("", "_lo", "_hi"))
+    if rank is None:
+        return "-"
     shown = f"{rank:g}"
     return shown if low is None else f"{shown} [{low:g}, {high:g}]"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,13 +12,15 @@ from contam.rescore.blocks import several
 from contam.rescore.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.gain import LEAST, not_estimable
 from contam.rescore.holdouts import holdout_rows
+from contam.rescore.lineup import distinct, matrices, rows_at
+from contam.rescore.main_metric import main_metrics
 from contam.rescore.multiple import adjust
-from contam.rescore.panel import Split, matrices
-from contam.rescore.primary import primary_metrics
+from contam.rescore.panel import Split
 from contam.rescore.rankings import ranking_rows
 from contam.rescore.scores import score_rows
 from contam.rescore.sweep import sweep
 from contam.rescore.threads import in_threads
+from contam.rescore.turn import turned
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.rescore.panel import Flags, Matrix, Series
+    from contam.rescore.lineup import Matrix
+    from contam.rescore.panel import Flags, Series
     from contam.tables.schemas import Table
 
     Row = dict[str, Any]
@@ -50,6 +53,9 @@ class Settings:
                   made where p is small beside the number of tests it is adjusted over
     references    models that cannot have seen the corpus
     reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
+    metrics       METRIC or BENCHMARK=METRIC: the main metrics, where the logs do not name them
+    all_metrics   pictures and the terminal show every metric, not the main ones only
+    mixed_setups  runs with other examples, prompts or versions stand in one ranking
     """
 
     least: int = LEAST
@@ -59,6 +65,9 @@ class Settings:
     seed: int = 0
     references: tuple[str, ...] = ()
     reference_benchmarks: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[str, ...] = ()
+    all_metrics: bool = False
+    mixed_setups: bool = False
 
 
 def make_tables(
@@ -75,9 +84,16 @@ def make_tables(
     second  scores on the reference benchmarks of `settings`
     unscored  metrics that cannot be scored again, the reason in their notes
     """
-    primary = primary_metrics(series) | primary_metrics(one for _, one in groups)
-    lined_up = matrices(series)
-    ranked = [*lined_up, *matrices([one for _, one in groups])]
+    every = [*series, *(one for _, one in groups), *unscored]
+    turning = turned(every)
+    # From here on a higher score is better; `turning.back` gives each metric its own units again.
+    own, grouped, rest = _parted(turning.series, len(series), len(groups))
+    main = main_metrics([*own, *grouped], settings.metrics)
+    primary = {benchmark: one.shown for benchmark, one in main.items()}
+    lined_up = matrices(own, mixed_setups=settings.mixed_setups)
+    ranked = [*lined_up, *matrices(grouped, mixed_setups=settings.mixed_setups)]
+    # A model's own adjustment needs no other run of the same set-up.
+    alone = [*matrices(own, mixed_setups=True), *matrices(grouped, mixed_setups=True)]
     rankings: list[Row] = []
     pairs: list[Row] = []
     aggregates: list[Row] = []
@@ -95,23 +111,28 @@ def make_tables(
             )
             rankings += found
             pairs += paired
+        for matrix in alone:
             adjusted += _adjusted_rows(matrix, policy, settings)
-        across = Across.of(lined_up, policy, settings.least)
+            adjusted += _short_adjusted(matrix, policy, settings)
+        across = Across.of(lined_up, policy, main, turning.offsets, settings.least)
         aggregates += aggregate_rows(across, policy.policy)
         diversities += diversity_rows(across, policy.policy, seed=settings.seed)
     scores = score_rows(
-        series,
+        own,
         flags,
         least=settings.least,
         permutations=settings.permutations,
         seed=settings.seed,
-        groups=groups,
-        unscored=unscored,
+        groups=[(weighting, one) for (weighting, _), one in zip(groups, grouped, strict=True)],
+        unscored=rest,
+        primary=primary,
     )
-    family = sum(primary[one.benchmark] == one.metric for one in series)
+    for row in scores:
+        row["shown"] = settings.all_metrics or row["primary"] or row["benchmark"] not in primary
+    family = sum(primary[one.benchmark] == one.metric for one in own)
     swept = in_threads(
         lambda task: list(_sweep_rows(*task, settings, family)),
-        [(one, policy) for one in series for policy in flags],
+        [(one, policy) for one in own for policy in flags],
     )
     sweeps = [row for own in swept for row in own]
 
@@ -125,12 +146,12 @@ def make_tables(
     adjust(adjusted, ("p",), together)
     _adjust_deletions(rankings, together)
     return {
-        "scores": score_schemas.table_of(scores, score_schemas.SCORES),
-        "rankings": score_schemas.table_of(rankings, score_schemas.RANKINGS),
-        "sweep": score_schemas.table_of(sweeps, score_schemas.SWEEP),
-        "pairs": score_schemas.table_of(pairs, score_schemas.PAIRS),
+        "scores": score_schemas.table_of(turning.back(scores), score_schemas.SCORES),
+        "rankings": score_schemas.table_of(turning.back(rankings), score_schemas.RANKINGS),
+        "sweep": score_schemas.table_of(turning.back(sweeps), score_schemas.SWEEP),
+        "pairs": score_schemas.table_of(turning.back(pairs), score_schemas.PAIRS),
         "aggregate": score_schemas.table_of(aggregates, score_schemas.AGGREGATE),
-        "adjusted": score_schemas.table_of(adjusted, score_schemas.ADJUSTED),
+        "adjusted": score_schemas.table_of(turning.back(adjusted), score_schemas.ADJUSTED),
         "holdout": score_schemas.table_of(
             holdout_rows(
                 series,
@@ -146,16 +167,24 @@ def make_tables(
     }
 
 
+def _parted(
+    series: Sequence[Series], n_own: int, n_groups: int
+) -> tuple[Sequence[Series], Sequence[Series], Sequence[Series]]:
+    return series[:n_own], series[n_own : n_own + n_groups], series[n_own + n_groups :]
+
+
 def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashable]) -> None:
-    """All models of a benchmark share one test of their ranking."""
-    tests = {(row["policy"], row["benchmark"], row["metric"]): {**row} for row in rankings}
+    """All models of a ranking share one test of it."""
+
+    def ranking(row: Row) -> tuple[str, ...]:
+        return row["policy"], row["benchmark"], row["metric"], row["setup"]
+
+    # Short runs stand behind the models of their ranking, and have no test.
+    tests = {ranking(row): {**row} for row in reversed(rankings)}
     adjust(list(tests.values()), ("deletion_p",), together)
     for row in rankings:
-        test = tests[row["policy"], row["benchmark"], row["metric"]]
-        row["deletion_p_holm"], row["deletion_p_bh"] = (
-            test["deletion_p_holm"],
-            test["deletion_p_bh"],
-        )
+        for name in ("deletion_p_holm", "deletion_p_bh"):
+            row[name] = _NAN if np.isnan(row["rank_full"]) else tests[ranking(row)][name]
 
 
 def _sweep_rows(one: Series, flags: Flags, settings: Settings, family: int) -> Iterator[Row]:
@@ -225,6 +254,23 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator
         if reference and at not in reference:
             for row in _reference_rows(scores[at], scores[reference], flagged, cluster):
                 yield head | row
+
+
+def _short_adjusted(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator[Row]:
+    """The same for runs over fewer items, each on what it shares with the reference models."""
+    references = [one for one in matrix.series if one.model in settings.references]
+    for one in matrix.short:
+        items = np.intersect1d(distinct(one), matrix.items) if references else distinct(one)
+        group = [one, *references]
+        alone = replace(
+            matrix,
+            models=tuple(each.model for each in group),
+            scores=np.array(rows_at(group, items)).reshape(len(group), len(items)),
+            items=items,
+        )
+        yield from (
+            row for row in _adjusted_rows(alone, flags, settings) if row["model"] == one.model
+        )
 
 
 def _reference_rows(

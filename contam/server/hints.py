@@ -101,7 +101,11 @@ _FIELDS: Final = {
     "--allow-partial": "options.allow_partial",
     "--allow-unmatched": "options.allow_unmatched",
     "--columns": "options.columns:",
+    "--higher-is-better": "options.higher_is_better",
+    "--lower-is-better": "options.lower_is_better",
     "--map": "options.mapping:",
+    "--metric": "options.metrics",
+    "--mixed-setups": "options.mixed_setups",
     "--reference-benchmark": "options.references:",
     "--separate-runs": "options.separate_runs",
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 import h11
 import orjson
@@ -13,6 +14,25 @@ from contam.server.hints import HINTS
 if TYPE_CHECKING:
     import asyncio
 
+_MOST_HEAD_BYTES: Final = 16 << 10
+_HEAD_END: Final = re.compile(rb"\n\r?\n")
+_FOLD: Final = re.compile(rb"\n[ \t]")
+
+
+class _PlainHeads(h11.Connection):
+    """Refuses heads with folded lines, which RFC 9112 lets a server do.
+
+    A proxy may see another header in the second line, or none: what it let pass is then not what
+    the service reads.
+    """
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
+        if self.their_state is h11.IDLE:
+            head = _HEAD_END.split(self.trailing_data[0].lstrip(b"\r\n"), maxsplit=1)[0]
+            if _FOLD.search(head):
+                raise h11.RemoteProtocolError("a header line is folded", error_status_hint=400)
+        return super().next_event()
+
 
 class PatientProtocol(H11Protocol):
     """Closes connections that stand still for `patience_s` seconds.
@@ -21,9 +41,14 @@ class PatientProtocol(H11Protocol):
     whole, a body that still comes after its request was answered, an answer nobody takes.
     """
 
+    conn: h11.Connection
     patience_s = 30.0
     _waiting: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as uvicorn has it
+        super().__init__(*args, **kwargs)
+        self.conn = _PlainHeads(h11.SERVER, _MOST_HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """A head has to come."""

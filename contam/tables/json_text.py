@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from contam.tables.chat import joined, turns_of
+from contam.tables.doubled_keys import repeated
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -40,12 +41,17 @@ def clean(text: str) -> tuple[bytes, int]:
         return fixed.encode(), count
 
 
-def at_path(record: object, path: Sequence[str]) -> object:
-    """Return the value at `path`, or None; text on the way is read as JSON when it is."""
+def at_path(record: object, path: Sequence[str], *, once: bool = False) -> object:
+    """Return the value at `path`, or None; text on the way is read as JSON when it is.
+
+    once  raise ValueError where such JSON has a name of the rest of the path twice in an object
+    """
     value = record
-    for step in path:
+    for at, step in enumerate(path):
         if isinstance(value, str | bytes):
-            value = json_or_none(value)
+            text, value = value, json_or_none(value)
+            if once and isinstance(value, Mapping):
+                _refuse_doubled(text, value, tuple(path[at:]))
         if not isinstance(value, Mapping):
             return None
         value = value.get(step)
@@ -55,9 +61,9 @@ def at_path(record: object, path: Sequence[str]) -> object:
 def text_at(record: object, path: Sequence[str]) -> str | None:
     """Return the document at `path`: text, or turns joined; None when there is none.
 
-    Raises ValueError when the value is neither.
+    Raises ValueError when the value is neither, and when JSON inside a text has it twice.
     """
-    value = at_path(record, path)
+    value = at_path(record, path, once=True)
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -73,6 +79,12 @@ def json_or_none(text: object) -> object:
         return parse(text if isinstance(text, bytes) else text.encode())
     except (ValueError, RecursionError):
         return None
+
+
+def _refuse_doubled(text: str | bytes, value: object, path: tuple[str, ...]) -> None:
+    raw = text.encode() if isinstance(text, str) else text
+    if repeated(raw, value, [path]) is not None:
+        raise ValueError(f"a field at {'.'.join(path)!r} stands twice in one object")
 
 
 def _escaped_only(text: str) -> bool:

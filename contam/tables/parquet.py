@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import lru_cache, partial
-from pathlib import Path
+from os import SEEK_END
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -14,13 +14,23 @@ from contam.errors import ShardError
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
-from contam.tables.guard import shard_errors
+from contam.tables.guard import arrow_file, shard_errors
+from contam.tables.listed import ListedPath, opened, state_of
+from contam.tables.parquet_footer import (
+    ENCRYPTED_MAGIC,
+    MAGIC,
+    TAIL_BYTES,
+    EncryptedError,
+    Layout,
+    layout_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import TextColumns
+    from contam.tables.listed import FileState
 
 # Decoding about 2 MB at a time keeps pages, output and whoever reads it next in cache: measured,
 # it beats reading whole row groups by a fifth.
@@ -41,30 +51,71 @@ class RowGroup(NamedTuple):
     n_bytes: int
 
 
-def footer(path: str) -> pq.FileMetaData:
-    """Return the file's metadata; recent ones are kept, since every unit of a shard needs them."""
+class Footer(NamedTuple):
+    """What a file says of itself: the library's view, for reading, and ours, for sizes."""
+
+    meta: pq.FileMetaData
+    layout: Layout
+
+
+def footer(path: str) -> Footer:
+    """Return the file's metadata; recent ones are kept, since every unit of a shard needs them.
+
+    Raises ShardError for a file that is damaged or encrypted. Of `meta`, ask for no row group: for
+    what the library cannot decrypt or understand there, it ends the process.
+    """
     with shard_errors(path):
-        status = Path(path).stat()
-        return _footer(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return _footer(str(path), state_of(path))
 
 
 @lru_cache(maxsize=16)
-def _footer(path: str, *stamp: int) -> pq.FileMetaData:  # noqa: ARG001 - part of the cache key
-    return pq.read_metadata(path)
+def _footer(path: str, state: FileState) -> Footer:
+    with opened(ListedPath(path, state)) as file:
+        size = file.seek(0, SEEK_END)
+        file.seek(max(0, size - TAIL_BYTES))
+        tail = file.read(TAIL_BYTES)
+        length, magic = int.from_bytes(tail[:4], "little"), tail[4:]
+        if magic == ENCRYPTED_MAGIC:
+            raise _encrypted(path)
+        if magic != MAGIC:
+            raise ValueError("no Parquet file, or its end is missing")
+        if length > size - TAIL_BYTES - len(MAGIC):
+            raise ValueError("its footer is longer than the file")
+        file.seek(size - TAIL_BYTES - length)
+        raw = file.read(length)
+    try:
+        layout = layout_of(raw)
+    except EncryptedError as error:
+        raise _encrypted(path) from error
+    # The very bytes that were found sound.
+    meta = pq.read_metadata(pa.BufferReader(b"".join((MAGIC, raw, tail))))
+    schema = [meta.schema.column(i) for i in range(len(meta.schema))]
+    leaves = tuple((leaf.path, leaf.physical_type) for leaf in schema)
+    if layout.groups and layout.leaves != leaves:
+        raise ValueError("its first row group has other columns than its schema")
+    if any(len(group.sizes) != len(leaves) for group in layout.groups):
+        raise ValueError("its row groups have other columns than its schema")
+    return Footer(meta, layout)
+
+
+def _encrypted(path: str) -> ShardError:
+    return ShardError(
+        f"{path}: the file is encrypted, whole or in some columns",
+        shard=path,
+        hint="no keys are taken: write it again without encryption, or leave it out",
+    )
 
 
 def promised(path: str) -> tuple[int, int]:
     """Tell the rows of a file and the bytes its columns unpack to, as its footer has them."""
-    with shard_errors(path):
-        meta = footer(path)
-        groups = [meta.row_group(number) for number in range(meta.num_row_groups)]
-        return meta.num_rows, sum(group.total_byte_size for group in groups)
+    layout = footer(path).layout
+    return layout.n_rows, sum(group.n_bytes for group in layout.groups)
 
 
 def columns(path: str) -> tuple[ColumnRef, ...]:
     """List the columns of a Parquet file."""
     with shard_errors(path):
-        return describe(footer(path).schema.to_arrow_schema())
+        return describe(footer(path).meta.schema.to_arrow_schema())
 
 
 def row_groups(
@@ -84,7 +135,7 @@ def text_blocks(
     every = leaves(path)
     columns = wanted_leaves(every, sources.first)
     others = [leaf for ref in sources.others for leaf in wanted_leaves(every, ref)]
-    chosen = range(footer(path).num_row_groups) if groups is None else groups
+    chosen = range(len(footer(path).layout.groups)) if groups is None else groups
     sizes = _row_groups(path, columns, chosen)
     rows = _batch_rows(_row_groups(path, [*columns, *others], chosen), max_bytes)
     reader = RowReader(partial(_batches_at, path, others, chosen, rows))
@@ -124,7 +175,7 @@ def batches(
     path: str, columns: Sequence[str], groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield leaf columns of some row groups, or of all, rows in order, a few thousand at a time."""
-    chosen = range(footer(path).num_row_groups) if groups is None else groups
+    chosen = range(len(footer(path).layout.groups)) if groups is None else groups
     sizes = _row_groups(path, columns, chosen)
     return _batches(path, columns, chosen, _batch_rows(sizes, _DECODE_BYTES))
 
@@ -132,7 +183,7 @@ def batches(
 def leaves(path: str) -> tuple[str, ...]:
     """List the dotted paths of the file's leaf columns, as Parquet spells them."""
     with shard_errors(path):
-        schema = footer(path).schema
+        schema = footer(path).meta.schema
         return tuple(schema.column(i).path for i in range(len(schema)))
 
 
@@ -157,14 +208,15 @@ def _row_groups(
     indices = [
         i for i, leaf in enumerate(leaves(path)) if leaf in columns or leaf.startswith(below)
     ]
-    found = []
-    with shard_errors(path):
-        meta = footer(path)
-        for index in range(meta.num_row_groups) if groups is None else groups:
-            group = meta.row_group(index)
-            n_bytes = sum(group.column(i).total_uncompressed_size for i in indices)
-            found.append(RowGroup(group.num_rows, n_bytes))
-    return tuple(found)
+    every = footer(path).layout.groups
+    if groups and max(groups) >= len(every):
+        raise ShardError(
+            f"{path}: a row group is gone", shard=path, hint="the file was replaced: begin again"
+        )
+    chosen = every if groups is None else [every[index] for index in groups]
+    return tuple(
+        RowGroup(group.n_rows, sum(group.sizes[index] for index in indices)) for group in chosen
+    )
 
 
 def _batch_rows(sizes: Sequence[RowGroup], max_bytes: int) -> int:
@@ -187,9 +239,10 @@ def _batches(
         return
     with (
         shard_errors(path),
+        arrow_file(path) as source,
         pq.ParquetFile(
-            path,
-            metadata=footer(path),
+            source,
+            metadata=footer(path).meta,
             pre_buffer=False,
             buffer_size=_READ_BUFFER,
             page_checksum_verification=True,

@@ -45,7 +45,7 @@ def _read(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> Foun
     """Read one column; unless `strict`, a value of another kind is no mistake but no text."""
     if ref.kind == "group":
         return _group(record, ref, strict=strict)
-    value = at_path(record, ref.path)
+    value = at_path(record, ref.path, once=True)
     if not strict and not _may_be_text(value):
         return Found(None)
     turns = turns_of(value) if isinstance(value, list) else None
@@ -63,7 +63,7 @@ def _group(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> Fou
     missing = True
     paths = {part.path for part in ref.parts}
     for part in ref.parts:
-        value = at_path(record, part.path)
+        value = at_path(record, part.path, once=True)
         missing = missing and value is None
         if isinstance(value, int | float) or not (strict or _may_be_text(value)):
             continue

@@ -24,6 +24,10 @@ def _counts(*names: str) -> list[pa.Field]:
     return [pa.field(name, pa.int64(), nullable=False) for name in names]
 
 
+def _flags(*names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.bool_(), nullable=False) for name in names]
+
+
 def _figures(*names: str) -> list[pa.Field]:
     """Null where there is nothing to say."""
     return [pa.field(name, pa.float64()) for name in names]
@@ -45,7 +49,7 @@ SCORES: Final = pa.schema(
         *_figures("gain", "gain_low", "gain_high", "gain_p", "gain_p_holm", "gain_p_bh"),
         *_texts("gain_test"),
         *_counts("n_clusters", "family"),
-        pa.field("primary", pa.bool_(), nullable=False),
+        *_flags("primary", "shown", "higher_is_better"),
     ]
 )
 
@@ -57,7 +61,8 @@ RANKINGS: Final = pa.schema(
         *_figures("rank_clean", "rank_clean_lo", "rank_clean_hi", "deletion_sd"),
         *_figures("kendall_tau", "spearman", "largest_rank_change"),
         *_figures("deletion_tau_median", "deletion_p", "deletion_p_holm", "deletion_p_bh"),
-        *_texts("note"),
+        *_texts("note", "setup"),
+        *_flags("higher_is_better"),
     ]
 )
 
@@ -76,10 +81,11 @@ PAIRS: Final = pa.schema(
                 f"mcnemar_{side}_holm",
             )
         ),
-        pa.field("lead_full", pa.bool_(), nullable=False),
-        pa.field("lead_clean", pa.bool_(), nullable=False),
+        *_flags("lead_full", "lead_clean"),
         *_figures("detectable_clean"),
-        *_texts("note"),
+        *_texts("note", "setup"),
+        *_counts("n", "n_clean"),
+        *_flags("higher_is_better"),
     ]
 )
 
@@ -89,8 +95,9 @@ SWEEP: Final = pa.schema(
         *_figures("threshold"),
         *_counts("n_flagged"),
         *_figures("share_flagged", "epg", "epg_z", "epg_z_nested"),
-        pa.field("best", pa.bool_(), nullable=False),
+        *_flags("best"),
         *_figures("best_p", "policy_threshold", "best_p_holm", "best_p_bh"),
+        *_flags("higher_is_better"),
     ]
 )
 
@@ -103,7 +110,8 @@ AGGREGATE: Final = pa.schema(
             for side in ("full", "clean")
             for field in _figures(f"mean_{side}", f"win_rate_{side}", f"borda_{side}")
         ),
-        *_texts("note"),
+        *_texts("note", "metrics"),
+        pa.field("higher_is_better", pa.bool_()),
     ]
 )
 
@@ -113,6 +121,7 @@ ADJUSTED: Final = pa.schema(
         *_figures("raw", "adjusted", "adjusted_low", "adjusted_high", "error", "p"),
         *_figures("p_holm", "p_bh", "odds", "share_lost", "share_flagged_lost"),
         *_texts("note"),
+        *_flags("higher_is_better"),
     ]
 )
 

@@ -47,15 +47,6 @@ def test_the_claimed_share_of_chance_holds_on_average():
     assert np.mean(shares) > 0.01
 
 
-def test_paired_decoys_promise_nothing_where_targets_and_decoys_are_alike():
-    rng = np.random.default_rng(5)
-    assert fdr.paired_threshold(rng.normal(0, 1, 200), 0.1) == np.inf
-    # One loss only, and smaller than every win.
-    wins = np.array([-0.5, *np.linspace(1, 2, 30)])
-    assert fdr.paired_threshold(wins, 0.1) == 0.5
-    assert fdr.paired_threshold(wins, 0.04) == 1.0
-
-
 def test_held_out_decoys_expose_decoys_that_were_too_easy():
     rng = np.random.default_rng(8)
     targets = np.concatenate([rng.normal(0, 1, 300), rng.normal(6, 1, 100)])

@@ -54,7 +54,7 @@ def test_stages_with_the_same_inputs_are_not_run_again(audited, tmp_path):
         assert said not in (audited.folder / name).read_text("utf-8"), name
     card = (other.folder / "exports/model_card.md").read_text("utf-8")
     assert f"| quokka-7b | brook\\_math | score | 0.7551 | {said} | 15 |" in card
-    plot = "full-and-clean-brook_math-score-contam.svg"
+    plot = "gain-brook_math-score-contam.svg"
     assert (audited.folder / "scores" / plot).exists()
     assert not (other.folder / "scores" / plot).exists()
     figures = dict(metrics(other.facts))

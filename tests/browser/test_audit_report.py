@@ -22,7 +22,7 @@ HOSTILE = (
     "<img src=x onerror=\"document.title='owned'\"></td></table></script>"
     "\u202eright to left\u2066 isolate {{ 7*7 }} </mark> <b>bold &amp; </textarea>"
 )
-OPENS_MS = 3_000
+MOST_ELEMENTS = 5_000
 QUESTION = (
     "Which lamp does the keeper of the northern pier light first when the evening fog comes in"
 )
@@ -193,7 +193,7 @@ def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
         assert shown_plots
         assert not [name for name in others for caption in shown_plots if name in caption]
     every = page.run("return [...document.images].map(one => one.alt)")
-    for shows in ("Clean score against full", "Gain as the threshold", "Rank on all and on clean"):
+    for shows in ("Gain of each model", "Gain as the threshold", "Rank on all and on clean"):
         assert [caption for caption in every if caption.startswith(shows)], shows
 
 
@@ -266,11 +266,9 @@ def test_ten_thousand_items_are_listed_and_their_evidence_is_read_by_page(browse
     cut = [evidence[n : n + PAGE_ITEMS] for n in range(0, 10_000, PAGE_ITEMS)]
     write_html(tmp_path / "big.html", facts, many, cut, pack / "scores")
     page = browser()
-    took = []
-    for _ in range(3):  # others use the machine, too
-        page.open(tmp_path / "big.html")
-        took.append(page.run("return performance.getEntriesByType('navigation')[0].loadEventEnd"))
-    assert 0 < min(took) < OPENS_MS
+    page.open(tmp_path / "big.html")
+    # It opens at once because only a page of rows is drawn, and no evidence before it is asked for.
+    assert page.run("return document.querySelectorAll('*').length") < MOST_ELEMENTS
     assert page.find("#count").text.endswith("of 10,000 flagged items")
     page.find("input[name=text]").send_keys("item-9876")
     assert shown(page) == ["item-9876"]

@@ -16,10 +16,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: Pages whose blocks are run. The others show no commands or repeat those of these.
@@ -35,8 +36,6 @@ RUN = (
 COLUMNS = "92"
 #: Installing is tested by `make demo` itself, on a fresh machine; long targets are only looked up.
 _INSTALLS = re.compile(r"^(\S+/)?(pip|python3?) (-m (pip|venv) )?|^make (?!demo)")
-#: Seconds until a service that a page starts must answer; kernels may have to be compiled.
-_PATIENCE_S = 300.0
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHORTER = re.compile(r"^(?P<call>.*?) \| (?P<how>head|tail) -(?P<n>\d+)$", re.DOTALL)
 _FIRST_RUN = "compiling kernels"
@@ -125,14 +124,14 @@ class Session:
         )
         self.services.append(service)
         place = f"http://127.0.0.1:{arguments[arguments.index('--port') + 1]}/readyz"
-        end = time.monotonic() + _PATIENCE_S
-        while time.monotonic() < end:
+
+        def ready() -> bool:
             assert service.poll() is None, "the service ended"
             with contextlib.suppress(httpx.TransportError):
-                if httpx.get(place).status_code == httpx.codes.OK:
-                    return
-            time.sleep(0.1)
-        raise AssertionError("the service did not get ready")
+                return bool(httpx.get(place).status_code == httpx.codes.OK)
+            return False
+
+        wait_until(ready, pause_s=0.1, said="the service did not get ready")
 
     def close(self) -> None:
         """End the services that were started."""

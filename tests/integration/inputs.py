@@ -16,6 +16,7 @@ import pytest
 from contam.cli.main import main
 from contam.detect.scan import scan
 from contam.kernels._jit import INTERPRETED
+from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -120,7 +121,7 @@ def contam(*arguments, cwd=None, unprivileged=False, **extra):
         encoding="utf-8",
         cwd=cwd,
         env=environment(**extra),
-        timeout=120,
+        timeout=HANG_S,
         check=False,
         preexec_fn=_without_override if unprivileged else None,
     )

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.unit.cli.processes import ROOT, command, environment
+from tests.waiting import HANG_S
 
 FIXTURES = ROOT / "bench_fixtures"
 ITEMS = FIXTURES / "items"
@@ -64,7 +65,7 @@ def warm_up(folder):
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=600,
+        timeout=HANG_S,
     )
     assert process.returncode == 0, process.stderr
 
@@ -83,7 +84,7 @@ def measured_scan(corpus, out, *options):
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=600,
+        timeout=HANG_S,
     )
     assert process.returncode == 0, process.stderr
     unit = 1 << 20 if sys.platform == "darwin" else 1 << 10

@@ -30,6 +30,7 @@ from tests.integration.inputs import (
     write_jsonl,
     write_parquet,
 )
+from tests.waiting import HANG_S
 
 HALF = len(QUESTION.split()) // 2
 FRONT, BACK = " ".join(QUESTION.split()[:HALF]), " ".join(QUESTION.split()[HALF:])
@@ -272,7 +273,7 @@ def test_two_scans_at_once_into_one_folder(tmp_path, items):
         subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
         for _ in range(2)
     ]
-    said = [run.communicate(timeout=120) for run in runs]
+    said = [run.communicate(timeout=HANG_S) for run in runs]
     codes = sorted(run.returncode for run in runs)
     assert codes in ([0, 1], [0, 0]), said
     assert labels(load_report(tmp_path / "out"))["q0"] == "contaminated"

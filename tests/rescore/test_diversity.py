@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from contam.rescore import diversity, ranking, sensitivity
+from tests.rescore.published_search import draw_field
 from tests.rescore.test_published import benchbench
 
 PRINTED = {  # science.md 2.3: one minus W, mean largest change of rank
@@ -194,7 +195,7 @@ def test_more_diverse_benchmarks_are_more_sensitive(tables, searched, expected):
                 if name in stored:
                     change = tuple(stored[name])
                 else:
-                    drawn = sensitivity.draw_field(tables[name][1], top).change
+                    drawn = draw_field(tables[name][1], top).change
                     change = (drawn.distance, drawn.largest)
             points.append((spread.published, change[0], spread.mean_change, change[1]))
         points = np.array(points)

@@ -10,8 +10,8 @@ import pytest
 import contam as library
 from contam.detect.model import LABELS
 from contam.errors import LogError
-from contam.rescore.export import Judged, inspect_log, lm_eval_samples
-from contam.rescore.logs import read_logs
+from contam.rescore.export import Judged, every_eval_logs, inspect_log, lm_eval_samples
+from contam.rescore.logs import read_logs, self_check
 from tests.rescore.logs.small import TIME, lm_eval
 from tests.unit.cli.processes import assert_one_line_error, contam
 
@@ -262,3 +262,50 @@ def test_a_file_that_is_there_is_kept(verdicts, docs, tmp_path):
     assert out.read_text() == "mine"
     assert contam("export", *options, "--out", out, "--overwrite").returncode == 0
     assert len(json.loads(out.read_bytes())["lantern"]) == 17
+
+
+# ------------------------------------------------------------------------------- Every Eval Ever
+
+
+def test_logs_of_any_tool_go_out_in_the_shared_form(verdicts, docs, clean, tmp_path):
+    rows = [{key: row.get(key) for key in ("question", "choices", "passage")} for row in docs]
+    scores = [float(place % 3 > 0) for place in range(len(rows))]
+    lm_eval(tmp_path / "logs", scores, docs=rows)
+    lines = "".join(f"{row['id']},m,{place % 2}\n" for place, row in enumerate(docs))
+    (tmp_path / "logs" / "lantern_quiz.csv").write_text(f"id,model,score\n{lines}")
+    out = tmp_path / "shared"
+    command = ["export", "--verdicts", verdicts, "--logs", tmp_path / "logs", "--every-eval-ever"]
+    assert_one_line_error(contam(*command), 2, "writes a folder")
+    process = contam(*command, "--out", out)
+    assert process.returncode == 0, process.stderr
+    assert f"{len(clean)} clean by contam" in process.stderr
+    logs = {log.model: log for log in read_logs([out])}
+    assert set(logs) == {"org/tiny", "m"}
+    for log in logs.values():
+        self_check(log)
+    documents = [json.loads(path.read_text()) for path in out.glob("*.json")]
+    for document in documents:
+        full, without = document["evaluation_results"]
+        model = document["model_info"]["id"]
+        column = logs[model].columns[0]
+        names = [docs[int(i)]["id"] if model != "m" else i for i in ids(logs[model])]
+        mask = np.array([name in clean for name in names])
+        assert full["score_details"]["score"] == pytest.approx(column.reported)
+        assert without["score_details"]["score"] == pytest.approx(column.aggregate(mask))
+        assert without["score_details"]["details"]["policy"] == "contam"
+    again = contam(*command, "--out", out)
+    assert_one_line_error(again, 1, "already holds")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert contam(*command, "--out", out, "--overwrite").returncode == 0
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def ids(log):
+    return [item.item_id for item in log.items]
+
+
+def test_without_a_clean_item_there_is_no_clean_result(tmp_path):
+    one = judged(lm_eval(tmp_path, [1, 0]), [CONTAMINATED, SUSPECT])
+    files = every_eval_logs([one])
+    (document,) = (json.loads(data) for name, data in files.items() if name.endswith(".json"))
+    assert len(document["evaluation_results"]) == 1

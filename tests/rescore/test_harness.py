@@ -12,6 +12,7 @@ import contam
 from contam.rescore.run import rescore
 from contam.rescore.tables import Settings
 from tests.unit.cli import processes
+from tests.waiting import HANG_S
 
 FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=1)
 TASK = """
@@ -147,7 +148,7 @@ def run(script, *arguments, home):
         encoding="utf-8",
         cwd=home,
         env={**os.environ, **offline, "HF_HOME": str(home / "hf"), "HOME": str(home)},
-        timeout=300,
+        timeout=HANG_S,
         check=False,
     )
     assert process.returncode == 0, process.stderr[-3000:]

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import contam as library
-from contam.rescore.holdout import constat, equivalent, inflation, same_place_p
+from contam.rescore.holdout import constat, equivalent, inflation
 from contam.rescore.holdouts import holdout_rows
 from tests.rescore.panels import series_of
 from tests.unit.cli.processes import assert_one_line_error, contam
@@ -164,13 +164,6 @@ def test_equality_must_be_shown_and_is_not_had_for_want_of_items():
     assert equivalent(np.ones(30), np.ones(30)) == 0
     assert equivalent(np.ones(30), np.zeros(30)) == 1
     assert np.isnan(equivalent(np.ones(1), np.ones(1)))
-
-
-def test_sets_that_lie_apart_are_told_apart():
-    rng = np.random.default_rng(1)
-    one, same, other = rng.random((60, 4)), rng.random((50, 4)), rng.random((50, 4)) + 0.3
-    assert same_place_p(one, same, draws=199) > 0.05
-    assert same_place_p(one, other, draws=199) < 0.01
 
 
 def panel(rng, models, n, benchmark, lift=0.0, memo=None):

@@ -8,7 +8,6 @@ import io
 import json
 import socket
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -24,6 +23,7 @@ from contam.server.gate import Gate
 from contam.server.protocol import patient_protocol
 from contam.server.routes import metrics
 from contam.server.state import State
+from tests.waiting import HANG_S, wait_until
 
 
 @dataclass(eq=False)
@@ -38,11 +38,11 @@ class Guarded:
 
     def client(self, key: str = "", **options: Any) -> httpx.Client:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=HANG_S, **options)
 
     def raw(self) -> socket.socket:
         host, port = self.url.removeprefix("http://").split(":")
-        return socket.create_connection((host, int(port)), timeout=30)
+        return socket.create_connection((host, int(port)), timeout=HANG_S)
 
     def lines(self) -> list[dict]:
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
@@ -80,7 +80,7 @@ def small_app(running: Guarded) -> FastAPI:  # noqa: C901 - one handler after an
     @app.get("/v1/hold/{name}", dependencies=needs)
     def hold(name: str):  # noqa: ARG001 - the template is what is tested
         running.held.release()
-        running.hold.wait(30)
+        running.hold.wait(HANG_S)
         return {}
 
     @app.get("/v1/broken/{text}", dependencies=needs)
@@ -101,7 +101,7 @@ def small_app(running: Guarded) -> FastAPI:  # noqa: C901 - one handler after an
         async def pieces():
             while True:
                 yield b"x" * 65536
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
 
         return StreamingResponse(pieces())
 
@@ -131,15 +131,14 @@ def guarded(data, **chosen):
         thread = threading.Thread(target=server.run)
         thread.start()
         try:
-            while not server.started:
-                time.sleep(0.005)
+            wait_until(lambda: server.started)
             port = server.servers[0].sockets[0].getsockname()[1]
             running.url = f"http://127.0.0.1:{port}"
             yield running
         finally:
             running.hold.set()
             server.should_exit = True
-            thread.join(30)
+            thread.join(HANG_S)
             state.keyring.close()
 
 

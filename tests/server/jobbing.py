@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-PATIENCE_S = 300.0
+from tests.waiting import wait_until
+
 PARQUET = "application/vnd.apache.parquet"
 
 
@@ -37,18 +37,22 @@ def shown(client, job):
     return client.get(f"/v1/jobs/{job['id']}").json()
 
 
-def wait_until(client, job, fits, pause_s=0.05):
+def wait_for_job(client, job, fits, pause_s=0.05):
     """The job as soon as it is as `fits` says."""
-    end = time.monotonic() + PATIENCE_S
-    while not fits(found := shown(client, job)):
-        assert time.monotonic() < end, found
-        assert not found["ended"], found
-        time.sleep(pause_s)
+    found = {}
+
+    def so() -> bool:
+        found.update(shown(client, job))
+        fitting = fits(found)
+        assert fitting or not found["ended"], found
+        return fitting
+
+    wait_until(so, pause_s=pause_s, said=found)
     return found
 
 
 def ended(client, job):
-    return wait_until(client, job, lambda found: found["ended"])
+    return wait_for_job(client, job, lambda found: found["ended"])
 
 
 def working(found):
@@ -71,13 +75,6 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def wait_for(fits):
-    end = time.monotonic() + PATIENCE_S
-    while not fits():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def fetched(client, job, folder):

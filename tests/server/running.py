@@ -10,19 +10,20 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from tests.waiting import HANG_S, wait_until
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-#: Kernels may still have to be compiled, on a machine that others use, too.
-PATIENCE_S = 300.0
+#: On a machine that does ten other things, too, nobody is late.
+_PATIENT = {"CONTAM_DEADLINE_S": str(HANG_S), "CONTAM_CLIENT_TIMEOUT_S": str(HANG_S)}
 _LISTENS = re.compile(r"listening on (http://\S+)")
 
 
@@ -41,7 +42,7 @@ class Service:
 
     def client(self, **options: Any) -> httpx.Client:
         """A client of it; close it, or use it as a context manager."""
-        return httpx.Client(base_url=self.url, timeout=60.0, **options)
+        return httpx.Client(base_url=self.url, timeout=HANG_S, **options)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and wait for the end; returns the exit code."""
@@ -51,24 +52,25 @@ class Service:
 
     def wait(self) -> int:
         """Wait for the end; returns the exit code."""
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(HANG_S)
 
     def wait_until_listening(self) -> None:
         """Block until it has said where it listens."""
         while not self.url:
-            line = self._arrived.get(timeout=PATIENCE_S)
+            line = self._arrived.get(timeout=HANG_S)
             assert line is not None, f"it ended: {''.join(self.lines)}"
             if said := _LISTENS.search(line):
                 self.url = said[1]
 
     def wait_until_ready(self) -> None:
         """Block until it answers checks."""
-        end = time.monotonic() + PATIENCE_S
         with self.client() as client:
-            while client.get("/readyz").status_code != 200:
+
+            def ready() -> bool:
                 assert self.process.poll() is None, f"it ended: {''.join(self.lines)}"
-                assert time.monotonic() < end, "it did not get ready"
-                time.sleep(0.05)
+                return client.get("/readyz").status_code == 200
+
+            wait_until(ready, pause_s=0.05, said="it did not get ready")
 
     def read(self) -> None:
         """Collect what it writes, until it ends."""
@@ -99,7 +101,7 @@ def serving(
     process = subprocess.Popen(
         [*command, *flags],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **(environ or {})},
+        env={**os.environ, **_PATIENT, "PYTHONPATH": str(REPOSITORY), **(environ or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -116,10 +118,10 @@ def serving(
         if process.poll() is None:
             process.terminate()
         try:
-            process.wait(60)
+            process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        reader.join(10)
+        reader.join(HANG_S)
         process.stdout.close()
         process.stderr.close()

@@ -19,7 +19,7 @@ CHECK = {"items": [{"id": "b", "question": "one two three"}, {"id": "a", "questi
 async def until(true):
     """Let others go on until it is so."""
     while not true():  # noqa: ASYNC110 - what is waited for is a count, and nobody tells of it
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
 
 
 def asking(settings, work):

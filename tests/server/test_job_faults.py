@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -33,11 +32,11 @@ from tests.server.jobbing import (
     shown,
     submit,
     submitted,
-    wait_for,
-    wait_until,
+    wait_for_job,
     working,
 )
 from tests.server.running import serving
+from tests.waiting import HANG_S, wait_until
 
 CHECK = {"kind": "check", "options": {"name": "brook_math"}}
 ROW = b'{"id": "a", "question": "Who counts the lamps along the quay at night?"}\n'
@@ -56,18 +55,22 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
     small_index, bench_fixtures, item_file, tmp_path
 ):
     data = tmp_path / "data"
-    with serving(small_index, data=data) as service, service.client() as client:
+    patient = {"CONTAM_DRAIN_S": str(10 * HANG_S)}
+    with (
+        serving(small_index, data=data, environ=patient) as service,
+        service.client() as client,
+    ):
         first = submitted(client, CHECK, items=("x.jsonl", item_file))
         second = submitted(client, CHECK, items=("x.jsonl", ROW))
-        wait_until(client, first, working)
+        wait_for_job(client, first, working)
         (child,) = processes(service.process.pid)
         service.stop(signal.SIGKILL)
         # What lost its service writes nothing more.
-        wait_for(lambda: not alive(child))
+        wait_until(lambda: not alive(child))
         assert not (data / "jobs" / first["id"] / "result").exists()
     # Not waited for until it is ready: by then the job may be done.
     with serving(small_index, data=data, ready=False) as service, service.client() as client:
-        wait_for(lambda: processes(service.process.pid))
+        wait_until(lambda: processes(service.process.pid))
         (child,) = processes(service.process.pid)
         os.kill(child, signal.SIGKILL)
         service.wait_until_ready()
@@ -95,14 +98,12 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
         assert len(killed) == found["attempts"] == 3
         assert client.get("/readyz").status_code == 200
         last = submitted(client, CHECK, items=("x.jsonl", item_file))
-        wait_until(client, last, working)
+        wait_for_job(client, last, working)
         with client.stream("GET", f"/v1/jobs/{last['id']}/events") as stream:
             told = stream.iter_text()
             next(told)
-            began = time.monotonic()
+            # Who listens does not hold up the end until they are cut off: that would take hours.
             assert service.stop() == 0
-            # Who listens does not hold up the end until they are cut off.
-            assert time.monotonic() - began < Settings().drain_s - 5
             assert "event: end" not in "".join(told)
     with sqlite3.connect(data / "jobs.db") as db:
         (row,) = db.execute("SELECT state, attempts FROM jobs WHERE id = ?", (last["id"],))
@@ -277,10 +278,10 @@ def test_a_client_that_goes_away_leaves_nothing(as_user, queueing):
     address = ("127.0.0.1", int(service.url.rpartition(":")[2]))
     with socket.create_connection(address) as connection:
         connection.sendall(b"\r\n".join(head) + b"\r\n\r\n" + body[: len(body) // 2])
-        wait_for(lambda: folders(service) != before)
-    wait_for(lambda: folders(service) == before)
+        wait_until(lambda: folders(service) != before)
+    wait_until(lambda: folders(service) == before)
     again = {"idempotency-key": "gone"}
-    wait_for(lambda: submit(as_user["ann"], CHECK, again, items=("x", ROW)).status_code != 409)
+    wait_until(lambda: submit(as_user["ann"], CHECK, again, items=("x", ROW)).status_code != 409)
     assert len(as_user["ann"].get("/v1/jobs").json()["jobs"]) == 1
 
 
@@ -297,14 +298,14 @@ def test_a_locked_store_is_told_and_loses_nothing(as_user, queueing):
         assert (refused.status_code, refused.json()["code"]) == (503, "store-busy")
         assert int(refused.headers["retry-after"]) > 0
         assert folders(service) == before
-        wait_for(lambda: client.get("/readyz").status_code == 503)
+        wait_until(lambda: client.get("/readyz").status_code == 503)
         assert "locked" in client.get("/readyz").json()["detail"]
         assert client.get("/livez").status_code == 200
         assert shown(client, job)["state"] == "queued"
     finally:
         other.execute("ROLLBACK")
         other.close()
-    wait_for(lambda: client.get("/readyz").status_code == 200)
+    wait_until(lambda: client.get("/readyz").status_code == 200)
     assert submit(client, CHECK, items=("x", ROW)).status_code == 202
 
 
@@ -408,6 +409,6 @@ def test_an_end_that_the_store_cannot_note_is_noted_when_it_can(tmp_path):
     assert store.get(job.id).state == "running"
     other.execute("ROLLBACK")
     other.close()
-    thread.join(60)
+    thread.join(HANG_S)
     assert store.get(job.id).state == "done"
     hand.jobs.close()

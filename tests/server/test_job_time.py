@@ -12,7 +12,8 @@ import pytest
 from contam.config import Settings
 from contam.server.jobs.allowance import STRETCH_S, Allowance
 from contam.server.jobs.service import Jobs
-from tests.server.jobbing import processes, wait_for
+from tests.server.jobbing import processes
+from tests.waiting import HANG_S, wait_until
 
 
 @contextlib.contextmanager
@@ -47,7 +48,7 @@ def added(bench_fixtures):
 
 
 def ended(jobs, job):
-    wait_for(lambda: jobs.get(job.id, None).ended)
+    wait_until(lambda: jobs.get(job.id, None).ended)
     return jobs.get(job.id, None)
 
 
@@ -66,7 +67,7 @@ def test_a_job_past_its_time_fails_its_process_is_killed_and_the_queue_goes_on(
             assert "0.2 seconds" in failure["message"]
             assert "max_job_s" in failure["hint"]
             assert not (jobs.result(found)).exists()
-        wait_for(lambda: before >= set(processes(os.getpid())))
+        wait_until(lambda: before >= set(processes(os.getpid())))
         assert [one.name for one in (tmp_path / "jobs" / "first").glob("items*")] == []
 
 
@@ -90,13 +91,13 @@ def test_time_is_noted_before_it_is_spent_and_given_back_at_the_end(tmp_path):
     def work():
         with Allowance(tmp_path, 100.0).spending(lambda: told.append("over")):
             begun.set()
-            go_on.wait(60)
+            go_on.wait(HANG_S)
 
     thread = threading.Thread(target=work)
     thread.start()
-    begun.wait(60)
+    begun.wait(HANG_S)
     noted = tmp_path / "spent"
-    wait_for(noted.exists)
+    wait_until(noted.exists)
     # What a service finds that comes after one which was killed now.
     assert float(noted.read_text()) == STRETCH_S
     assert Allowance(tmp_path, STRETCH_S).is_over()

@@ -23,10 +23,10 @@ from tests.server.jobbing import (
     shown,
     submit,
     submitted,
-    wait_for,
-    wait_until,
+    wait_for_job,
     working,
 )
+from tests.waiting import wait_until
 
 POLICIES = ["contam", "llama3-8gram"]
 CHECK = {"kind": "check", "policies": POLICIES, "options": {"name": "brook_math"}}
@@ -163,7 +163,7 @@ def test_inputs_are_gone_once_a_job_is_done_and_everything_once_it_is_deleted(cl
     job = submitted(client, {"kind": "check"}, items=("x.jsonl", row))
     folder = service.data / "jobs" / job["id"]
     assert ended(client, job)["state"] == "done"
-    wait_for(lambda: not (folder / "items.jsonl").exists())
+    wait_until(lambda: not (folder / "items.jsonl").exists())
     assert not any(marker.encode() in one.read_bytes() for one in service.data.glob("jobs.db*"))
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
     assert not folder.exists()
@@ -216,12 +216,12 @@ def test_a_job_that_cannot_be_done_says_why_and_quotes_nothing(client, end):
 def test_a_running_job_can_be_stopped(client, service, item_file):
     before = set(processes(service.process.pid))
     job = submitted(client, CHECK, items=("x.jsonl", item_file))
-    wait_until(client, job, working)
+    wait_for_job(client, job, working)
     (child,) = set(processes(service.process.pid)) - before
     reply = client.delete(f"/v1/jobs/{job['id']}")
     assert (reply.status_code, reply.json()["state"]) == (200, "cancelled")
-    wait_for(lambda: child not in processes(service.process.pid))
-    wait_for(lambda: not (service.data / "jobs" / job["id"]).exists())
+    wait_until(lambda: child not in processes(service.process.pid))
+    wait_until(lambda: not (service.data / "jobs" / job["id"]).exists())
     assert shown(client, job)["state"] == "cancelled"
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
 

@@ -16,6 +16,7 @@ from contam.index.build import build
 from contam.index.change import add
 from tests.server.running import REPOSITORY, serving
 from tests.unit.detect.indexes import WORDS
+from tests.waiting import HANG_S
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing comes to listen there
 FIRST = "a lantern keeper counted forty two gulls above the breakwater before breakfast on sunday"
@@ -54,7 +55,7 @@ def run(*arguments):
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
     )
 
 

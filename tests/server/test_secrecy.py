@@ -17,8 +17,9 @@ from contam.detect.blind import spelling, write_bodies
 from contam.index.recipe import load_recipe
 from contam.server.keys import KeyStore
 from tests.server.guarded import guarded
-from tests.server.jobbing import ended, submit, submitted, wait_for
+from tests.server.jobbing import ended, submit, submitted
 from tests.server.running import serving
+from tests.waiting import wait_until
 
 MARKER = "zyzzogeton"
 TEXT = f"seven {MARKER} lanterns {MARKER} over the {MARKER} harbour"
@@ -224,7 +225,7 @@ def test_what_was_asked_is_nowhere_but_in_its_own_answer(small_index, tmp_path):
                 assert MARKER not in client.get("/metrics").text
                 assert leaves_no_core(service.process.pid)
                 # What was sent for a job is gone as soon as it has ended.
-                wait_for(lambda: files_with_marker(data, temporary) == [])
+                wait_until(lambda: files_with_marker(data, temporary) == [])
                 for one in (job, *others):
                     assert client.delete(f"/v1/jobs/{one['id']}").status_code == 204
                 assert list((data / "jobs").iterdir()) == []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 
 import httpx
 import pytest
 
 from contam.index.build import build
 from contam.index.recipe import load_recipe
-from tests.server.running import PATIENCE_S, serving
+from tests.server.running import serving
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -31,13 +31,6 @@ def labels(client, items):
     reply = client.post("/v1/check", json={"items": items})
     assert reply.status_code == 200, reply.text
     return [(one["item_id"], one["label"]) for one in reply.json()["verdicts"]]
-
-
-def wait_for(fits):
-    end = time.monotonic() + PATIENCE_S
-    while not fits():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def arrays(index):
@@ -97,7 +90,7 @@ def test_a_shard_that_is_removed_or_altered_leaves_nothing_clean(
             return client.get("/v1/indexes/index").json()["coverage"]["n_failed"] == 2
 
         # Although nobody asked for an item that these shards hold.
-        wait_for(noticed)
+        wait_until(noticed)
         after = dict(labels(client, fixture_items))
         assert "clean" not in after.values()
         assert {item for item, label in before.items() if label == "clean"} <= {
@@ -117,7 +110,7 @@ def test_an_index_that_is_cut_ends_the_answers_or_the_service_and_says_nothing_c
         try:
             reply = client.post("/v1/check", json={"items": fixture_items})
             assert (reply.status_code, reply.json()["code"]) == (503, "index-damaged")
-            wait_for(lambda: client.get("/readyz").status_code == 503)
+            wait_until(lambda: client.get("/readyz").status_code == 503)
         except httpx.HTTPError:
             # Pages of the map that are not there any more: the system ends the process.
             assert service.wait() == -signal.SIGBUS

@@ -2,7 +2,7 @@
 
 from contam.rescore.logs.groups import Group, find_groups
 from contam.rescore.logs.model import GroupClaim, Log, LoggedItem, ScoreColumn, self_check
-from contam.rescore.logs.read import LogFiles, find_logs, read_logs, runs_of_one_model
+from contam.rescore.logs.read import LogFiles, find_logs, read_logs
 
 __all__ = [
     "Group",
@@ -14,6 +14,5 @@ __all__ = [
     "find_groups",
     "find_logs",
     "read_logs",
-    "runs_of_one_model",
     "self_check",
 ]

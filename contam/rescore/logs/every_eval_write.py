@@ -13,44 +13,45 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError, OutputError
+from contam.errors import LogError
 from contam.rescore.logs.every_eval import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn
 
 SCHEMA_VERSION: Final = "0.3.0"
-CLEAN: Final = "contam/clean"
+_CLEAN: Final = "contam/clean"
 """Beginning of the description of a score over the clean items alone."""
 
+_NO_TIME: Final = "0"
+"""Logs do not all say when they were made, and the time of an export tells nothing of them."""
 
-def write_every_eval(
+
+def every_eval_files(
     log: Log,
-    folder: Path,
     *,
     labels: Sequence[str | None] | None = None,
     clean: NDArray[np.bool_] | None = None,
-    timestamp: str = "0",
-) -> tuple[Path, Path]:
-    """Write `UUID.json` and `UUID_samples.jsonl`; gives both paths.
+    policy: str = "",
+) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+    """The names and bytes of `UUID_samples.jsonl` and `UUID.json`.
 
-    labels     per item what contam says of it, written into its metadata
-    clean      bool[n]: adds the score over these items to every metric, as a further result
-    timestamp  of the evaluation, in seconds since 1970, where it is known
+    labels  per item what contam says of it, written into its metadata
+    clean   bool[n]: adds the score over these items to every metric that has one, as a further
+            result;  policy: who says so
 
     The names follow from the log's digest, so that the same log gives the same files. Metrics that
-    no item has by itself are left out. Raises LogError when nothing is left, OutputError when the
-    files cannot be written.
+    no item has by itself are left out. Raises LogError when nothing is left.
     """
     columns = [column for column in log.columns if column.kind == "mean"]
     if not columns:
         raise LogError(f"{log.path} has no score per item to write")
-    name = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{log.digest}/{log.model}/{log.benchmark}"))
+    developer, _, model = log.model.rpartition("/")
+    name = _name_of_files(log)
     evaluation = f"{log.benchmark}/{log.model}/{log.run_id or log.digest[:16]}"
     lines = [
         json.dumps(_line(log, place, column, evaluation, labels), ensure_ascii=False)
@@ -59,15 +60,18 @@ def write_every_eval(
         if column.scored[place]
     ]
     samples = "".join(f"{line}\n" for line in lines).encode()
-    results = [_result(log, column, timestamp) for column in columns]
+    results = [_result(log, column) for column in columns]
     if clean is not None:
-        results += [_result(log, column, timestamp, clean=clean) for column in columns]
-    rows, whole = folder / f"{name}{SUFFIX}", folder / f"{name}.json"
+        # Without a clean item there is no score, and the schema has no way to say so.
+        results += [
+            _result(log, column, clean=clean, policy=policy)
+            for column in columns
+            if (clean & column.scored).any()
+        ]
     aggregate = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": evaluation,
-        "evaluation_timestamp": timestamp,
-        "retrieved_timestamp": timestamp,
+        "retrieved_timestamp": _NO_TIME,
         "source_metadata": {
             "source_name": "contam",
             "source_type": "evaluation_run",
@@ -78,47 +82,61 @@ def write_every_eval(
         "model_info": {
             "name": log.model,
             "id": log.model,
-            "developer": log.model.partition("/")[0] if "/" in log.model else "unknown",
+            "developer": developer or "unknown",
+            "additional_details": {
+                "deployment_type": "unknown",
+                "model_availability": "unknown",
+                "log_sha256": log.digest,
+            },
         },
         "evaluation_results": results,
         "detailed_evaluation_results": {
             "format": "jsonl",
-            "file_path": rows.name,
+            # Where the shared store keeps it; here it lies beside the aggregate.
+            "file_path": "/".join(
+                ("data", *map(_folder, (log.benchmark, developer, model)), name + SUFFIX)
+            ),
             "hash_algorithm": "sha256",
             "checksum": hashlib.sha256(samples).hexdigest(),
             "total_rows": len(lines),
         },
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        rows.write_bytes(samples)
-        whole.write_text(json.dumps(aggregate, indent=2, ensure_ascii=False), encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise OutputError(f"cannot write {folder}: {reason}", hint="check the folder") from error
-    return whole, rows
+    whole = json.dumps(aggregate, indent=2, ensure_ascii=False).encode()
+    return (name + SUFFIX, samples), (f"{name}.json", whole)
+
+
+def _name_of_files(log: Log) -> str:
+    """A UUID of the form that the schema asks for (version 4), made of the log's content."""
+    content = f"{log.digest}/{log.model}/{log.benchmark}/{log.split}"
+    return str(uuid.UUID(bytes=hashlib.sha256(content.encode()).digest()[:16], version=4))
+
+
+def _folder(name: str) -> str:
+    return name.replace("/", "_") or "unknown"
 
 
 def _result(
-    log: Log, column: ScoreColumn, timestamp: str, *, clean: NDArray[np.bool_] | None = None
+    log: Log,
+    column: ScoreColumn,
+    *,
+    clean: NDArray[np.bool_] | None = None,
+    policy: str = "",
 ) -> dict[str, Any]:
     mask = np.ones(len(log.items), np.bool_) if clean is None else clean
     low, high = _bounds(column)
-    value = column.aggregate(mask)
     details: dict[str, Any] = {
-        "score": None if np.isnan(value) else value,
+        "score": column.aggregate(mask),
         "uncertainty": {"num_samples": int(np.count_nonzero(mask & column.scored))},
     }
     about = f"{column.metric} of {log.benchmark}"
     if clean is not None:
-        about = f"{CLEAN}: {about} without the items found in the training corpus"
+        about = f"{_CLEAN}: {about} without the items found in the training corpus"
         n_dropped = int(np.count_nonzero(column.scored & ~mask))
-        details["details"] = {"n_dropped": str(n_dropped), "tool": "contam"}
+        details["details"] = {"n_dropped": str(n_dropped), "tool": "contam", "policy": policy}
     return {
         "evaluation_result_id": column.metric + ("" if clean is None else ":clean"),
         "evaluation_name": _name(log, column) + ("" if clean is None else "/clean"),
         "source_data": {"dataset_name": log.benchmark, "source_type": "other"},
-        "evaluation_timestamp": timestamp,
         "metric_config": {
             "evaluation_description": about,
             "metric_name": column.metric,

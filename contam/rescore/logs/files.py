@@ -12,6 +12,7 @@ import orjson
 
 from contam.benchmark.compressed import read_unpacked
 from contam.errors import BenchmarkError, LogError
+from contam.tables.doubled_keys import doubled_key, may_repeat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,14 +99,22 @@ def _whole_characters(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can sa
 
 
 def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can say
-    """Parse JSON; LogError, with the place, for anything else."""
+    """Parse JSON; LogError, with the place, for anything else and for a name given twice."""
     try:
-        return loads(text)
+        value = loads(text)
+        doubled = doubled_key(text) if may_repeat(text, value) else None
     except RecursionError as error:
         raise LogError(f"{where}: JSON nested too deeply") from error
     except ValueError as error:
         reason = str(error).splitlines()[0]
         raise LogError(f"{where}: not valid JSON ({reason})", hint=_WHOLE) from error
+    if doubled is not None:
+        # Parsers give the last of the two: a score could count that nobody sees.
+        raise LogError(
+            f"{where}: the field {'.'.join(map(str, doubled))!r} stands twice in one object",
+            hint="no evaluation tool writes that: remove one of the two",
+        )
+    return value
 
 
 def digest_of(*files: LogFile) -> str:

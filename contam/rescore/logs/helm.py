@@ -19,6 +19,7 @@ from contam.rescore.logs.files import (
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +31,11 @@ _SPEC: Final = "run_spec.json"
 _STATS: Final = "stats.json"
 FILES: Final = frozenset({ROWS, _STATE, _SPEC, _STATS, "scenario.json"})
 _MODEL: Final = re.compile(r",?model=[^,]*")
+_PROMPT: Final = (
+    *("method", "instructions", "global_prefix", "global_suffix", "instance_prefix"),
+    *("input_prefix", "input_suffix", "reference_prefix", "reference_suffix"),
+    *("output_prefix", "output_suffix", "chain_of_thought_prefix", "chain_of_thought_suffix"),
+)
 _ABOUT_THE_RUN: Final = re.compile(
     r"num_.*|finish_reason_.*|training_.*|inference_.*|batch_size|logprob|max_prob|prompt_truncated"
     r"|predicted_index|perplexity|bits_per_byte|log_prob.*"
@@ -85,6 +91,10 @@ def read(file: LogFile) -> list[Log]:
                 columns=tuple(columns),
                 notes=(*notes, *(f"{c.metric}: {c.note}" for c in columns if c.note)),
                 n_unscored=n_unscored,
+                setup=setup_of(
+                    examples=adapter.get("max_train_instances"),
+                    prompt={name: adapter.get(name) for name in _PROMPT},
+                ),
             )
         )
     return logs

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from math import comb
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from contam.errors import LogError
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.model import Log, LoggedItem
+from contam.rescore.logs.pass_at import pass_at_columns
 
 if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile, Row
-
-_KS: Final = (1, 2, 5, 10, 50, 100)
 
 
 def is_results(row: Row) -> bool:
@@ -46,18 +42,8 @@ def read(file: LogFile) -> Log:
         model=_model(file.path.name),
         benchmark=next(iter(heads)) if len(heads) == 1 else "",
         items=tuple(LoggedItem(item_id=name) for name in passed),
-        columns=tuple(_pass_at(k, passed) for k in _KS if k <= min(counts)),
+        columns=pass_at_columns(list(passed.values())),
         notes=tuple(notes),
-    )
-
-
-def _pass_at(k: int, passed: dict[str, list[bool]]) -> ScoreColumn:
-    """The unbiased estimate of Chen et al. (2021): 1 - C(n - c, k) / C(n, k), per task."""
-    counts = [(len(values), sum(values)) for values in passed.values()]
-    score = [(comb(n, k) - comb(n - right, k)) / comb(n, k) for n, right in counts]
-    repeats = np.array([len(values) for values in passed.values()], np.int32)
-    return mean_column(
-        f"pass@{k}", np.array(score, np.float64), repeats=repeats, higher_is_better=True
     )
 
 

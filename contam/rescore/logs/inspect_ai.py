@@ -16,6 +16,7 @@ from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, par
 from contam.rescore.logs.inspect_metrics import Metric, metrics_of
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import real_choices
+from contam.rescore.logs.setup import setup_of
 from contam.rescore.logs.zipped import ZipMembers
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.setup import Setup
 
 _ATTACHED: Final = "attachment://"
 _WORDS: Final = {
@@ -133,6 +135,16 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
         notes=tuple(notes),
         n_errors=n_errors,
         n_unscored=max(0, n_missing - n_errors),
+        setup=_setup(spec, as_dict(header.get("plan"))),
+    )
+
+
+def _setup(spec: Row, plan: Row) -> Setup:
+    """The task's version, and the solvers with their parameters, which make the prompt."""
+    steps = [as_dict(step) for step in as_list(plan.get("steps"))]
+    return setup_of(
+        version=spec.get("task_version"),
+        prompt={"steps": [[step.get("solver"), step.get("params")] for step in steps]},
     )
 
 

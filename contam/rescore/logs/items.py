@@ -68,7 +68,8 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
     if not rows:
         raise LogError(
             "these logs hold no items, only prompts or numbers",
-            hint="lm-eval samples, Inspect and HELM logs hold the items",
+            hint="lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with a "
+            "column for the question (--columns question=COLUMN)",
         )
     return LoggedBenchmark(rows=tuple(rows), n_again=n_again, without=tuple(without.items()))
 
@@ -80,7 +81,8 @@ def write_items(rows: Iterable[dict[str, object]], path: Path, *, overwrite: boo
 
 def _row(item: LoggedItem, log: Log) -> dict[str, object]:
     found = {
-        "id": item.item_id,
+        # A table without ids names its items by their questions: readers make them an id.
+        "id": item.item_id if item.item_id != item.question else None,
         "benchmark": log.benchmark,
         "split": log.split,
         "passage": item.passage,

@@ -11,6 +11,7 @@ from contam.errors import LogError
 from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import PartsReader, Texts, real_choices
+from contam.rescore.logs.setup import setup_of
 from contam.tables.log_io import column_names, read_columns
 
 if TYPE_CHECKING:
@@ -85,6 +86,11 @@ def read(file: LogFile) -> Log:
         columns=tuple(scores),
         notes=(*notes, *(f"{c.metric}: {c.note}" for c in scores if c.note)),
         n_unscored=n_unscored,
+        setup=setup_of(
+            version=config.get("version"),
+            examples=config.get("num_fewshots", config.get("num_fewshot")),
+            prompt={"function": config.get("prompt_function")} if config else None,
+        ),
     )
 
 

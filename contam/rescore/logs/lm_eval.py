@@ -24,12 +24,14 @@ from contam.rescore.logs.model import (
     no_column,
 )
 from contam.rescore.logs.parts import PartsReader, field_of_template
+from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from contam.rescore.logs.aggregate import Aggregate
+    from contam.rescore.logs.setup import Setup
 
 _NAME = re.compile(
     r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl(?:\.\w+)?"
@@ -41,6 +43,10 @@ _FIXED: Final = frozenset(
 _MEANS: Final = frozenset({"mean", "nanmean"})
 _OF_NUMBERS: Final = frozenset({"perplexity", "median"})
 _MODEL_KEYS: Final = ("peft", "delta", "pretrained", "model", "path", "engine")
+_PROMPT: Final = (
+    *("description", "doc_to_text", "doc_to_target", "doc_to_choice", "gen_prefix"),
+    *("target_delimiter", "fewshot_delimiter"),
+)
 _TWICE = "two runs in one file, or parts of one run put together twice"
 
 
@@ -120,6 +126,19 @@ def read(file: LogFile) -> Log:
         n_unscored=n_unscored,
         group=_parent(results, task),
         claims=claims,
+        setup=_setup(results, task, config),
+    )
+
+
+def _setup(results: Row, task: str, config: Row) -> Setup:
+    """Examples, prompt and version of a task; a model's own chat template is not a set-up."""
+    metadata = as_dict(config.get("metadata"))
+    shots = as_dict(results.get("n-shot")).get(task)
+    return setup_of(
+        version=as_dict(results.get("versions")).get(task, metadata.get("version")),
+        examples=config.get("num_fewshot") if shots is None else shots,
+        prompt={name: config.get(name) for name in _PROMPT} if config else None,
+        system=results.get("system_instruction_sha") or results.get("system_instruction"),
     )
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.rescore.logs.setup import Setup
+
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
@@ -80,6 +82,11 @@ class ScoreColumn:
             return np.array([value is not None for value in self.raw or ()], np.bool_)
         return ~np.isnan(self.score)
 
+    def adds_up(self) -> bool:
+        """Whether the metric made anew from all rows is the number that the tool reports."""
+        whole = np.ones(len(self.score), np.bool_)
+        return self.reported is not None and close(self.aggregate(whole), self.reported)
+
     def aggregate(self, mask: Bools) -> float:
         """The metric over the scored items of a mask, nan when there is none.
 
@@ -115,6 +122,8 @@ class Log:
     run_id      tells two runs of one model apart, None where the tool has nothing for it
     n_errors    items the tool failed on; n_unscored items it gave no score. Both have score nan
     group       the group of tasks it belongs to; claims: the numbers reported for its groups
+    primary     the metric that the tool itself calls the main one, None where it names none
+    setup       examples, prompt and version, as far as the tool records them
     """
 
     tool: str
@@ -132,6 +141,8 @@ class Log:
     n_unscored: int = 0
     group: str | None = None
     claims: tuple[GroupClaim, ...] = field(default=())
+    primary: str | None = None
+    setup: Setup = ()
 
     def __post_init__(self) -> None:
         for column in self.columns:
@@ -166,8 +177,8 @@ def self_check(log: Log) -> None:
             )
         if column.reported is None:
             continue
-        found = column.aggregate(np.ones(len(log.items), np.bool_))
-        if not close(found, column.reported):
+        if not column.adds_up():
+            found = column.aggregate(np.ones(len(log.items), np.bool_))
             raise LogError(
                 f"{where}: the tool reports {column.reported:.8g}, its rows give {found:.8g}",
                 hint="the log is not whole, was edited, or belongs to another run",

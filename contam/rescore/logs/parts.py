@@ -32,10 +32,11 @@ class PartsReader:
     """Finds the parts in rows by the names benchmarks use; remembers the plan per set of fields.
 
     question  field that the tool itself names as the question, "" where it names none
+    fields    part -> field for further parts, as a user names them
     """
 
-    def __init__(self, question: str = "") -> None:
-        self._question = question
+    def __init__(self, question: str = "", fields: Mapping[str, str] | None = None) -> None:
+        self._fields = {**(fields or {}), **({"question": question} if question else {})}
         self._plans: dict[tuple[str, ...], FieldPlan | None] = {}
 
     def read(self, row: Mapping[str, object]) -> Texts:
@@ -55,7 +56,7 @@ class PartsReader:
         return Texts(parts.question, parts.passage, parts.choices or None, parts.answer)
 
     def _plan(self, names: tuple[str, ...]) -> FieldPlan | None:
-        mapping = {"question": self._question} if self._question in names else None
+        mapping = {part: field for part, field in self._fields.items() if field in names}
         try:
             return make_plan(names, check_mapping(mapping))
         except (RowError, UsageError):

@@ -5,25 +5,30 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from contam.errors import LogError
 from contam.rescore.logs.files import LogFile, as_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 Columns = dict[str, list[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """A table by columns; `at` says where a row stands in the file."""
+    """A table by columns; `at` says where a row stands in the file.
+
+    open_end  whether the last line has no line end, as in a file that was cut off
+    """
 
     file: LogFile
     columns: Columns
     places: Sequence[int]
     unit: str
+    open_end: bool = False
 
     def at(self, row: int) -> str:
         """Where a row stands, as error messages say it."""
@@ -34,6 +39,48 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.places)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column, or such a field of records in one."""
+        return name in self.columns or name in self.nested
+
+    def column(self, name: str) -> Sequence[Any]:
+        """The values of a column, or of a field such as `metrics.acc` of the records in one."""
+        if name in self.columns:
+            return self.columns[name]
+        if name not in self._fields:
+            root, *path = self.nested[name]
+            self._fields[name] = [_inside(value, path) for value in self.columns[root]]
+        return self._fields[name]
+
+    @cached_property
+    def _fields(self) -> Columns:
+        return {}
+
+    @cached_property
+    def nested(self) -> dict[str, tuple[str, ...]]:
+        """Dotted name -> path, of every field of records that is no record itself."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, values in self.columns.items():
+            for value in values:
+                if isinstance(value, dict):
+                    found.update({".".join(path): path for path in _paths((name,), value)})
+        return {name: path for name, path in found.items() if name not in self.columns}
+
+
+def _paths(path: tuple[str, ...], value: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _paths((*path, str(key)), inner)
+        else:
+            yield (*path, str(key))
+
+
+def _inside(value: object, path: Sequence[str]) -> object:
+    """What stands at a path, None where a step of it is missing."""
+    for key in path:
+        value = as_dict(value).get(key)
+    return value
 
 
 def load(file: LogFile) -> Table:
@@ -91,4 +138,4 @@ def _delimited(file: LogFile) -> Table:
                 hint="the file is not whole, or a cell lacks its quotes",
             )
     columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
-    return Table(file, columns, places[1:], "line")
+    return Table(file, columns, places[1:], "line", open_end=not text.endswith(("\n", "\r")))

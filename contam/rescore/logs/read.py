@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
-from contam.benchmark.naming import format_of
 from contam.benchmark.paths import expanded, refuse_pipe
 from contam.errors import LogError, UsageError
 from contam.rescore.logs import (
+    eval_plus,
     every_eval,
     helm,
     human_eval,
     inspect_ai,
     lighteval,
     lm_eval,
+    olmes,
     openai_evals,
+    opencompass,
     simple,
+    swe_bench,
+    unread,
 )
 from contam.rescore.logs.files import LogFile
+from contam.rescore.logs.kinds import Kind, kind_of
 from contam.rescore.logs.model import Log, LoggedItem
-from contam.tables.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-Kind = Literal[
-    "lm-eval",
-    "inspect",
-    "inspect-zip",
-    "helm",
-    "lighteval",
-    "openai-evals",
-    "human-eval",
-    "every-eval-ever",
-    "table",
-    "companion",
-    "",
-]
 _READERS: Final[dict[Kind, Callable[[LogFile], Log | list[Log]]]] = {
     "lm-eval": lm_eval.read,
     "inspect": inspect_ai.read_json,
@@ -48,9 +39,21 @@ _READERS: Final[dict[Kind, Callable[[LogFile], Log | list[Log]]]] = {
     "lighteval": lighteval.read,
     "openai-evals": openai_evals.read,
     "human-eval": human_eval.read,
+    "evalplus": eval_plus.read,
+    "swe-bench": swe_bench.read,
+    "swe-bench-instance": swe_bench.read_instances,
+    "olmes": olmes.read,
+    "opencompass": opencompass.read,
     "every-eval-ever": every_eval.read,
 }
-_TABLES: Final = frozenset({"csv", "parquet"})
+_KNOWN: Final = (
+    "known: lm-eval samples, Inspect, HELM, lighteval details, OpenAI evals, human-eval results, "
+    "EvalPlus, SWE-bench reports, OLMES, OpenCompass, Every Eval Ever, tables of scores"
+)
+
+
+class DamagedLogError(LogError):
+    """A file that is a log, and cannot be read as a whole one; the message names it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +61,12 @@ class LogFiles:
     """What was found below some paths.
 
     skipped  (path, reason) of files in folders that are no logs
+    damaged  (path, reason) of logs that are not whole, where the caller goes on without them
     """
 
     logs: tuple[Log, ...]
     skipped: tuple[tuple[str, str], ...]
+    damaged: tuple[tuple[str, str], ...] = ()
 
 
 def read_logs(
@@ -71,53 +76,87 @@ def read_logs(
     return find_logs(paths, columns=columns).logs
 
 
-def find_logs(paths: Sequence[str | Path], *, columns: Mapping[str, str] | None = None) -> LogFiles:
+def find_logs(
+    paths: Sequence[str | Path],
+    *,
+    columns: Mapping[str, str] | None = None,
+    skip_damaged: bool = False,
+) -> LogFiles:
     """Read all logs below files, folders and globs, in the order of their paths.
 
-    columns  what the columns of plain tables are, where their names do not say it
+    columns       what the columns of plain tables are, where their names do not say it
+    skip_damaged  list logs that are damaged, incomplete, cancelled or contradict themselves, and
+                  go on without them
 
-    Raises LogError, with the file and, where it has lines, the line, for a path without logs and
-    for any log that is damaged, incomplete or contradicts itself. Files in folders that are no logs
-    are listed; a file that was named must be one.
+    Raises LogError, with the file and, where it has lines, the line, for a path without logs and,
+    as DamagedLogError and unless they are skipped, for such logs. Files in folders that are no
+    logs are listed; a file that was named must be one.
     """
     simple.check_columns(columns)
-    logs: dict[str, list[Log]] = {}
-    shared = _Shared({}, {})
-    skipped: dict[str, str] = {}
     if not paths:
         raise UsageError("no log given", hint="name files or folders of logs")
+    reading = _Reading(columns, skip_damaged=skip_damaged)
     for given in expanded(paths, "log", LogError):
-        found = 0
-        for path in _below(given):
-            explicit = path == given
-            for target, kind in _targets(path, explicit=explicit):
-                key = str(target.path.resolve())
-                found += key in logs
-                if key in logs:
-                    continue
-                try:
-                    logs[key] = [shared.log(log) for log in _read(target, kind, columns)]
-                except _NoScoresError as error:
-                    if explicit:
-                        raise LogError(error.message, hint=error.hint) from error
-                    skipped[str(path)] = error.message
-                else:
-                    found += 1
-                    continue
-            if str(path.resolve()) not in logs and (reason := _left_out(path)):
-                skipped.setdefault(str(path), reason)
+        found = sum([reading.take(path, explicit=path == given) for path in _below(given)])
         if not found:
-            raise LogError(
-                f"no logs of evaluations in {given}",
-                hint="known: lm-eval samples, Inspect, HELM, lighteval details, OpenAI evals, "
-                "human-eval results, Every Eval Ever, tables of scores",
-            )
-    every = tuple(log for own in logs.values() for log in own)
-    return LogFiles(_noted(every), tuple(skipped.items()))
+            raise LogError(f"no logs of evaluations in {given}", hint=_KNOWN)
+    every = tuple(log for own in reading.logs.values() for log in own)
+    logs = _noted(every, reading)
+    return LogFiles(logs, tuple(reading.skipped.items()), tuple(reading.damaged.items()))
 
 
 class _NoScoresError(LogError):
     """A sound file in a folder that holds no scores: passed over unless it was named."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One call of `find_logs`."""
+
+    columns: Mapping[str, str] | None
+    skip_damaged: bool = field(kw_only=True)
+    logs: dict[str, list[Log]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
+    shared: _Shared = field(default_factory=lambda: _Shared({}, {}))
+    _failed: set[str] = field(default_factory=set)
+
+    def take(self, path: Path, *, explicit: bool) -> int:
+        """Read the logs that a file belongs to; how many there are, damaged ones included."""
+        try:
+            targets = list(_targets(path, explicit=explicit))
+        except _NotBesideError:
+            raise
+        except LogError as error:
+            self.damage(str(path), error)
+            return 1
+        found = sum([self._take(*target, path, explicit=explicit) for target in targets])
+        if not found and not targets and (reason := _left_out(path)):
+            self.skipped.setdefault(str(path), reason)
+        return found
+
+    def damage(self, path: str, error: LogError) -> None:
+        """Note a log that is not whole, or raise that it is."""
+        message = error.message if path in error.message else f"{path}: {error.message}"
+        if not self.skip_damaged:
+            raise DamagedLogError(message, hint=error.hint) from error
+        self.damaged.setdefault(path, message)
+
+    def _take(self, target: LogFile, kind: Kind, path: Path, *, explicit: bool) -> int:
+        key = str(target.path.resolve())
+        if key in self.logs or key in self._failed:
+            return 1
+        try:
+            self.logs[key] = [self.shared.log(log) for log in _read(target, kind, self.columns)]
+        except _NoScoresError as error:
+            if explicit:
+                raise LogError(error.message, hint=error.hint) from error
+            self.skipped[str(path)] = error.message
+            return 0
+        except LogError as error:
+            self._failed.add(key)
+            self.damage(str(target.path), error)
+        return 1
 
 
 def _read(file: LogFile, kind: Kind, columns: Mapping[str, str] | None) -> list[Log]:
@@ -127,10 +166,12 @@ def _read(file: LogFile, kind: Kind, columns: Mapping[str, str] | None) -> list[
         except simple.NoScoresHereError as error:
             raise _NoScoresError(error.message, hint=error.hint) from error
     if kind not in _READERS:
-        raise _NoScoresError(
-            f"{file.path}: no log of an evaluation",
-            hint="rows of scores per item are needed, not only their means",
+        known = unread.what_it_is(file.document) if kind == "unread" else None
+        fact, hint = known or (
+            "no log of an evaluation",
+            "rows of scores per item are needed, not only their means",
         )
+        raise _NoScoresError(f"{file.path}: {fact}", hint=hint)
     found = _READERS[kind](file)
     logs = [found] if isinstance(found, Log) else found
     if not any(log.columns for log in logs):
@@ -151,18 +192,26 @@ class _Shared:
         return replace(log, items=self.lists.setdefault(own, own))
 
 
+class _NotBesideError(LogError):
+    """The user named a file that only belongs to a log, and the log is not there."""
+
+
 def _targets(path: Path, *, explicit: bool) -> Iterator[tuple[LogFile, Kind]]:
     """The file itself, or, for a file that belongs to a log, the files of that log."""
     file = LogFile(path)
     kind = kind_of(file)
     if kind == "helm":
         yield LogFile(path.parent / helm.ROWS), kind
+    elif kind == "opencompass":
+        yield LogFile(opencompass.results_of(path)), kind
+    elif kind == "swe-bench-instance":
+        yield LogFile(swe_bench.first_of_run(path)), kind
     elif kind != "companion":
         yield file, kind
     elif explicit:
-        others = [LogFile(one) for one in lm_eval.samples_of(path) or every_eval.samples_of(path)]
+        others = [LogFile(one) for one in _beside(path)]
         if not others:
-            raise LogError(
+            raise _NotBesideError(
                 f"{path}: only the means of a run; its rows are not beside it",
                 hint="name the rows: lm-eval writes them under --log_samples, "
                 "lighteval under --save-details",
@@ -173,61 +222,15 @@ def _targets(path: Path, *, explicit: bool) -> Iterator[tuple[LogFile, Kind]]:
 
 def _left_out(path: Path) -> str:
     """Why a file in a folder gave no log, "" for one that belongs to a log beside it."""
-    kind = kind_of(LogFile(path))
-    if kind == "companion":
-        alone = path.name not in helm.FILES and _is_orphan(path)
-        return "only the means of a run; its rows are not beside it" if alone else ""
-    return "no log of an evaluation"
+    alone = path.name not in helm.FILES and not _beside(path)
+    if alone and not lighteval.is_results(LogFile(path).document):
+        return "only the means of a run; its rows are not beside it"
+    return ""
 
 
-def _is_orphan(path: Path) -> bool:
-    if lighteval.is_results(LogFile(path).document):
-        return False
-    return not (lm_eval.samples_of(path) or every_eval.samples_of(path))
-
-
-def kind_of(file: LogFile) -> Kind:
-    """What a file is, by its content; "" when it is nothing known here."""
-    path = file.path
-    try:
-        with open_file(path) as stream:
-            start = stream.read(8)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise LogError(f"cannot read {path}: {reason}", hint="check the path") from error
-    if start.startswith(b"PK") or path.suffix == ".eval":
-        return "inspect-zip"
-    if start.startswith(b"PAR1"):
-        return "lighteval" if lighteval.is_details(file) else "table"
-    if path.name in helm.FILES and helm.is_run(path.parent):
-        return "helm" if path.name == helm.ROWS else "companion"
-    family = format_of(path)
-    if family == "json":
-        return _kind_of_json(file)
-    return "table" if family in _TABLES | {"tsv"} else ""
-
-
-def _kind_of_json(file: LogFile) -> Kind:
-    kinds: tuple[tuple[Kind, bool], ...]
-    row = file.first_line()
-    if row is not None and ".json" not in file.path.suffixes[-1:]:
-        kinds = (
-            ("lm-eval", lm_eval.is_samples(row)),
-            ("openai-evals", openai_evals.is_spec(row)),
-            ("human-eval", human_eval.is_results(row)),
-            ("every-eval-ever", every_eval.is_instance(row)),
-        )
-        return next((kind for kind, fits in kinds if fits), "table")
-    head = file.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if head == b"[":
-        return "table"
-    if head != b"{":
-        return ""
-    value = file.document
-    if inspect_ai.is_log(value):
-        return "inspect"
-    known = lm_eval.is_results(value) or every_eval.is_aggregate(value)
-    return "companion" if known or lighteval.is_results(value) else ""
+def _beside(path: Path) -> list[Path]:
+    """The rows that belong to a companion."""
+    return lm_eval.samples_of(path) or every_eval.samples_of(path) or olmes.predictions_of(path)
 
 
 def _below(path: Path) -> Iterator[Path]:
@@ -243,14 +246,18 @@ def _below(path: Path) -> Iterator[Path]:
             yield entry
 
 
-def _noted(logs: tuple[Log, ...]) -> tuple[Log, ...]:
+def _noted(every: tuple[Log, ...], reading: _Reading) -> tuple[Log, ...]:
     """Say in the logs' notes that two of them are runs of one model; LogError for one run twice."""
     by_digest: dict[tuple[str, str, str], Log] = {}
-    for log in logs:
+    logs = []
+    for log in every:
         key = (log.digest, log.model, log.benchmark)
         known = by_digest.setdefault(key, log)
-        if known is not log and known.split == log.split:
-            raise LogError(f"{log.path} and {known.path} are the same log", hint="name it once")
+        if known is log or known.split != log.split:
+            logs.append(log)
+            continue
+        twice = LogError(f"{log.path} and {known.path} are the same log", hint="name it once")
+        reading.damage(log.path, twice)
     runs = Counter(_run_key(log) for log in logs)
     return tuple(
         log
@@ -268,11 +275,3 @@ def _noted(logs: tuple[Log, ...]) -> tuple[Log, ...]:
 
 def _run_key(log: Log) -> tuple[str, str, str, str | None]:
     return log.tool, log.model, log.benchmark, log.split
-
-
-def runs_of_one_model(logs: Sequence[Log]) -> tuple[tuple[Log, ...], ...]:
-    """Groups of two or more logs of one model on one benchmark under one tool."""
-    groups: dict[tuple[str, str, str, str | None], list[Log]] = {}
-    for log in logs:
-        groups.setdefault(_run_key(log), []).append(log)
-    return tuple(tuple(group) for group in groups.values() if len(group) > 1)

@@ -7,6 +7,7 @@ What cannot be told for sure is an error that names the columns and asks.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from contam.errors import LogError, UsageError
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
 from contam.rescore.logs.plain import Table, load
+from contam.rescore.logs.table_direction import DIRECTIONS, direction_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,10 +63,14 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "result",
     ),
     "metric": ("metric", "metric_name"),
+    **{name: (name,) for name in DIRECTIONS},
 }
 """What a column is called -> what it is; the first that is there counts, but scores must be one."""
 
 MAPPABLE: Final = (*NAMES, "question", "passage", "choices", "answer", "models")
+_INSIDE: Final = frozenset({"id", "score"})
+"""What is looked for in the fields of records, too, where no column has its name."""
+
 _TEXTS: Final = ("question", "passage", "choices", "answer")
 _WORDS: Final = {
     **dict.fromkeys(("true", "yes", "y", "c", "correct", "pass", "passed"), 1.0),
@@ -102,19 +108,24 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
 def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
     """Role -> column, as mapped or by the usual names."""
     for name in mapping.values():
-        missing = [one for one in name.split("+") if one and one not in table.columns]
+        missing = [one for one in name.split("+") if one and not table.has(one)]
         if missing:
             raise LogError(
                 f"{table.file.path}: no column {missing[0]!r}",
-                hint=f"columns there: {', '.join(map(repr, table.columns))}",
+                hint=f"columns there: {', '.join(map(repr, [*table.columns, *table.nested]))}",
             )
     by_name = {plain(column): column for column in reversed(list(table.columns))}
+    inside: dict[str, list[str]] = {}
+    for path in table.nested:
+        inside.setdefault(plain(path.rpartition(".")[2]), []).append(path)
     taken = set(mapping.values())
     found = {role: column for role, column in mapping.items() if column}
     for role, usual in NAMES.items():
         if role in mapping or (role == "score" and "models" in mapping):
             continue
         there = [by_name[name] for name in usual if name in by_name and by_name[name] not in taken]
+        if role in _INSIDE and not there:
+            there = [path for name in usual for path in inside.get(name, ()) if path not in taken]
         if role == "score":
             there = [name for name in there if _score_column(table, name)]
             if len(there) > 1:
@@ -130,13 +141,13 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
 
 def _score_column(table: Table, name: str) -> bool:
     """Whether a column holds scores; a `result` may be a word such as "timed out"."""
-    return any(_number(value) is not None for value in table.columns[name])
+    return any(_number(value) is not None for value in table.column(name))
 
 
 def _long(table: Table, found: Mapping[str, str], *, named: bool) -> list[Log]:
     """A log per model and benchmark; `named` when the user said which column the scores are."""
     keys = [
-        tuple(_label(table.columns[found[role]][row]) if role in found else "" for role in _KEYS)
+        tuple(_label(table.column(found[role])[row]) if role in found else "" for role in _KEYS)
         for row in range(len(table))
     ]
     groups: dict[tuple[str, ...], list[int]] = {}
@@ -183,14 +194,14 @@ def _one(
                 f"{table.at(many[0][1])}: item {texts[many[0][0]].item_id!r} stands here again",
                 hint="repeats need a column that numbers them: --columns repeat=COLUMN",
             )
-        again = table.columns[found["repeat"]]
+        again = table.column(found["repeat"])
         for of in many:
             if len({_label(again[row]) for row in of}) < len(of):
                 raise LogError(
                     f"{table.at(of[-1])}: the same repeat of an item stands here again",
                     hint="the file holds rows twice",
                 )
-    values = table.columns[found["score"]]
+    values = table.column(found["score"])
     score = np.full(len(by_item), np.nan)
     repeats = np.zeros(len(by_item), np.int32)
     for at, of in enumerate(by_item.values()):
@@ -200,7 +211,12 @@ def _one(
         repeats[at] = len(numbers)
         score[at] = sum(numbers) / len(numbers) if numbers else np.nan
     notes = [f"up to {max(map(len, many))} repeats of an item, averaged"] if many else []
-    column = mean_column(found["score"], score, repeats=repeats)
+    column = mean_column(
+        found["score"],
+        score,
+        repeats=repeats,
+        higher_is_better=direction_of(table, found, rows),
+    )
     return tuple(texts[of[0]] for of in by_item.values()), column, notes
 
 
@@ -219,7 +235,7 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         odd = [
             name
             for name in models
-            if plain(name) in _OF_ITEMS or not _zero_to_one(table.columns[name])
+            if plain(name) in _OF_ITEMS or not _zero_to_one(table.column(name))
         ]
         if odd or not models or "id" not in found:
             raise NoScoresHereError(
@@ -234,24 +250,26 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         raise LogError(f"{table.at(again)}: item {ids[again]!r} stands here again", hint=_ASK)
     shared = tuple(items[row] for row in range(len(table)))
     benchmarks = (
-        {_label(v) for v in table.columns[found["benchmark"]]} if "benchmark" in found else {""}
+        {_label(v) for v in table.column(found["benchmark"])} if "benchmark" in found else {""}
     )
     if len(benchmarks) > 1:
         raise LogError(
             f"{table.file.path}: several benchmarks in a wide table", hint="split the file"
         )
     logs = []
+    higher = direction_of(table, found, range(len(table)))
     for model in models:
-        score = _scores(table, table.columns[model])
+        score = _scores(table, table.column(model))
         key = (model, next(iter(benchmarks)), "")
-        logs.append(_log(table, key, shared, [mean_column("score", score)], []))
+        column = mean_column("score", score, higher_is_better=higher)
+        logs.append(_log(table, key, shared, [column], []))
     return logs
 
 
 def _beyond(table: Table, odd: Sequence[str]) -> str:
     """What keeps a column of numbers from being one of scores."""
     for name in odd:
-        for row, value in enumerate(table.columns[name]):
+        for row, value in enumerate(table.column(name)):
             number = _number(value)
             if plain(name) in _OF_ITEMS or number is None:
                 break
@@ -323,17 +341,18 @@ def _texts(table: Table, found: Mapping[str, str]) -> dict[int, LoggedItem]:
         name for name in table.columns if name not in set(found.values()) or name == found.get("id")
     ]
     roles = {role: found[role] for role in _TEXTS if role in found}
-    reader = PartsReader(roles.get("question", ""))
+    reader = PartsReader(roles.get("question", ""), roles)
     wanted = [
         name
         for name in (*names, *roles.values())
-        if any(isinstance(v, str | list | dict) for v in table.columns[name][:50])
+        if any(isinstance(v, str | list | dict) for v in table.column(name)[:50])
     ]
+    parts = {name: table.column(name) for name in wanted}
     rows: dict[int, LoggedItem] = {}
     known: dict[tuple[str, str | None], LoggedItem] = {}
     for row in range(len(table)):
-        texts = reader.read({name: table.columns[name][row] for name in dict.fromkeys(wanted)})
-        name = _label(table.columns[found["id"]][row]) if "id" in found else texts.question
+        texts = reader.read({name: values[row] for name, values in parts.items()})
+        name = _label(table.column(found["id"])[row]) if "id" in found else texts.question
         if not name:
             raise LogError(
                 f"{table.at(row)}: neither an id nor a question",
@@ -363,6 +382,8 @@ def _log(
     notes = ["a plain table: nothing to check the scores against", *notes]
     if n_unscored:
         notes.append(f"{n_unscored} items without a score")
+    if table.open_end:
+        notes.append("the last line has no line end: is the file whole?")
     return Log(
         tool="table",
         path=str(table.file.path),
@@ -378,7 +399,7 @@ def _log(
 
 
 def _renamed(column: ScoreColumn, metric: str) -> ScoreColumn:
-    return mean_column(metric, column.score, repeats=column.repeats)
+    return replace(column, metric=metric)
 
 
 def _label(value: object) -> str:

@@ -63,6 +63,11 @@ class RescoreOptions(Strict):
     allow_unmatched: bool = False
     allow_partial: bool = False
     separate_runs: bool = False
+    lower_is_better: list[Name] = Field(default=[])
+    higher_is_better: list[Name] = Field(default=[])
+    metrics: list[Name] = Field(default=[])
+    all_metrics: bool = False
+    mixed_setups: bool = False
 
 
 class RescoreItem(Strict):

@@ -134,7 +134,7 @@ class Jobs:
         is full or the store takes nothing.
         """
         with answered():
-            self._store.refuse_full(self._settings.max_queued_jobs)
+            self._store.refuse(self._settings.max_queued_jobs)
             name = None if idempotency is None else hidden(owner, idempotency)
             known = None if name is None else self._store.reserve(name)
         job_id = secrets.token_hex(12)

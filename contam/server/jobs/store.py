@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from contam.server.jobs.clock import Clock, passed
 from contam.server.jobs.model import (
@@ -19,39 +19,14 @@ from contam.server.jobs.model import (
 )
 from contam.server.jobs.reception import make_private
 from contam.server.jobs.store_errors import damaged, translated
+from contam.server.jobs.store_file import SUM, StoreFile
+from contam.server.jobs.store_schema import COLUMNS, FORMAT, SCHEMA, job_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from contam.server.jobs.model import Kind, State
-
-FORMAT: Final = 1
-_COLUMNS: Final = (
-    "number, id, owner, kind, state, about, created, started, finished, attempts, code, kept_until"
-)
-_SCHEMA: Final = """
-CREATE TABLE jobs (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    owner TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    state TEXT NOT NULL,
-    about TEXT NOT NULL,
-    created REAL NOT NULL,
-    started REAL,
-    finished REAL,
-    attempts INTEGER NOT NULL DEFAULT 0,
-    code TEXT NOT NULL DEFAULT '',
-    kept_until REAL
-);
-CREATE INDEX jobs_by_state ON jobs (state, number);
-CREATE INDEX jobs_by_owner ON jobs (owner, number);
-CREATE TABLE idempotency (name TEXT PRIMARY KEY, fingerprint TEXT, job TEXT);
-CREATE INDEX idempotency_by_job ON idempotency (job);
-CREATE TABLE clock (seconds REAL NOT NULL, start TEXT NOT NULL, running REAL NOT NULL);
-INSERT INTO clock VALUES (0, '', 0);
-"""
 
 
 class JobStore:
@@ -65,15 +40,20 @@ class JobStore:
         self._clock = clock or Clock()
         self._lock = threading.Lock()
         self._busy_s = busy_s
+        self._is_damaged = False
+        self._summed: tuple[Any, ...] | None = None
         with translated():
             make_private(path)
+            self._file = StoreFile(path, busy_s=busy_s)
             self._db = sqlite3.connect(
                 path, timeout=busy_s, isolation_level=None, check_same_thread=False
             )
             try:
                 self._prepare()
+                self._file.note()
             except BaseException:
                 self._db.close()
+                self._file.close()
                 raise
 
     def _prepare(self) -> None:
@@ -85,7 +65,7 @@ class JobStore:
         with self._writing():
             (found,) = self._db.execute("PRAGMA user_version").fetchone()
             if found == 0:
-                for statement in filter(str.strip, _SCHEMA.split(";")):
+                for statement in filter(str.strip, SCHEMA.split(";")):
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA user_version = {FORMAT}")
             elif found != FORMAT:
@@ -104,12 +84,14 @@ class JobStore:
         """Close the file."""
         with self._lock:
             self._db.close()
+            self._file.close()
 
     def probe(self) -> None:
-        """Write something and read the jobs: raises what would keep a job from being accepted."""
-        with self._changing():
-            self._tick()
-            self._db.execute("SELECT count(*) FROM jobs").fetchone()
+        """Read and write: raises what would keep a job from being accepted."""
+        with self._turn(), translated():
+            self._look(whole=True)
+            with self._writing():
+                self._tick()
 
     # -- accepting ------------------------------------------------------------------------------
 
@@ -163,25 +145,30 @@ class JobStore:
 
         Raises QueueFullError when `most_queued` wait already.
         """
-        with self._changing():
-            self._refuse_full(most_queued)
-            self._db.execute(
-                "INSERT INTO jobs (id, owner, kind, state, about, created) VALUES (?,?,?,?,?,?)",
-                (job_id, owner, kind, "queued", json.dumps(about), self._clock.wall()),
-            )
-            if idempotency is not None:
-                name, fingerprint = idempotency
+        with self._turn(), translated():
+            with self._writing():
+                self._refuse_full(most_queued)
                 self._db.execute(
-                    "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?)",
-                    (name, fingerprint, job_id),
+                    "INSERT INTO jobs (id, owner, kind, state, about, created) "
+                    "VALUES (?,?,?,?,?,?)",
+                    (job_id, owner, kind, "queued", json.dumps(about), self._clock.wall()),
                 )
-            job = self._one(job_id)
+                if idempotency is not None:
+                    name, fingerprint = idempotency
+                    self._db.execute(
+                        "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?)",
+                        (name, fingerprint, job_id),
+                    )
+                job = self._one(job_id)
+            # Who is told of a job has to find it again, after a restart as well.
+            self._look(job_id)
         assert job is not None  # noqa: S101 - for the type checker: it was written above
         return job
 
-    def refuse_full(self, most_queued: int) -> None:
-        """Raise QueueFullError when no further job would be taken."""
+    def refuse(self, most_queued: int) -> None:
+        """Raise QueueFullError or StoreError when no further job would be taken."""
         with self._reading():
+            self._look()
             self._refuse_full(most_queued)
 
     def _refuse_full(self, most_queued: int) -> None:
@@ -229,9 +216,9 @@ class JobStore:
                 (most_attempts,),
             )
             rows = self._db.execute(
-                f"SELECT {_COLUMNS} FROM jobs WHERE state = 'running'"  # noqa: S608 - a constant
+                f"SELECT {COLUMNS} FROM jobs WHERE state = 'running'"  # noqa: S608 - a constant
             ).fetchall()
-        return [_job(row) for row in rows]
+        return [job_of(row) for row in rows]
 
     def finish(
         self, job_id: str, state: State, *, retention_s: float, code: str = ""
@@ -260,11 +247,11 @@ class JobStore:
         """
         with self._reading():
             rows = self._db.execute(
-                f"SELECT {_COLUMNS} FROM jobs WHERE (? IS NULL OR owner = ?) "  # noqa: S608 - a constant
+                f"SELECT {COLUMNS} FROM jobs WHERE (? IS NULL OR owner = ?) "  # noqa: S608 - a constant
                 "AND (? IS NULL OR number < ?) ORDER BY number DESC LIMIT ?",
                 (owner, owner, before, before, limit),
             ).fetchall()
-        return [_job(row) for row in rows]
+        return [job_of(row) for row in rows]
 
     def states(self) -> dict[str, int]:
         """How many jobs are in each state."""
@@ -291,10 +278,10 @@ class JobStore:
         with self._changing():
             now = self._tick()
             rows = self._db.execute(
-                f"SELECT {_COLUMNS} FROM jobs WHERE kept_until <= ? ORDER BY number",  # noqa: S608 - a constant
+                f"SELECT {COLUMNS} FROM jobs WHERE kept_until <= ? ORDER BY number",  # noqa: S608 - a constant
                 (now,),
             ).fetchall()
-        return [_job(row) for row in rows]
+        return [job_of(row) for row in rows]
 
     def forget(self, job_ids: Sequence[str]) -> None:
         """Drop ended jobs and their idempotency keys."""
@@ -309,10 +296,10 @@ class JobStore:
 
     def _one(self, job_id: str) -> Job | None:
         row = self._db.execute(
-            f"SELECT {_COLUMNS} FROM jobs WHERE id = ?",  # noqa: S608 - a constant
+            f"SELECT {COLUMNS} FROM jobs WHERE id = ?",  # noqa: S608 - a constant
             (job_id,),
         ).fetchone()
-        return None if row is None else _job(row)
+        return None if row is None else job_of(row)
 
     def _count(self, state: State) -> int:
         (number,) = self._db.execute(
@@ -345,8 +332,26 @@ class JobStore:
         with self._turn(), translated(), self._writing():
             yield
 
+    def _look(self, job_id: str | None = None, *, whole: bool = False) -> None:
+        """Make sure that the file has what was written into it."""
+        try:
+            with translated():
+                self._file.check(self._summed, job_id, whole=whole)
+        except StoreDamagedError:
+            self._is_damaged = True
+            raise
+
+    def _refuse_changed(self) -> None:
+        """Nobody else writes: the store is as the last change left it, or it is another."""
+        if self._summed is not None and self._summed != self._db.execute(SUM).fetchone():
+            self._is_damaged = True
+            raise damaged()
+
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
+        # What is still in memory is not what a restart would find.
+        if self._is_damaged:
+            raise damaged()
         # Behind a locked store threads would wait for one another without end.
         if not self._lock.acquire(timeout=2 * self._busy_s):
             raise StoreBusyError("the job store is busy", hint="try again in a moment")
@@ -359,19 +364,13 @@ class JobStore:
     def _writing(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
+            self._refuse_changed()
             yield
+            (summed,) = self._db.execute(SUM)
             self._db.execute("COMMIT")
+            self._summed = summed
         except BaseException:
             # A full disk may have ended the transaction already.
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             raise
-
-
-def _job(row: tuple[Any, ...]) -> Job:
-    values = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    try:
-        about = json.loads(values["about"])
-    except (TypeError, ValueError) as error:
-        raise damaged() from error
-    return Job(**{**values, "about": about})

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def damaged() -> StoreDamagedError:
     """The error of a store whose file is not what was written."""
     return StoreDamagedError(
-        "the job store is damaged", hint="restore jobs.db, or choose another data folder"
+        "the job store is damaged",
+        hint="restore jobs.db or choose another data folder, and start the service again",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,11 +81,16 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
             allow_unmatched=options["allow_unmatched"],
             allow_partial=options["allow_partial"],
             separate_runs=options["separate_runs"],
+            lower_is_better=options["lower_is_better"],
+            higher_is_better=options["higher_is_better"],
             settings=Settings(
                 least=options["least"],
                 permutations=options["permutations"],
                 seed=options["seed"],
                 references=tuple(options["references"]),
+                metrics=tuple(options["metrics"]),
+                all_metrics=options["all_metrics"],
+                mixed_setups=options["mixed_setups"],
             ),
         )
     except OutputError as error:
@@ -96,9 +100,3 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
         raise UsageError(error.message, hint="send the files as contam wrote them") from error
     report.phase("writing")
     write_rescore(result, RESULT)
-
-
-def read_run(folder: Path) -> dict[str, Any]:
-    """What a result says of itself. Raises OSError or ValueError."""
-    run: dict[str, Any] = json.loads((folder / RESULT / "run.json").read_bytes())
-    return run

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from contam.server.schemas.common import Open
-
-JOB_EXAMPLE: Final = {
-    "kind": "check",
-    "index": "corpus",
-    "policies": ["contam"],
-    "options": {"name": "brook_math"},
-}
-RESCORE_EXAMPLE: Final = {"job": "7d0f5ad2c1a94be83c60ab12", "options": {"seed": 0}}
 
 
 class ProgressAnswer(Open):

@@ -6,6 +6,7 @@ import json
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import content_keys, text_key
+from contam.rescore.logs.every_eval_write import every_eval_files
 from contam.tables import schemas
 
 TIME = "2026-01-02T03-04-05.000006"
@@ -113,3 +114,12 @@ def lm_eval_group(folder, scores, reported, *, model="m", name="all", docs=None)
     claims["groups"] = {name: {"acc,none": reported}}
     claims["group_subtasks"] = {name: list(scores)}
     (folder / f"results_{TIME}.json").write_text(json.dumps(claims), encoding="utf-8")
+
+
+def write_every_eval(log, folder, **more):
+    """The aggregate and the samples of a log in the form of Every Eval Ever."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (rows, lines), (whole, document) = every_eval_files(log, **more)
+    (folder / rows).write_bytes(lines)
+    (folder / whole).write_bytes(document)
+    return folder / whole, folder / rows

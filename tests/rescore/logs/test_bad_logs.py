@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.errors import LogError, UsageError
-from contam.rescore.logs import find_groups, find_logs, read_logs, runs_of_one_model, self_check
+from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
 from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, lm_eval_group, write_lines
 
 
@@ -112,7 +112,6 @@ def test_two_runs_of_one_model_are_told_apart_and_said(tmp_path):
     lm_eval(tmp_path / "b", [1, 1])
     logs = read_logs([tmp_path])
     assert all("one of 2 runs of this model on this benchmark" in log.notes for log in logs)
-    assert [len(group) for group in runs_of_one_model(logs)] == [2]
 
 
 def test_the_same_log_under_two_names_is_refused_and_under_two_paths_is_one(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,9 +13,8 @@ from contam.benchmark.readers import read_benchmarks
 from contam.errors import LogError, OutputError
 from contam.rescore.join import join
 from contam.rescore.logs import read_logs, self_check
-from contam.rescore.logs.every_eval_write import write_every_eval
 from contam.rescore.logs.items import benchmark_of, write_items
-from tests.rescore.logs.small import QUESTIONS, items_table, lm_eval, write_lines
+from tests.rescore.logs.small import QUESTIONS, items_table, lm_eval, write_every_eval, write_lines
 
 CHOICES = ("0", "4", "B", "six")
 
@@ -140,3 +140,15 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path):
     assert json.loads(path.read_text()) == {"question": "q"}
     with pytest.raises(OutputError, match="cannot write"):
         write_items([], tmp_path / "none" / "x.jsonl")
+
+
+def test_names_and_places_are_of_the_form_that_the_shared_schema_asks_for(tmp_path):
+    (log,) = read_logs([lm_eval(tmp_path / "in", [1, 0], model="lab/team/tiny")])
+    whole, rows = write_every_eval(log, tmp_path / "out")
+    uuid = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+    assert re.fullmatch(uuid, whole.stem)
+    document = json.loads(whole.read_bytes())
+    path = document["detailed_evaluation_results"]["file_path"]
+    assert path == f"data/lantern/lab_team/tiny/{rows.name}"
+    assert document["model_info"]["developer"] == "lab/team"
+    assert document["model_info"]["additional_details"]["log_sha256"] == log.digest

@@ -15,9 +15,8 @@ from contam.benchmark.readers import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
-from contam.rescore.logs.every_eval_write import write_every_eval
 from contam.rescore.logs.items import benchmark_of, write_items
-from tests.rescore.logs.small import items_table
+from tests.rescore.logs.small import items_table, write_every_eval
 
 pytestmark = pytest.mark.labelled
 

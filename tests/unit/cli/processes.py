@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import HANG_S
+
 ROOT = Path(__file__).resolve().parents[3]
 
 # The command is real from its first line to its last; only the matching is canned.
@@ -16,7 +18,7 @@ from tests.unit.detect_report.samples import make_result
 import contam.detect
 module = types.ModuleType("contam.detect.scan")
 def scan(corpus, benchmark, *, progress, **options):
-    import json, os, time
+    import json, os, signal
     told = os.environ.get("CANNED_CALL")
     if told:
         with open(told, "w") as file:
@@ -29,7 +31,7 @@ def scan(corpus, benchmark, *, progress, **options):
     mode = os.environ.get("CANNED", "")
     if mode == "wait":
         print("ready", flush=True)
-        time.sleep(60)
+        signal.pause()
     if mode == "crash":
         raise RuntimeError("unexpected\\x1b[31m")
     if mode == "memory":
@@ -75,7 +77,7 @@ def contam(*arguments, cwd=None, canned=False, **extra):
         encoding="utf-8",
         cwd=cwd,
         env=environment(**extra),
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
 

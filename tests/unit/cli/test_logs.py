@@ -71,3 +71,31 @@ def test_a_results_file_alone_says_what_is_missing(tmp_path):
     done = contam("logs", tmp_path / f"results_{TIME}.json")
     assert_one_line_error(done, 1, "only the means")
     assert "--log_samples" in done.stderr
+
+
+def test_a_bad_log_is_listed_with_its_reason_and_the_others_are_read(tmp_path):
+    lm_eval(tmp_path / "good", [1, 0, 1, 1])
+    cut = lm_eval(tmp_path / "cut", [1, 0, 1, 0], model="org/other")
+    cut.write_text(cut.read_text(encoding="utf-8")[:-30], encoding="utf-8")
+    cancelled = tmp_path / "cancelled.json"
+    cancelled.write_text(
+        json.dumps({"status": "cancelled", "eval": {}, "plan": {}}), encoding="utf-8"
+    )
+    done = contam("logs", tmp_path)
+    assert done.returncode == 4
+    assert "0.7500" in done.stdout
+    assert f"bad log: {cancelled}" in " ".join(done.stdout.split())
+    assert "status 'cancelled'" in " ".join(done.stdout.split())
+    assert "--skip-damaged" in done.stderr
+    found = json.loads(contam("logs", tmp_path, "--json").stdout)
+    assert len(found["logs"]) == 1
+    assert [one["path"] for one in found["damaged"]] == [str(cancelled), str(cut)]
+    assert "not valid JSON" in found["damaged"][1]["reason"]
+
+
+def test_a_bad_log_that_was_named_is_listed_too(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text("version https://git-lfs.github.com/spec/v1\nsize 3\n", encoding="utf-8")
+    done = contam("logs", path)
+    assert done.returncode == 4
+    assert "is a Git LFS pointer" in done.stdout

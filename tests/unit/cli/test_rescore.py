@@ -1,6 +1,7 @@
 """`contam rescore` as a user runs it: files, exit codes, refusals."""
 
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -116,3 +117,29 @@ def test_verdicts_of_another_benchmark_are_refused(bench_fixtures, tmp_path):
         tmp_path / "out",
     )
     assert_one_line_error(process, 1, "none of its")
+
+
+def test_damaged_logs_stop_a_rescore_unless_they_are_left_out_by_name(
+    verdicts, bench_fixtures, tmp_path
+):
+    logs = tmp_path / "logs"
+    shutil.copytree(bench_fixtures / "logs", logs)
+    cut = logs / "cut.json"
+    cut.write_text('{"status": "success", "eval": {', encoding="utf-8")
+    started = logs / "started.json"
+    started.write_text(json.dumps({"status": "started", "eval": {}, "plan": {}}), encoding="utf-8")
+    out = tmp_path / "out"
+    command = ["rescore", "--verdicts", verdicts, "--logs", logs, "--out", out, "--quiet"]
+    process = contam(*command, "--least", "15")
+    assert_one_line_error(process, 1, str(cut))
+    assert "--skip-damaged" in process.stderr
+    assert not out.exists()
+    process = contam(*command[:-1], "--least", "15", "--skip-damaged")
+    assert process.returncode == 0, process.stderr
+    assert f"note: bad log, left out: {cut}" in process.stderr
+    run = json.loads((out / "run.json").read_text())
+    assert [one["path"] for one in run["inputs"]["damaged"]] == [str(cut), str(started)]
+    assert run["parameters"]["skip_damaged"] is True
+    summary = (out / "summary.md").read_text(encoding="utf-8")
+    assert "## Logs left out" in summary
+    assert str(started) in summary

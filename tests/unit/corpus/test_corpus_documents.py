@@ -12,7 +12,7 @@ import pytest
 from pyarrow import ipc
 
 from contam.corpus.columns import select_columns
-from contam.corpus.documents import DocumentMeta, read_metadata, read_texts, turn_of
+from contam.corpus.documents import DocumentMeta, read_documents, read_metadata, read_texts
 from contam.corpus.shards import find_shards
 from contam.errors import ShardError
 
@@ -148,30 +148,30 @@ CHAT = [
 @pytest.mark.parametrize("kind", FORMATS)
 def test_positions_in_a_chat_lead_to_their_turn(tmp_path, kind):
     shard, selection = store(tmp_path, kind, [{"messages": CHAT[:1]}, {"messages": CHAT}])
-    assert selection.is_chat
     text = read_texts(shard, selection, [1])[0]
     assert text == "héllo\n\nbye 🙂"
-    assert turn_of(shard, selection, 1, text.index("h")) == "0:user"
-    assert turn_of(shard, selection, 1, text.index("bye")) == "2:assistant"
-    assert turn_of(shard, selection, 1, len(text) - 1) == "2:assistant"
-    assert turn_of(shard, selection, 1, len(text) + 5) is None
+    (document,) = read_documents(shard, selection, [1])
+    assert document.turn_at(text.index("h")) == "0:user"
+    assert document.turn_at(text.index("bye")) == "2:assistant"
+    assert document.turn_at(len(text) - 1) == "2:assistant"
+    assert document.turn_at(len(text) + 5) is None
 
 
 def test_plain_documents_have_no_turns(tmp_path):
     shard, selection = store(tmp_path, "parquet", [row(0)])
-    assert turn_of(shard, selection, 0, 1) is None
+    assert read_documents(shard, selection, [0])[0].turn_at(1) is None
 
 
 def test_only_row_groups_that_hold_wanted_rows_are_read(tmp_path):
     path = tmp_path / "a.parquet"
     table = pa.table({"text": [f"document number {i}" for i in range(100)]})
     pq.write_table(table, path, row_group_size=10, compression="none", use_dictionary=False)
-    shard = find_shards([path])[0]
-    selection = select_columns(shard)
     raw = bytearray(path.read_bytes())
     start = pq.ParquetFile(path).metadata.row_group(9).column(0).data_page_offset
     raw[start : start + 60] = bytes([0xFF] * 60)
     path.write_bytes(raw)
+    shard = find_shards([path])[0]
+    selection = select_columns(shard)
     assert read_texts(shard, selection, [5, 85]) == ["document number 5", "document number 85"]
     with pytest.raises(ShardError):
         read_texts(shard, selection, [95])

@@ -185,12 +185,12 @@ def test_in_place_a_failure_half_way_brings_the_old_files_back(tmp_path, monkeyp
 
 
 KILLED = """
-import sys, time
+import signal, sys
 from contam.tables.publish import publishing
 with publishing(sys.argv[1], names=("data", "mark"), last="mark", overwrite=True) as draft:
     (draft / "data").write_text("half")
     print("ready", flush=True)
-    time.sleep(60)
+    signal.pause()
 """
 
 

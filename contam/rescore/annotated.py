@@ -1,0 +1,351 @@
+"""Annotations and logs -> what a re-scoring needs of verdicts: items, labels, and where logs lie.
+
+Annotations rarely name every item. The items of a re-scoring are therefore those of the file and,
+behind them, those of the logs that the file does not name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.benchmark.items import BenchItem
+from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
+from contam.detect.model import LABELS, NOT_CHECKABLE
+from contam.errors import LogError, UsageError
+from contam.rescore.annotations import decon_text
+from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner
+from contam.rescore.logs.model import LoggedItem
+from contam.rescore.panel import Flags
+from contam.rescore.partial import Judged
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.rescore.annotations import Annotations
+    from contam.rescore.logs.model import Log
+
+UNLISTED: Final = ("not_checkable", "clean")
+"""What items that a file does not name may be called."""
+
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Annotated:
+    """The logs joined to a file of annotations.
+
+    flags    per policy, over the file's items and those of the logs beyond them
+    joined   by id of a log: where its items are among these
+    judged   the items by benchmark and split
+    source   what run.json says of the file
+    """
+
+    flags: dict[str, Flags]
+    joined: dict[int, Joined]
+    judged: Judged
+    source: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def annotate(
+    found: Annotations,
+    logs: Sequence[Log],
+    *,
+    unlisted: str | None = None,
+    allow_unmatched: bool = False,
+) -> Annotated:
+    """Join logs to annotations, by content where these have questions, else by id.
+
+    unlisted         what the logs' items are that the file does not name, one of `UNLISTED`
+    allow_unmatched  go on although more than 1 % of the file's rows fit no item of the logs, or
+                     of a log's items none of the file's while nothing is said of those
+
+    Raises LogError for more than that, for a file that fits no item at all, and for ids that may
+    mean several items.
+    """
+    if unlisted not in {None, *UNLISTED}:
+        raise UsageError(f"unlisted items cannot be {unlisted!r}", hint=" or ".join(UNLISTED))
+    joiner = Joiner(_base_table(found))
+    universe = _Universe(found)
+    joined = {}
+    for log in logs:
+        own = joiner.match(_as_told(log, found))
+        if own.share_unmatched > MOST_UNMATCHED and unlisted is None and not allow_unmatched:
+            raise _not_in_file(found, log, own)
+        joined[id(log)] = replace(own, index=universe.take(log, own))
+    n_unmatched = universe.check(allow_unmatched=allow_unmatched)
+    label = NOT_CHECKABLE if unlisted is None else LABELS.index(unlisted)
+    flags = {name: universe.flags(name, label) for name in found.policies}
+    return Annotated(
+        flags=flags,
+        joined=joined,
+        judged=Judged(universe.table()),
+        source=_source(found, flags, n_unmatched, unlisted),
+        notes=tuple(_notes(found, n_unmatched, universe, unlisted)),
+    )
+
+
+@dataclass(slots=True)
+class _Universe:
+    """The items of a file and, behind them, those of logs that it does not name.
+
+    sets  benchmark and split of every item; keys: what tells it from others
+    """
+
+    found: Annotations
+    sets: list[tuple[str, str]] = field(init=False)
+    keys: list[str] = field(init=False)
+    names: list[str] = field(init=False)
+    texts: list[LoggedItem | None] = field(init=False)
+    matched: set[int] = field(default_factory=set)
+    extra: dict[tuple[tuple[str, str], str], int] = field(default_factory=dict)
+    numbered: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        items = self.found.items
+        self.sets = [(one.benchmark, one.split) for one in items]
+        self.keys = _keys_of_file(self.found)
+        self.names = [one.item_id for one in items]
+        self.texts = [None] * len(items)
+
+    def take(self, log: Log, joined: Joined) -> Any:  # noqa: ANN401 - int64[n]
+        """int64[n]: places of the log's items, of which those without one get a new one."""
+        index = joined.index.copy()
+        known = [int(row) for row in index if row >= 0]
+        for row in known:
+            if not self.found.columns.get("benchmark"):
+                self.sets[row] = self.sets[row] if row in self.matched else _set_of(log)
+            self.matched.add(row)
+        self._refuse_bare_numbers(log, known)
+        home = self.sets[known[0]] if known else _set_of(log)
+        for at in np.flatnonzero(index < 0).tolist():
+            key = _key_of_log(log.items[at])
+            place = self.extra.setdefault((home, key), len(self.sets))
+            if place == len(self.sets):
+                self.sets.append(home)
+                self.keys.append(key)
+                self.names.append(log.items[at].item_id)
+                self.texts.append(log.items[at])
+            index[at] = place
+        return index
+
+    def _refuse_bare_numbers(self, log: Log, known: list[int]) -> None:
+        """Numbers of a file that names no benchmark could be those of any."""
+        if self.found.by_text or self.found.columns.get("benchmark") or not known:
+            return
+        if all(self.names[row].isdecimal() for row in known):
+            self.numbered.add(log.benchmark)
+            if len(self.numbered) > 1:
+                raise LogError(
+                    f"{self.found.path}: its ids are numbers, and the logs are of "
+                    f"{', '.join(sorted(self.numbered))}",
+                    hint="add a column `benchmark`, or the questions",
+                )
+
+    def check(self, *, allow_unmatched: bool) -> int:
+        """How many of the file's items of the benchmarks met fit no item of a log."""
+        items = self.found.items
+        met = {items[row].benchmark for row in self.matched}
+        loose = [
+            one for row, one in enumerate(items) if row not in self.matched and one.benchmark in met
+        ]
+        named = "; ".join(one.item_id or str(one.texts.question)[:60] for one in loose[:_SHOWN])
+        if not self.matched:
+            raise LogError(
+                f"{self.found.path}: none of its {len(items)} items is in the logs",
+                hint="are its ids those of the logs? questions join better than ids",
+            )
+        n_met = sum(one.benchmark in met for one in items)
+        if len(loose) > MOST_UNMATCHED * n_met and not allow_unmatched:
+            raise LogError(
+                f"{self.found.path}: {len(loose)} of its {n_met} items are not in the logs "
+                f"({named})",
+                hint="is it the same version of the benchmark? --allow-unmatched goes on",
+            )
+        return len(loose)
+
+    def flags(self, policy: str, unlisted: int) -> Flags:
+        """The labels of one policy over all items; what it does not label is not checkable."""
+        n_items, n_all = len(self.found.items), len(self.sets)
+        label = np.full(n_all, unlisted, np.int8)
+        label[:n_items] = [one.label.get(policy, NOT_CHECKABLE) for one in self.found.items]
+        score = np.full(n_all, np.nan)
+        score[:n_items] = [one.score.get(policy, np.nan) for one in self.found.items]
+        subjects = np.array([name.rpartition("/")[0] for name in self.names], object)
+        return Flags(
+            policy=policy,
+            label=label,
+            contamination=score,
+            groups={"subject": subjects},
+            cluster=np.unique(self._clusters(), return_inverse=True)[1].astype(np.int64),
+            length=np.array([self._length(row) for row in range(n_all)], np.float64),
+            threshold=self.found.threshold,
+        )
+
+    def table(self) -> schemas.Table:
+        """What tells the items apart, as an items table."""
+        questions = [self._question(row) for row in range(len(self.sets))]
+        return _items_table(
+            self.sets, self.names, self.keys, [text_key(q) if q else None for q in questions]
+        )
+
+    def _clusters(self) -> list[str]:
+        passages = [one.texts.passage for one in self.found.items]
+        passages += [one.passage if one else None for one in self.texts[len(passages) :]]
+        return [p or key for p, key in zip(passages, self.keys, strict=True)]
+
+    def _question(self, row: int) -> str:
+        item = self.texts[row]
+        if item is None:
+            return self.found.items[row].texts.question or ""
+        return item.question or item.prompt or ""
+
+    def _length(self, row: int) -> int:
+        return len(self._question(row).split())
+
+
+def _as_told(log: Log, found: Annotations) -> Log:
+    """The log as the file can name its items: by id alone, or by decon's cleaned questions."""
+    if not found.by_text:
+        items = [LoggedItem(item_id=one.item_id) for one in log.items]
+    elif found.of_decon:
+        # decon has a row per option: neither choices nor ids tell more than the question.
+        items = [
+            LoggedItem(
+                item_id=str(place),
+                question=decon_text(one.question) if one.question else None,
+                prompt=decon_text(one.prompt) if one.prompt else None,
+            )
+            for place, one in enumerate(log.items)
+        ]
+    else:
+        return log
+    return replace(log, items=tuple(items))
+
+
+def _base_table(found: Annotations) -> schemas.Table:
+    items = found.items
+    bench = [_bench_item(one.item_id, one.texts.question or "", one.texts) for one in items]
+    keys = [content_keys(one) if one.question else None for one in bench]
+    return _items_table(
+        [(one.benchmark, one.split) for one in items],
+        [one.item_id for one in items],
+        _keys_of_file(found),
+        [key.text_key if key else None for key in keys],
+        passage_key=[key.passage_key if key else None for key in keys],
+        choices_key=[key.choices_key if key else None for key in keys],
+        answer_key=[key.answer_key if key else None for key in keys],
+        question=[one.texts.question for one in items],
+        choices=[list(one.texts.choices or ()) or None for one in items],
+    )
+
+
+def _items_table(
+    sets: Sequence[tuple[str, str]],
+    names: Sequence[str],
+    keys: Sequence[str],
+    questions: Sequence[str | None],
+    **more: Sequence[Any],
+) -> schemas.Table:
+    empty: list[str | None] = [None] * len(names)
+    zeros = [0] * len(names)
+    columns: dict[str, Any] = {
+        "benchmark": [benchmark for benchmark, _ in sets],
+        "split": [split for _, split in sets],
+        "item_id": list(names),
+        "key_version": [KEY_VERSION] * len(names),
+        "question_key": questions,
+        "item_key": keys,
+        "full_key": keys,
+        **dict.fromkeys(("passage_key", "choices_key", "answer_key"), empty),
+        **dict.fromkeys((f"{part}_tokens" for part in schemas.ITEM_TEXTS), zeros),
+        **more,
+    }
+    return schemas.item_table(columns)
+
+
+def _keys_of_file(found: Annotations) -> list[str]:
+    return [
+        content_keys(_bench_item(one.item_id, one.texts.question, one.texts)).item_key
+        if one.texts.question
+        else text_key(f"id {one.benchmark} {one.split} {one.item_id}")
+        for one in found.items
+    ]
+
+
+def _key_of_log(item: LoggedItem) -> str:
+    question = item.question or item.prompt
+    if not question:
+        return text_key(f"id {item.item_id}")
+    return content_keys(_bench_item(item.item_id, question, item)).item_key
+
+
+def _bench_item(name: str, question: str, texts: Any) -> BenchItem:  # noqa: ANN401 - either's texts
+    return BenchItem(
+        benchmark="",
+        split="",
+        item_id=name,
+        question=question,
+        choices=texts.choices or (),
+        passage=texts.passage,
+        answer=texts.answer,
+    )
+
+
+def _set_of(log: Log) -> tuple[str, str]:
+    return log.benchmark, log.split or ""
+
+
+def _not_in_file(found: Annotations, log: Log, joined: Joined) -> LogError:
+    named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
+    return LogError(
+        f"{log.path}: {joined.n_unmatched} of {len(log.items)} items are not in {found.path} "
+        f"({named})",
+        hint="is it the same version of the benchmark? Say what unlisted items are: "
+        "--unlisted not_checkable, or clean where the file names every contaminated one",
+    )
+
+
+def _source(
+    found: Annotations, flags: dict[str, Flags], n_unmatched: int, unlisted: str | None
+) -> dict[str, Any]:
+    return {
+        "file": str(found.path),
+        "sha256": found.sha256,
+        "rows": found.n_rows,
+        "items": len(found.items),
+        "unmatched": n_unmatched,
+        "columns": found.columns,
+        "threshold": found.threshold,
+        "unlisted": unlisted or NOT_CHECKABLE_NAME,
+        "labels": {
+            policy: {
+                name: int(np.sum(own.label[: len(found.items)] == code))
+                for code, name in enumerate(LABELS)
+            }
+            for policy, own in flags.items()
+        },
+    }
+
+
+NOT_CHECKABLE_NAME: Final = LABELS[NOT_CHECKABLE]
+
+
+def _notes(
+    found: Annotations, n_unmatched: int, universe: _Universe, unlisted: str | None
+) -> list[str]:
+    notes = [f"{found.path}: labels from elsewhere; what was read to make them is not known here"]
+    if found.listed:
+        notes.append(f"{found.path}: no labels in it, all its items are taken as contaminated")
+    if not found.by_text:
+        notes.append(f"{found.path}: no questions in it, items were joined by id alone")
+    if n_unmatched:
+        notes.append(f"{found.path}: {n_unmatched} of its items are not in the logs")
+    if universe.extra:
+        said = unlisted or NOT_CHECKABLE_NAME
+        notes.append(f"{found.path}: {len(universe.extra)} items of the logs not in it, {said}")
+    return notes

@@ -1,0 +1,316 @@
+"""How the pictures of a re-scoring are drawn: readable for three models and for a hundred."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    Row = dict[str, Any]
+
+_PLOT: Final = 4.0
+_LETTER: Final = 0.068
+"""Inches of the plot itself, and of a letter beside it."""
+
+_ROW: Final = 0.2
+_AROUND: Final = 1.5
+_MOST: Final = 200
+"""Models in one picture; of more the tables have all."""
+
+_LABELLED: Final = 12
+"""Curves with a name and a colour; the others stay grey."""
+
+_LINES: Final = 17
+"""Lines of text that the height of a picture of curves has room for."""
+
+_TRIES: Final = 50
+_NAME: Final = 44
+_SMALL: Final = 8
+_SURE: Final = 0.05
+_PLAIN, _MARKED, _OTHER = "#8a939c", "#b5442e", "#1f6aa5"
+_GRID: Final = "#d5dae0"
+
+
+def forest(rows: Sequence[Row]) -> Figure:
+    """The gain of each model with its interval, what leaks favour most on top."""
+    sign = _sign(rows)
+    ordered = sorted(rows, key=lambda row: (-sign * row["gain"], row["model"]))
+    kept = ordered[:_MOST]
+    names, figures = [_name(row["model"]) for row in kept], [_gain_text(row) for row in kept]
+    figure, axes = _page(len(kept), names, figures)
+    axes.axvline(0, color="black", linewidth=0.8)
+    for place, row in enumerate(kept):
+        known = row["gain_low"] is not None and row["gain_high"] is not None
+        apart = known and (row["gain_low"] > 0 or row["gain_high"] < 0)
+        colour = _MARKED if apart else _PLAIN
+        if known:
+            axes.plot(
+                [row["gain_low"], row["gain_high"]], [place, place], color=colour, linewidth=1.4
+            )
+        axes.plot(row["gain"], place, "o", color=colour, markersize=4.5)
+    _rows_of(axes, names, figures)
+    axes.grid(axis="x", color=_GRID, linewidth=0.6)
+    axes.set_xlabel(
+        "gain: score on all items less score on clean items, 95 % interval\n"
+        "(coloured: the interval does not hold 0)",
+        fontsize=_SMALL,
+    )
+    _title(axes, rows, "Gain from flagged items", len(kept))
+    return figure
+
+
+def _gain_text(row: Row) -> str:
+    if row["gain_low"] is None or row["gain_high"] is None:
+        return f"{row['gain']:+.3f}"
+    return f"{row['gain']:+.3f}  [{row['gain_low']:+.3f}, {row['gain_high']:+.3f}]"
+
+
+def slopes(rows: Sequence[Row]) -> Figure:
+    """Each model's place on all items, left, and on the clean ones, right.
+
+    Models stand one below the other on both sides, tied ones too, so that no two names meet; the
+    rank and its interval are written beside.
+    """
+    left = sorted(rows, key=lambda row: (row["rank_full"], row["model"]))[:_MOST]
+    place = {row["model"]: at for at, row in enumerate(left)}
+    right = sorted(left, key=lambda row: (row["rank_clean"], place[row["model"]]))
+    names = [f"{_name(row['model'])}  {text}" for row, text in _with_ranks(left, "full")]
+    others = [f"{text}  {_name(row['model'])}" for row, text in _with_ranks(right, "clean")]
+    figure, axes = _page(len(left), names, others)
+    for at, row in enumerate(right):
+        begin = place[row["model"]]
+        fell = row["rank_clean"] - row["rank_full"]
+        colour = _PLAIN if abs(fell) < 1 else _MARKED if fell > 0 else _OTHER
+        beyond = row["rank_full_lo"] is not None and not (
+            row["rank_full_lo"] <= row["rank_clean"] <= row["rank_full_hi"]
+        )
+        width = 2.2 if beyond else 1.0
+        axes.plot([0, 1], [begin, at], "-o", color=colour, linewidth=width, markersize=3.5)
+    _rows_of(axes, names, others)
+    for side in ("left", "right"):
+        axes.spines[side].set_visible(False)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_xticks([0, 1], ["all items", "clean items"], fontsize=_SMALL + 1)
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlabel(
+        "score, rank and its 95 % interval\n"
+        "(red: falls, blue: rises by a place or more, thick: beyond its interval)",
+        fontsize=_SMALL,
+    )
+    _title(axes, rows, "Ranking on all and on clean items", len(left))
+    return figure
+
+
+def _with_ranks(rows: Sequence[Row], side: str) -> list[tuple[Row, str]]:
+    """Each row with its score, rank and rank interval, in columns."""
+    ranks = [f"{row[f'rank_{side}']:g}" for row in rows]
+    spans = [
+        ""
+        if row[f"rank_{side}_lo"] is None
+        else f"[{row[f'rank_{side}_lo']:g}\N{EN DASH}{row[f'rank_{side}_hi']:g}]"
+        for row in rows
+    ]
+    wide, wider = max(map(len, ranks)), max(map(len, spans))
+    return [
+        (row, f"{row[side]:.3f}  {_padded(rank, wide)} {_padded(span, wider)}")
+        for row, rank, span in zip(rows, ranks, spans, strict=True)
+    ]
+
+
+def _padded(text: str, width: int) -> str:
+    """Text filled up at its left with spaces as wide as a digit."""
+    return "\N{FIGURE SPACE}" * (width - len(text)) + text
+
+
+def curves(rows: Sequence[Row]) -> Figure:
+    """Gain against the share flagged as the threshold moves, the policy's own threshold marked."""
+    sign = _sign(rows)
+    by_model: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["model"], row["share_flagged"])):
+        by_model.setdefault(row["model"], []).append(row)
+    marks = {model: _at_threshold(own) for model, own in by_model.items()}
+    order = sorted(
+        by_model, key=lambda model: (-sign * (marks[model] or by_model[model][-1])["epg"], model)
+    )
+    named = order[:_LABELLED]
+    figure, axes = _page(16, [" " * 20], [_name(model) for model in named])
+    axes.axhline(0, color="black", linewidth=0.8, zorder=2.5)
+    ends = []
+    for model in reversed(order):
+        own = by_model[model]
+        colour = f"C{named.index(model) % 10}" if model in named else _GRID
+        x, y = [100 * row["share_flagged"] for row in own], [row["epg"] for row in own]
+        axes.plot(x, y, "-", color=colour, linewidth=1.3 if model in named else 0.7)
+        mark = marks[model]
+        if mark and model in named:
+            axes.plot(100 * mark["share_flagged"], mark["epg"], "o", color=colour, markersize=4.5)
+        for best in (row for row in own if row["best"] and model in named):
+            axes.plot(100 * best["share_flagged"], best["epg"], "*", color=colour, markersize=10)
+        if model in named:
+            ends.append((x[-1], y[-1], model, colour))
+    _chosen_line(axes, [mark for mark in marks.values() if mark])
+    axes.grid(color=_GRID, linewidth=0.6)
+    axes.set_xlabel(
+        "items flagged, %\n(dot: the policy's threshold, star: the threshold with the largest z)",
+        fontsize=_SMALL,
+    )
+    axes.set_ylabel("gain: full less clean", fontsize=_SMALL)
+    axes.tick_params(labelsize=_SMALL)
+    _end_labels(axes, ends)
+    left = len(order) - len(named)
+    _title(axes, rows, "Gain as the threshold moves", len(order))
+    if left:
+        axes.text(
+            0.01, 0.01, f"grey: {left} other models", transform=axes.transAxes, fontsize=_SMALL
+        )
+    return figure
+
+
+def _at_threshold(rows: Sequence[Row]) -> Row | None:
+    """What the policy's threshold flags: the lowest threshold of the sweep that is not below it."""
+    chosen = rows[0]["policy_threshold"]
+    if chosen is None:
+        return None
+    above = [row for row in rows if row["threshold"] >= chosen]
+    return max(above, key=lambda row: float(row["share_flagged"])) if above else None
+
+
+def _chosen_line(axes: Axes, marks: Sequence[Row]) -> None:
+    if not marks:
+        return
+    shares = [round(100 * row["share_flagged"], 6) for row in marks]
+    usual = max(sorted(set(shares)), key=shares.count)
+    axes.axvline(usual, color="black", linewidth=0.9, linestyle="--")
+    axes.annotate(
+        f"threshold {marks[0]['policy_threshold']:g}: {usual:.1f} % flagged",
+        (usual, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, -10),
+        textcoords="offset points",
+        fontsize=_SMALL,
+    )
+
+
+def _end_labels(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Names at the ends of the curves, moved apart where they would meet."""
+    if not ends:
+        return
+    ordered = sorted(ends, key=lambda end: (-end[1], end[2]))
+    low, high = axes.get_ylim()
+    places: list[float] = []
+    # Room for the names at the edges makes the lines of all of them lower.
+    for _ in range(_TRIES):
+        step = (high - low) / _LINES
+        places = spread([end[1] for end in ordered], step)
+        edges = low, high
+        low, high = min(low, places[-1] - step), max(high, places[0] + step)
+        if (low, high) == edges:
+            break
+    axes.set_ylim(low, high)
+    for (x, y, model, colour), place in zip(ordered, places, strict=True):
+        axes.annotate(
+            _name(model),
+            (x, y),
+            xytext=(1.03, place),
+            textcoords=("axes fraction", "data"),
+            va="center",
+            fontsize=_SMALL,
+            color=colour,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.6,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 1,
+            },
+            annotation_clip=False,
+        )
+
+
+def spread(values: Sequence[float], step: float) -> list[float]:
+    """Falling values at least a step apart, each run of crowded ones around its own middle."""
+    groups: list[list[float]] = []
+    for value in values:
+        groups.append([value])
+        while len(groups) > 1 and _end(groups[-2], step) - step < _begin(groups[-1], step):
+            last = groups.pop()
+            groups[-1] += last
+    return [_begin(group, step) - at * step for group in groups for at in range(len(group))]
+
+
+def _begin(group: Sequence[float], step: float) -> float:
+    return float(np.mean(group)) + step * (len(group) - 1) / 2
+
+
+def _end(group: Sequence[float], step: float) -> float:
+    return _begin(group, step) - step * (len(group) - 1)
+
+
+def _page(n_rows: int, left: Sequence[str], right: Sequence[str]) -> tuple[Figure, Axes]:
+    """A figure with room for a line of text for each row, and for what stands beside the plot."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    beside = sum(max(map(len, texts), default=0) for texts in (left, right))
+    size = (_PLOT + _LETTER * beside, _AROUND + _ROW * max(4, n_rows))
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.spines["top"].set_visible(False)
+    axes.spines["right"].set_visible(False)
+    return figure, axes
+
+
+def _rows_of(axes: Axes, left: Sequence[str], right: Sequence[str]) -> None:
+    """A line of text on both sides of each row."""
+    places = range(len(left))
+    axes.set_yticks(places, left, fontsize=_SMALL)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=_SMALL)
+    axes.set_ylim(len(left) - 0.4, -0.6)
+    other = axes.secondary_yaxis("right")
+    other.set_yticks(places, right, fontsize=_SMALL)
+    other.tick_params(length=0)
+    other.spines["right"].set_visible(False)
+
+
+def _title(axes: Axes, rows: Sequence[Row], what: str, n_shown: int) -> None:
+    one = rows[0]
+    way = "" if one["higher_is_better"] else " (lower is better)"
+    runs = f", {one['setup']}" if one.get("setup") else ""
+    n_models = len({row["model"] for row in rows})
+    part = f", {n_shown} of {n_models} models" if n_shown < n_models else ""
+    text = f"{what}\n{one['benchmark']}, {one['metric']}{way}, by {one['policy']}{runs}{part}"
+    axes.set_title(_plain(text), fontsize=10, loc="left")
+
+
+def _sign(rows: Sequence[Row]) -> int:
+    return 1 if rows[0]["higher_is_better"] else -1
+
+
+def _name(model: str) -> str:
+    """A model's name in one line; of a long one both ends."""
+    text = "".join(c if c.isprintable() else " " for c in str(model))
+    if len(text) > _NAME:
+        text = f"{text[: _NAME // 2 - 1]}…{text[-_NAME // 2 :]}"
+    return _plain(text)
+
+
+def _plain(text: str) -> str:
+    """A dollar sign is no formula."""
+    return text.replace("$", r"\$")
+
+
+DRAWN: Final[dict[str, Callable[[Sequence[Row]], Figure]]] = {
+    "gain": forest,
+    "ranks": slopes,
+    "sweep": curves,
+}
+"""How each kind of picture is drawn."""

@@ -1,0 +1,127 @@
+"""What judges the items of logs: the folder that a scan wrote, or a file of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contam.detect.report import Report, load_report
+from contam.errors import UsageError
+from contam.rescore.annotated import annotate
+from contam.rescore.annotations import Annotations, read_annotations
+from contam.rescore.join import Joiner
+from contam.rescore.panel import flags_in
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.rescore.join import Joined
+    from contam.rescore.logs.model import Log
+    from contam.rescore.panel import Flags
+    from contam.rescore.partial import Judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """How a file of labels is read; a folder of results takes none of these.
+
+    columns    role -> column, where the usual names do not fit
+    threshold  the score from which on an item is contaminated
+    unlisted   what items are that the file does not name: "clean" or "not_checkable"
+    """
+
+    columns: Mapping[str, str] | None = None
+    threshold: float | None = None
+    unlisted: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Judging:
+    """Logs joined to verdicts.
+
+    flags    what each policy says of the items
+    joined   by id of a log: the places of its items among those
+    judged   the items by benchmark and split
+    """
+
+    flags: tuple[Flags, ...]
+    joined: dict[int, Joined]
+    judged: Judged
+    source: dict[str, Any]
+    coverage: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotations:
+    """Read a folder of results, or a file of labels. Raises OutputError or LogError."""
+    if Path(path).is_file():
+        return read_annotations(
+            Path(path),
+            columns=options.columns,
+            threshold=options.threshold,
+            unlisted=options.unlisted,
+        )
+    if options != FileOptions():
+        raise UsageError(
+            "--threshold, --unlisted and --verdict-columns are for a file of labels",
+            hint=f"{path} is none; a scan's own verdicts have their thresholds",
+        )
+    return load_report(path)
+
+
+def policies_of(found: Report | Annotations, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The policies to judge by; UsageError for one that the verdicts do not hold."""
+    known = found.policies if isinstance(found, Annotations) else _held(found)
+    for name in wanted:
+        if name not in known:
+            raise UsageError(
+                f"the verdicts hold no policy {name}", hint=f"they hold: {', '.join(known)}"
+            )
+    return tuple(wanted or known)
+
+
+def _held(report: Report) -> tuple[str, ...]:
+    return tuple(sorted(set(schemas.column(report.verdicts, "policy"))))
+
+
+def join_logs(
+    found: Report | Annotations,
+    logs: Sequence[Log],
+    policies: Sequence[str],
+    options: FileOptions,
+    *,
+    allow_unmatched: bool = False,
+) -> Judging:
+    """Find the items of every log among those judged. Raises LogError for another benchmark."""
+    if isinstance(found, Annotations):
+        own = annotate(found, logs, unlisted=options.unlisted, allow_unmatched=allow_unmatched)
+        return Judging(
+            flags=tuple(own.flags[name] for name in policies),
+            joined=own.joined,
+            judged=own.judged,
+            source=own.source,
+            coverage={},
+            notes=own.notes,
+        )
+    flags = flags_in(found)
+    joiner = Joiner(found.items)
+    return Judging(
+        flags=tuple(flags[name] for name in policies),
+        joined={id(log): joiner.join(log, allow_unmatched=allow_unmatched) for log in logs},
+        judged=joiner.judged,
+        source=_source_of(found),
+        coverage=found.run.get("coverage", {}),
+    )
+
+
+def _source_of(report: Report) -> dict[str, Any]:
+    return {
+        "folder": str(report.folder),
+        "outputs": report.run.get("outputs", {}),
+        "policies": {
+            name: definition.get("fingerprint")
+            for name, definition in report.run["parameters"]["policy_definitions"].items()
+        },
+    }

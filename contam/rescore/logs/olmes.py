@@ -1,0 +1,189 @@
+"""OLMES: `task-000-TASK-predictions.jsonl`, with `-metrics.json` and `-requests.jsonl` beside it.
+
+The predictions hold scores and the data set's own ids, the requests the texts, the metrics what the
+tool reports. Without the requests items are joined by id.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.errors import LogError
+from contam.rescore.logs.files import (
+    LogFile,
+    Row,
+    as_dict,
+    as_list,
+    beside,
+    number_or_none,
+    text_or_none,
+)
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
+from contam.rescore.logs.parts import PartsReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NAME: Final = re.compile(r"(?:task-\d+-)?(?P<task>.+)-predictions\.jsonl(?:\.\w+)?")
+_NOT_SCORES: Final = re.compile(r"predicted_index.*|correct_choice|no_answer|num_.*|price|index")
+"""Numbers in a row's metrics that say nothing of how good the answer is."""
+
+_LOWER: Final = re.compile(r"bits_per_byte.*|.*ppl.*|.*perplexity.*")
+_CUT: Final = "the log is not whole, or belongs to another run: copy it again"
+
+
+def is_predictions(row: Row) -> bool:
+    """Whether a first line is one document's result."""
+    return "native_id" in row and "doc_id" in row and isinstance(row.get("metrics"), dict)
+
+
+def is_beside(row: Row) -> bool:
+    """Whether a first line is a request, a recorded input or the metrics of a task."""
+    asked = "native_id" in row and "doc_id" in row and ("request" in row or "requests" in row)
+    return asked or is_metrics(row)
+
+
+def is_metrics(value: object) -> bool:
+    """Whether a JSON file has the metrics of one task, or of all."""
+    found = as_dict(value)
+    one = "task_config" in found and "metrics" in found and "num_instances" in found
+    return one or ("all_primary_scores" in found and "tasks" in found)
+
+
+def predictions_of(path: Path) -> list[Path]:
+    """The predictions that requests, metrics or recorded inputs belong to; of all tasks, all."""
+    stem = re.sub(r"-(metrics\.json|requests\.jsonl|recorded-inputs\.jsonl).*", "", path.name)
+    own = sorted(path.parent.glob(f"{glob.escape(stem)}-predictions.jsonl*"))
+    together = path.name.startswith("metrics")
+    return sorted(path.parent.glob("*-predictions.jsonl*")) if together else own
+
+
+def read(file: LogFile) -> Log:
+    """Read the predictions of one task. Raises LogError when its files contradict each other."""
+    match = _NAME.fullmatch(file.path.name)
+    stem = file.path.name.partition("-predictions.jsonl")[0]
+    metrics = _beside(file, f"{stem}-metrics.json")
+    about = as_dict(metrics.document) if metrics else {}
+    requests = _beside(file, f"{stem}-requests.jsonl")
+    rows = _rows(file)
+    expected = number_or_none(about.get("num_instances"))
+    if expected is not None and int(expected) != len(rows):
+        raise LogError(
+            f"{file.path}: {len(rows)} documents, its metrics count {int(expected)}", hint=_CUT
+        )
+    docs = _docs(requests) if requests else {}
+    absent = [name for name in rows if docs and name not in docs]
+    if absent:
+        raise LogError(
+            f"{file.path}: document {absent[0]} is not among the requests beside it", hint=_CUT
+        )
+    reader = PartsReader()
+    config = as_dict(about.get("task_config"))
+    columns = _columns(list(rows.values()), as_dict(about.get("metrics")), config)
+    unscored = [np.isnan(column.score) for column in columns if column.kind == "mean"]
+    n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
+    notes = [] if metrics else ["no metrics file beside it: nothing to check the rows against"]
+    notes += [] if docs else ["no requests file beside it: items have ids and no texts"]
+    notes += [f"{c.metric}: {c.note}" for c in columns if c.note]
+    if n_unscored:
+        notes.append(f"{n_unscored} items without a score")
+    model = as_dict(about.get("model_config"))
+    return Log(
+        tool="olmes",
+        path=str(file.path),
+        digest=file.digest,
+        model=text_or_none(model.get("model")) or file.path.absolute().parent.name,
+        benchmark=text_or_none(about.get("task_name")) or (match["task"] if match else stem),
+        split=text_or_none(config.get("split")),
+        run_id=text_or_none(about.get("current_date")),
+        items=tuple(_item(row, docs.get(name, {}), reader) for name, row in rows.items()),
+        columns=tuple(columns),
+        notes=tuple(notes),
+        n_unscored=n_unscored,
+    )
+
+
+def _beside(file: LogFile, name: str) -> LogFile | None:
+    return beside(file.path.with_name(name)) or beside(file.path.with_name(f"{name}.gz"))
+
+
+def _rows(file: LogFile) -> dict[str, Row]:
+    rows: dict[str, Row] = {}
+    for line, row in file.lines:
+        if not is_predictions(row):
+            raise LogError(f"{file.path}:{line}: no doc_id, native_id and metrics", hint=_CUT)
+        name = str(row["doc_id"])
+        if name in rows:
+            raise LogError(f"{file.path}:{line}: document {name} stands here again", hint=_CUT)
+        rows[name] = row
+    if not rows:
+        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+    return rows
+
+
+def _docs(file: LogFile) -> dict[str, Row]:
+    """The first request of every document."""
+    docs: dict[str, Row] = {}
+    for _, row in file.lines:
+        docs.setdefault(str(row.get("doc_id")), row)
+    return docs
+
+
+def _item(row: Row, asked: Row, reader: PartsReader) -> LoggedItem:
+    doc, native = row["doc_id"], row.get("native_id")
+    texts = reader.read(as_dict(asked.get("doc")))
+    label = row.get("label")
+    return LoggedItem(
+        item_id=str(doc if native is None else native),
+        position=doc if isinstance(doc, int) and not isinstance(doc, bool) else None,
+        question=texts.question,
+        passage=texts.passage,
+        choices=texts.choices,
+        answer=texts.answer or text_or_none(label),
+        prompt=None if texts.question else _prompt(as_dict(asked.get("request"))),
+    )
+
+
+def _prompt(request: Row) -> str | None:
+    """The context of a request: a text, or a chat whose last message of the user counts."""
+    context = request.get("context")
+    if isinstance(context, str):
+        return text_or_none(context)
+    messages = as_list(as_dict(context).get("messages", context))
+    said = [one.get("content") for one in map(as_dict, messages) if one.get("role") == "user"]
+    return text_or_none(said[-1]) if said else None
+
+
+def _columns(rows: list[Row], reported: Row, config: Row) -> list[ScoreColumn]:
+    known = {**as_dict(reported.get("extra_metrics")), **reported}
+    primary = text_or_none(config.get("primary_metric"))
+    names = dict.fromkeys(
+        name
+        for row in rows
+        for name, value in row["metrics"].items()
+        if isinstance(value, bool | int | float) and not _NOT_SCORES.fullmatch(name)
+    )
+    return [_column(name, rows, number_or_none(known.get(name)), name == primary) for name in names]
+
+
+def _column(
+    name: str,
+    rows: list[Row],
+    reported: float | None,
+    primary: bool,  # noqa: FBT001 - a fact
+) -> ScoreColumn:
+    values = [row["metrics"].get(name) for row in rows]
+    if not all(value is None or isinstance(value, bool | int | float) for value in values):
+        return no_column(name, len(rows), "its rows hold no plain numbers")
+    score = np.array([np.nan if v is None else float(v) for v in values], np.float64)
+    column = mean_column(
+        name, score, reported=reported, higher_is_better=not _LOWER.fullmatch(name)
+    )
+    if primary or reported is None or column.adds_up():
+        return column
+    # A task may sum a secondary metric, or take its maximum: nothing in the log says so.
+    return no_column(name, len(rows), "its reported number is not the mean of its rows")

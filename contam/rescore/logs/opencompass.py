@@ -1,0 +1,192 @@
+"""OpenCompass: `predictions/MODEL/DATASET.json` and `results/MODEL/DATASET.json`.
+
+The predictions have the prompts, the results the scores: per item only where the run dumped its
+details.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.errors import LogError
+from contam.rescore.logs.files import (
+    LogFile,
+    Row,
+    as_dict,
+    as_list,
+    digest_of,
+    number_or_none,
+    text_or_none,
+)
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CORRECT: Final = ("correct", "is_correct", "cascade_correct")
+_MEANS: Final = ("accuracy", "score")
+_PART: Final = re.compile(r"(?P<stem>.+)_\d+")
+_PERCENT: Final = 100
+_CUT: Final = "the files are not whole, or of two runs: copy them again"
+_DETAILS: Final = "run the evaluation again with --dump-eval-details"
+
+
+def is_part(path: Path, value: object) -> bool:
+    """Whether a JSON file is one of predictions or of results, where OpenCompass puts it."""
+    folder = path.absolute().parent.parent.name
+    found = as_dict(value)
+    if folder == "predictions":
+        return "prediction" in as_dict(found.get("0"))
+    return folder == "results" and ("details" in found or _reported(found) is not None)
+
+
+def results_of(path: Path) -> Path:
+    """Where the results lie that a file of either kind belongs to."""
+    own = path.absolute()
+    if own.parent.parent.name == "results":
+        return path
+    folder = path.parent.parent.parent / "results" / path.parent.name
+    part = _PART.fullmatch(path.stem)
+    whole = folder / path.name
+    if not whole.is_file() and part:
+        whole = folder / f"{part['stem']}{path.suffix}"
+    return whole
+
+
+def read(file: LogFile) -> Log:
+    """Read the results of one data set with the predictions beside them. Raises LogError."""
+    if not file.path.is_file():
+        raise LogError(
+            f"{file.path} is not there: predictions without their results have no scores",
+            hint=_DETAILS,
+        )
+    document = as_dict(file.document)
+    parts = _parts(file.path)
+    asked = [row for part in parts for row in _rows(part, as_dict(part.document))]
+    details = _details(file, document.get("details"))
+    correct = [_correct(one) for one in details] or [_by_label(row) for row in asked]
+    if not correct or all(one is None for one in correct):
+        raise LogError(f"{file.path}: no item says whether it was right", hint=_DETAILS)
+    repeats = max((len(one) for one in correct if one), default=1)
+    if asked and len(asked) != len(correct) * repeats:
+        raise LogError(
+            f"{file.path}: {len(correct)} items, and {len(asked)} predictions beside them",
+            hint=_CUT,
+        )
+    rows = asked or details
+    items = tuple(_item(place, rows[place]) for place in range(len(correct)))
+    column = _column(correct, _reported(document))
+    n_unscored = int(np.count_nonzero(np.isnan(column.score)))
+    notes = [] if parts else ["no predictions beside it: prompts as the details have them"]
+    if column.reported is None:
+        notes.append("the results have no accuracy: nothing to check the rows against")
+    if repeats > 1:
+        notes.append(f"up to {repeats} runs of an item, averaged")
+    if n_unscored:
+        notes.append(f"{n_unscored} items without a score")
+    return Log(
+        tool="opencompass",
+        path=str(file.path),
+        digest=digest_of(file, *parts),
+        model=file.path.absolute().parent.name,
+        benchmark=file.path.stem,
+        run_id=file.path.absolute().parent.parent.parent.name or None,
+        items=items,
+        columns=(column,),
+        notes=tuple(notes),
+        n_unscored=n_unscored,
+    )
+
+
+def _parts(results: Path) -> list[LogFile]:
+    """The predictions of a data set: one file, or several numbered from 0."""
+    folder = results.parent.parent.parent / "predictions" / results.parent.name
+    whole = folder / results.name
+    if whole.is_file():
+        return [LogFile(whole)]
+    parts: list[LogFile] = []
+    while (part := folder / f"{results.stem}_{len(parts)}{results.suffix}").is_file():
+        parts.append(LogFile(part))
+    return parts
+
+
+def _rows(file: LogFile, document: Row) -> list[Row]:
+    """Predictions in the order of their numbers, which begin at 0 in every file."""
+    rows = [as_dict(document.get(str(place))) for place in range(len(document))]
+    if not rows or not all("prediction" in row for row in rows):
+        raise LogError(f"{file.path}: its predictions are not numbered through", hint=_CUT)
+    return rows
+
+
+def _details(file: LogFile, found: object) -> list[Row]:
+    if isinstance(found, list):
+        return [as_dict(one) for one in found]
+    named = {key: one for key, one in as_dict(found).items() if key != "type"}
+    if set(named) != {str(place) for place in range(len(named))}:
+        raise LogError(f"{file.path}: its details are not numbered through", hint=_CUT)
+    return [as_dict(named[str(place)]) for place in range(len(named))]
+
+
+def _correct(detail: Row) -> list[float] | None:
+    """Whether an item was right, a number per run of it; None where the details do not say."""
+    for key in _CORRECT:
+        values = detail.get(key)
+        values = values if isinstance(values, list) else [values]
+        if values and all(isinstance(one, bool | int | float) for one in values):
+            return [float(one) for one in values]
+    return None
+
+
+def _by_label(row: Row) -> list[float] | None:
+    """A choice by perplexity is right when it is the label itself; generations need a judge."""
+    if any(key.startswith("label: ") for key in row) and row.get("gold") is not None:
+        return [float(str(row.get("prediction")) == str(row["gold"]))]
+    return None
+
+
+def _column(correct: list[list[float] | None], reported: float | None) -> ScoreColumn:
+    score = [sum(one) / len(one) if one else float("nan") for one in correct]
+    return mean_column(
+        "accuracy",
+        np.array(score, np.float64),
+        repeats=np.array([len(one or ()) for one in correct], np.int32),
+        reported=reported,
+        higher_is_better=True,
+    )
+
+
+def _reported(document: Row) -> float | None:
+    """The accuracy of the results, as a share; of several runs their mean."""
+    for name in _MEANS:
+        for key, value in document.items():
+            number = number_or_none(value)
+            if number is not None and (key == name or key.startswith(f"{name} (")):
+                return number / _PERCENT
+    return None
+
+
+def _item(place: int, row: Row) -> LoggedItem:
+    gold = row.get("gold", row.get("references", row.get("answer")))
+    golds = as_list(gold) or [gold]
+    return LoggedItem(
+        item_id=str(place),
+        position=place,
+        answer=text_or_none(golds[0]),
+        prompt=_prompt(row.get("origin_prompt", row.get("prompt"))),
+    )
+
+
+def _prompt(found: object) -> str | None:
+    """The prompt, or what the user says last in a chat."""
+    if isinstance(found, str):
+        return text_or_none(found)
+    turns = [as_dict(one) for one in as_list(found)]
+    said = [one.get("prompt", one.get("content")) for one in turns if _asks(one)]
+    return text_or_none(said[-1]) if said else None
+
+
+def _asks(turn: Row) -> bool:
+    return str(turn.get("role", "")).upper() in {"HUMAN", "USER"}

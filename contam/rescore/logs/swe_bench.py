@@ -1,0 +1,150 @@
+"""SWE-bench: the report of a run (`MODEL.RUN.json`), or the `report.json` of every instance.
+
+The tool counts an instance whose patch is empty, or whose run failed, as not resolved; so do we.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.errors import LogError
+from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none
+from contam.rescore.logs.model import Log, LoggedItem, mean_column
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LISTS: Final = {
+    "resolved_ids": 1.0,
+    "unresolved_ids": 0.0,
+    "empty_patch_ids": 0.0,
+    "error_ids": 0.0,
+    "incomplete_ids": float("nan"),
+}
+"""List of the report -> score of its instances; an incomplete one was never answered."""
+
+_COUNTS: Final = {name: name.removesuffix("_ids") + "_instances" for name in _LISTS}
+REPORT: Final = "report.json"
+_CUT: Final = "the report is not whole, or was edited: make it again"
+
+
+def is_report(value: object) -> bool:
+    """Whether a JSON file is the report of a run."""
+    found = as_dict(value)
+    return "resolved_ids" in found and "total_instances" in found
+
+
+def is_instance(path: Path, value: object) -> bool:
+    """Whether a JSON file is the report of the instance its folder is named after."""
+    found = as_dict(as_dict(value).get(path.absolute().parent.name))
+    return path.name == REPORT and len(as_dict(value)) == 1 and "resolved" in found
+
+
+def first_of_run(path: Path) -> Path:
+    """The first `report.json` of the run that an instance's report belongs to."""
+    return min(path.parent.parent.glob(f"*/{REPORT}"))
+
+
+def read(file: LogFile) -> Log:
+    """Read the report of a run."""
+    report = as_dict(file.document)
+    lists = {name: [str(one) for one in as_list(report.get(name))] for name in _LISTS}
+    for name, ids in lists.items():
+        counted = number_or_none(report.get(_COUNTS[name]))
+        if counted is not None and int(counted) != len(ids):
+            raise LogError(
+                f"{file.path}: {len(ids)} {name}, and it counts {int(counted)}", hint=_CUT
+            )
+    scores: dict[str, float] = {}
+    for name, ids in lists.items():
+        for one in ids:
+            if one in scores:
+                raise LogError(f"{file.path}: instance {one} stands in two lists", hint=_CUT)
+            scores[one] = _LISTS[name]
+    total = number_or_none(report.get("total_instances"))
+    if total is not None and int(total) != len(scores):
+        raise LogError(
+            f"{file.path}: {len(scores)} instances, and it counts {int(total)}", hint=_CUT
+        )
+    model, _, run = file.path.name.removesuffix(".json").rpartition(".")
+    notes = [
+        f"{len(lists[name])} instances {words}"
+        for name, words in (
+            ("empty_patch_ids", "with an empty patch, not resolved"),
+            ("error_ids", "ended in an error, not resolved"),
+            ("incomplete_ids", "without an answer, not scored"),
+        )
+        if lists[name]
+    ]
+    n_scored = len(scores) - len(lists["incomplete_ids"])
+    # Not the length of the list that the scores come from: the count is the tool's own.
+    resolved = number_or_none(report.get("resolved_instances"))
+    known = resolved is not None and n_scored
+    return _log(
+        str(file.path),
+        file.digest,
+        (model or run, run if model else None),
+        scores,
+        notes,
+        reported=resolved / n_scored if resolved is not None and known else None,
+    )
+
+
+def read_instances(file: LogFile) -> Log:
+    """Read all instances of a run, given the first: `.../RUN/MODEL/INSTANCE/report.json`."""
+    run = file.path.absolute().parent.parent
+    scores: dict[str, float] = {}
+    digest = hashlib.sha256()
+    for folder in sorted(one for one in run.iterdir() if one.is_dir()):
+        own = LogFile(folder / REPORT)
+        if not own.path.is_file():
+            scores[folder.name] = float("nan")
+            continue
+        found: Row = as_dict(as_dict(own.document).get(folder.name))
+        if not isinstance(found.get("resolved"), bool):
+            raise LogError(f"{own.path}: `resolved` is neither true nor false", hint=_CUT)
+        scores[folder.name] = float(found["resolved"])
+        digest.update(own.digest.encode())
+    absent = sum(np.isnan(score) for score in scores.values())
+    notes = ["reports of instances alone: nothing to check their number against"]
+    if absent:
+        notes.append(f"{absent} instances without a {REPORT}, not scored")
+    return _log(
+        str(file.path.parent.parent),
+        digest.hexdigest(),
+        (run.name, run.parent.name or None),
+        scores,
+        notes,
+        reported=None,
+    )
+
+
+def _log(
+    path: str,
+    digest: str,
+    names: tuple[str, str | None],
+    scores: dict[str, float],
+    notes: list[str],
+    *,
+    reported: float | None,
+) -> Log:
+    if not scores:
+        raise LogError(f"{path}: the log is empty", hint="was the run stopped?")
+    values = np.array([scores[name] for name in sorted(scores)], np.float64)
+    model, run = names
+    return Log(
+        tool="swe-bench",
+        path=path,
+        digest=digest,
+        model=model.replace("__", "/"),
+        # The report does not say which of its data sets it is about.
+        benchmark="",
+        run_id=run,
+        items=tuple(LoggedItem(item_id=name) for name in sorted(scores)),
+        columns=(mean_column("resolved", values, reported=reported, higher_is_better=True),),
+        notes=tuple(notes),
+        n_unscored=int(np.count_nonzero(np.isnan(values))),
+    )

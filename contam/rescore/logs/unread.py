@@ -1,0 +1,41 @@
+"""Outputs of tools that hold no score per item in a form that can be read: what to export."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from contam.rescore.logs.files import as_dict
+
+_TABLE: Final = "a CSV, JSON lines or Parquet file with a row per item and the columns"
+
+_SIMPLE_MEANS: Final = (
+    "the means of a simple-evals run, no score per item",
+    f"let the eval write its SingleEvalResults as a table: {_TABLE} model, id, question, score",
+)
+_SIMPLE_ALL: Final = (
+    "all results of a simple-evals run: conversations, and scores per item inside HTML only",
+    f"write each SingleEvalResult's score beside its question: {_TABLE} model, id, question, score",
+)
+_DEEPEVAL_TABLE: Final = (
+    f"export its test cases as a table: {_TABLE} model, id (name), question (input) and score "
+    "(metricsData); a DeepEval benchmark has `benchmark.predictions.to_csv(...)`"
+)
+_DEEPEVAL: Final = (
+    "a DeepEval test run: inputs and a score per metric, but neither model nor benchmark",
+    _DEEPEVAL_TABLE,
+)
+
+
+def what_it_is(value: object) -> tuple[str, str] | None:
+    """(what a JSON file is, what to export instead), None when it is nothing known here."""
+    found = as_dict(value)
+    if isinstance(found.get("testCases"), list) or isinstance(
+        found.get("conversationalTestCases"), list
+    ):
+        return _DEEPEVAL
+    if {"score", "htmls", "convos"} <= found.keys():
+        return _SIMPLE_ALL
+    numbers = found and all(isinstance(one, int | float) for one in found.values())
+    if numbers and "score" in found and any(name.endswith(":std") for name in found):
+        return _SIMPLE_MEANS
+    return None

@@ -1,0 +1,59 @@
+"""The logs of a re-scoring that are whole, and what is said of those that are not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from contam.errors import LogError
+from contam.rescore.logs.model import self_check
+from contam.rescore.logs.read import DamagedLogError, find_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from contam.rescore.logs.model import Log
+
+_SKIP: Final = "--skip-damaged goes on without such logs"
+
+
+def whole_logs(
+    paths: Sequence[str | Path], columns: Mapping[str, str] | None, *, skip_damaged: bool
+) -> tuple[list[Log], list[tuple[str, str]]]:
+    """The logs that give their tool's numbers, and (path, reason) of those left out.
+
+    Raises LogError for the first that is not whole, unless they are skipped, and for none left.
+    """
+    try:
+        found = find_logs(paths, columns=columns, skip_damaged=skip_damaged)
+    except DamagedLogError as error:
+        raise LogError(error.message, hint=_or_skip(error.hint)) from error
+    damaged = list(found.damaged)
+    logs = []
+    for log in found.logs:
+        try:
+            self_check(log)
+        except LogError as error:
+            if not skip_damaged:
+                raise LogError(error.message, hint=_or_skip(error.hint)) from error
+            damaged.append((log.path, error.message))
+        else:
+            logs.append(log)
+    if not logs:
+        raise LogError(
+            f"none of the logs is whole; the first: {damaged[0][1]}",
+            hint="`contam logs` lists them with the reasons",
+        )
+    return logs, damaged
+
+
+def _or_skip(hint: str) -> str:
+    return f"{hint}; {_SKIP}" if hint else _SKIP
+
+
+def left_out(damaged: Sequence[tuple[str, str]]) -> str:
+    """The section of a summary that names the logs left out, "" where there is none."""
+    if not damaged:
+        return ""
+    lines = "".join(f"- `{' '.join(reason.split())}`\n" for _, reason in damaged)
+    return f"\n## Logs left out\n\n{lines}"

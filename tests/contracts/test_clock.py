@@ -1,0 +1,52 @@
+"""No test judges by the clock: it waits for a state, and a time-out is only there to end a hang."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+FILES = sorted(path for path in TESTS.rglob("*.py") if path.name != "waiting.py")
+CLOCKS = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time"}
+#: Calls that take a time-out as their first argument.
+WAITS = {"wait", "join"}
+
+
+def is_number(node):
+    return isinstance(node, ast.Constant) and type(node.value) in {int, float} and node.value > 0
+
+
+def uses_of_the_clock(tree):
+    """Lines that sleep, read a clock, or give up after a time of their own."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if name in CLOCKS and not (node.args and ast.unparse(node.args[0]) == "0"):
+            yield node.lineno, name
+        limits = [key.value for key in node.keywords if key.arg in {"timeout", "patience_s"}]
+        limits += node.args[:1] if name in WAITS else []
+        if any(is_number(limit) for limit in limits):
+            yield node.lineno, f"{name} with a time-out"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))
+def test_a_test_does_not_hang_on_the_clock(path):
+    assert list(uses_of_the_clock(ast.parse(path.read_text()))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "time.sleep(1)",
+        "await asyncio.sleep(0.1)",
+        "began = time.monotonic()",
+        "subprocess.run(x, timeout=60)",
+        "process.wait(20)",
+        "thread.join(5.0)",
+    ],
+)
+def test_a_use_of_the_clock_is_noticed(line):
+    assert list(uses_of_the_clock(ast.parse(f"async def test():\n    {line}")))

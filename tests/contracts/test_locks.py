@@ -1,0 +1,81 @@
+"""What CI and the image install is pinned, by hash, and fits what pyproject.toml allows."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCKS = {
+    "image": ("otel",),
+    "dev": ("dev", "service", "release"),
+    "harness": ("dev", "harness", "release"),
+    "lowest": ("dev", "release"),
+}
+_PIN = re.compile(r"^([a-z0-9._-]+)(?:\[[a-z0-9,_-]+\])?==(\S+)", re.IGNORECASE)
+
+
+def wanted(extras):
+    """Every requirement of the project with these extras."""
+    optional = PROJECT["project"]["optional-dependencies"]
+    lines = [*PROJECT["project"]["dependencies"]]
+    for extra in extras:
+        lines += optional[extra]
+    return [Requirement(line) for line in lines]
+
+
+def pins(name):
+    """Package -> its versions, one for each platform or Python that needs another."""
+    found = {}
+    for entry in re.split(r"\n(?=\S)", (ROOT / "requirements" / f"{name}.txt").read_text()):
+        if entry.startswith("#"):
+            continue
+        package, version = _PIN.match(entry).groups()
+        assert "--hash=sha256:" in entry, entry
+        found.setdefault(canonicalize_name(package), []).append(Version(version))
+    return found
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_dependency_is_pinned_to_a_release_that_the_project_allows(name):
+    found = pins(name)
+    for requirement in wanted(LOCKS[name]):
+        versions = found[canonicalize_name(requirement.name)]
+        assert all(version in requirement.specifier for version in versions), requirement
+
+
+def test_the_lowest_lock_holds_the_lower_bounds_themselves():
+    found = pins("lowest")
+    for requirement in wanted(LOCKS["lowest"]):
+        lowest = max(Version(one.version) for one in requirement.specifier if one.operator == ">=")
+        (version,) = found[canonicalize_name(requirement.name)]
+        # A bound names a release series: the oldest of it that was published.
+        assert version.release[: len(lowest.release)] == lowest.release, requirement
+
+
+def test_what_builds_the_package_is_pinned():
+    (builder,) = (Requirement(line) for line in PROJECT["build-system"]["requires"])
+    for name in ("build", "dev", "harness", "lowest"):
+        assert all(version in builder.specifier for version in pins(name)[builder.name])
+
+
+def test_locks_name_no_place_to_install_from():
+    for path in (ROOT / "requirements").glob("*.txt"):
+        assert "://" not in path.read_text(), path
+
+
+def test_the_image_is_built_on_one_image_known_by_its_digest_and_from_locks():
+    text = (ROOT / "service" / "Containerfile").read_text()
+    bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
+    assert len(bases) == 2
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"\S+@sha256:[0-9a-f]{64}", bases[0])
+    for line in re.findall(r"pip install (.*?)(?: && |$)", text, re.MULTILINE):
+        assert line.startswith(("--require-hashes -r requirements/", "--no-deps /wheels/")), line

@@ -1,0 +1,286 @@
+"""EvalPlus, SWE-bench, OLMES and OpenCompass, and what cannot be read and says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from contam.errors import LogError
+from contam.rescore.join import join
+from contam.rescore.logs import find_logs, read_logs, self_check
+from tests.rescore.logs.small import QUESTIONS, item, items_table, write_lines
+from tests.rescore.logs.tools import (
+    RIGHT,
+    eval_plus,
+    olmes,
+    opencompass,
+    swe_bench,
+    swe_bench_instances,
+    write_json,
+)
+
+
+def edited(path, change):
+    document = json.loads(path.read_text())
+    change(document)
+    return write_json(path, document)
+
+
+# --------------------------------------------------------------------------------------- EvalPlus
+
+
+def test_eval_plus_has_a_metric_for_each_set_of_tests(tmp_path):
+    eval_plus(tmp_path)
+    (log,) = read_logs([tmp_path])
+    assert (log.tool, log.model, log.benchmark) == (
+        "evalplus",
+        "org--tiny_vllm_temp_0.0",
+        "Quay",
+    )
+    assert log.column("pass@1,base").score.tolist() == list(RIGHT)
+    assert log.column("pass@1,plus").score.tolist() == [0, *RIGHT[1:]]
+    assert [one.item_id for one in log.items] == [f"Quay/{i}" for i in range(6)]
+
+
+def test_eval_plus_of_several_samples_and_of_base_tests_alone(tmp_path):
+    statuses = {"Quay/0": ("pass", "fail", "timeout"), "Quay/1": ("pass", "pass", None)}
+    tasks = {
+        name: [{"task_id": name, "base_status": one, "plus_status": None} for one in own]
+        for name, own in statuses.items()
+    }
+    path = write_json(tmp_path / "tiny" / "eval_results.json", {"date": "d", "eval": tasks})
+    (log,) = read_logs([path])
+    assert [column.metric for column in log.columns] == ["pass@1,base", "pass@2,base"]
+    assert log.model == "tiny"
+    assert log.column("pass@2,base").score == pytest.approx([2 / 3, 1])
+
+
+def test_the_older_form_of_eval_plus_is_read(tmp_path):
+    tasks = {
+        "Quay/0": {"nfiles": 2, "base": [["success", []], ["failed", []]], "plus": []},
+        "Quay/1": {"nfiles": 2, "base": [["success", []]] * 2, "plus": []},
+    }
+    (log,) = read_logs([write_json(tmp_path / "eval_results.json", {"eval": tasks})])
+    assert log.column("pass@1,base").score.tolist() == [0.5, 1]
+
+
+def test_means_that_eval_plus_gives_are_checked(tmp_path):
+    eval_plus(tmp_path)
+    path = next(tmp_path.iterdir())
+    edited(path, lambda one: one.update(pass_at_k={"base": {"pass@1": 0.5}}))
+    self_check(read_logs([path])[0])
+    edited(path, lambda one: one.update(pass_at_k={"base": {"pass@1": 0.6}}))
+    with pytest.raises(LogError, match=r"reports 0\.6"):
+        self_check(read_logs([path])[0])
+
+
+def test_an_unknown_status_is_refused(tmp_path):
+    eval_plus(tmp_path)
+    path = next(tmp_path.iterdir())
+    edited(path, lambda one: one["eval"]["Quay/3"][0].update(base_status="perhaps"))
+    with pytest.raises(LogError, match="Quay/3 has the status 'perhaps'"):
+        read_logs([path])
+
+
+# -------------------------------------------------------------------------------------- SWE-bench
+
+
+def test_a_swe_bench_report_counts_as_the_tool_does(tmp_path):
+    swe_bench(tmp_path)
+    (log,) = read_logs([tmp_path])
+    self_check(log)
+    assert (log.model, log.run_id, log.tool) == ("org/tiny-1.5", "nightly", "swe-bench")
+    assert log.column("resolved").aggregate(np.ones(6, np.bool_)) == 0.5
+    assert "1 instances ended in an error, not resolved" in log.notes
+
+
+def test_an_instance_without_an_answer_has_no_score(tmp_path):
+    swe_bench(tmp_path, incomplete=["guild__ledger-105"])
+    (log,) = read_logs([tmp_path])
+    self_check(log)
+    assert np.isnan(log.column("resolved").score[5])
+    assert log.n_unscored == 1
+
+
+def test_a_swe_bench_report_that_contradicts_itself_is_refused(tmp_path):
+    swe_bench(tmp_path)
+    path = next(tmp_path.iterdir())
+    edited(path, lambda one: one["resolved_ids"].pop())
+    with pytest.raises(LogError, match="2 resolved_ids, and it counts 3"):
+        read_logs([path])
+    swe_bench(tmp_path)
+    edited(path, lambda one: one["unresolved_ids"].__setitem__(0, one["resolved_ids"][0]))
+    with pytest.raises(LogError, match="stands in two lists"):
+        read_logs([path])
+
+
+def test_reports_of_instances_are_one_log(tmp_path):
+    swe_bench_instances(tmp_path)
+    run = tmp_path / "logs" / "run_evaluation" / "nightly" / "org__tiny-1.5"
+    (run / "guild__ledger-109").mkdir()
+    (log,) = read_logs([tmp_path])
+    assert (log.model, log.run_id) == ("org/tiny-1.5", "nightly")
+    assert log.column("resolved").score[:6].tolist() == list(RIGHT)
+    assert np.isnan(log.column("resolved").score[6])
+    one = run / "guild__ledger-102" / "report.json"
+    assert len(read_logs([one])[0].items) == 7
+
+
+# ------------------------------------------------------------------------------------------ OLMES
+
+
+def test_olmes_predictions_have_the_items_of_their_requests(tmp_path):
+    olmes(tmp_path)
+    (log,) = read_logs([tmp_path])
+    self_check(log)
+    assert (log.tool, log.model, log.benchmark) == ("olmes", "org/tiny", "lantern")
+    assert [column.metric for column in log.columns] == ["acc_raw"]
+    assert [one.question for one in log.items] == list(QUESTIONS)
+    assert [one.item_id for one in log.items] == [f"quay-{i}" for i in range(6)]
+    table = items_table([item(f"b{i}", q, ["two", "one"]) for i, q in enumerate(QUESTIONS)])
+    assert join(log, table).by["item"] == 6
+
+
+def test_olmes_predictions_alone_have_ids_and_say_so(tmp_path):
+    olmes(tmp_path)
+    for path in tmp_path.iterdir():
+        if "predictions" not in path.name:
+            path.unlink()
+    (log,) = read_logs([tmp_path])
+    assert log.benchmark == "lantern"
+    assert log.items[0].question is None
+    assert any("no requests file" in note for note in log.notes)
+    assert any("no metrics file" in note for note in log.notes)
+
+
+def test_olmes_counts_and_its_primary_metric_are_checked(tmp_path):
+    olmes(tmp_path)
+    metrics = tmp_path / "task-000-lantern-metrics.json"
+    edited(metrics, lambda one: one["metrics"].update(acc_raw=0.75))
+    with pytest.raises(LogError, match=r"reports 0\.75, its rows give 0\.5"):
+        self_check(read_logs([tmp_path])[0])
+    edited(metrics, lambda one: one.update(num_instances=7))
+    with pytest.raises(LogError, match="6 documents, its metrics count 7"):
+        read_logs([tmp_path])
+
+
+def test_a_request_or_metrics_file_of_olmes_leads_to_its_predictions(tmp_path):
+    olmes(tmp_path)
+    for name in ("requests.jsonl", "metrics.json"):
+        (log,) = read_logs([tmp_path / f"task-000-lantern-{name}"])
+        assert log.path.endswith("-predictions.jsonl")
+    assert not find_logs([tmp_path]).skipped
+
+
+# ------------------------------------------------------------------------------------ OpenCompass
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_opencompass_results_and_predictions_are_one_log(tmp_path, parts):
+    opencompass(tmp_path, parts=parts)
+    (log,) = read_logs([tmp_path])
+    self_check(log)
+    assert (log.tool, log.model, log.benchmark) == ("opencompass", "tiny-hf", "lantern")
+    assert log.column("accuracy").score.tolist() == list(RIGHT)
+    assert log.column("accuracy").reported == 0.5
+    assert [one.prompt for one in log.items] == list(QUESTIONS)
+    table = items_table([item(f"b{i}", q) for i, q in enumerate(QUESTIONS)])
+    assert join(log, table).n_matched == 6
+
+
+def test_opencompass_without_details_says_how_to_get_them(tmp_path):
+    opencompass(tmp_path, details=False)
+    with pytest.raises(LogError, match="no item says whether it was right") as caught:
+        read_logs([tmp_path])
+    assert "--dump-eval-details" in caught.value.hint
+    next(tmp_path.rglob("results/*/*.json")).unlink()
+    with pytest.raises(LogError, match="have no scores"):
+        read_logs([tmp_path])
+
+
+def test_choices_by_perplexity_need_no_details(tmp_path):
+    opencompass(tmp_path, details=False)
+    path = next(tmp_path.rglob("predictions/*/*.json"))
+    rows = json.loads(path.read_text())
+    for row, right in zip(rows.values(), RIGHT, strict=True):
+        row |= {"label: A": {"PPL": 1.0}, "prediction": "A", "gold": "A" if right else "B"}
+    write_json(path, rows)
+    (log,) = read_logs([tmp_path])
+    self_check(log)
+    assert log.column("accuracy").score.tolist() == list(RIGHT)
+
+
+def test_runs_of_an_item_are_averaged(tmp_path):
+    opencompass(tmp_path)
+    predictions = next(tmp_path.rglob("predictions/*/*.json"))
+    rows = list(json.loads(predictions.read_text()).values())
+    write_json(predictions, {str(i): row for i, row in enumerate([*rows, *rows])})
+    details = [
+        {"example_abbr": f"lantern_{i}", "pred": ["x", "y"], "correct": [bool(right), False]}
+        for i, right in enumerate(RIGHT)
+    ]
+    results = next(tmp_path.rglob("results/*/*.json"))
+    write_json(results, {"accuracy (2 runs average)": 25.0, "details": details})
+    (log,) = read_logs([tmp_path])
+    self_check(log)
+    assert log.column("accuracy").score.tolist() == [right / 2 for right in RIGHT]
+    assert [one.prompt for one in log.items] == list(QUESTIONS)
+
+
+def test_predictions_that_do_not_fit_their_results_are_refused(tmp_path):
+    opencompass(tmp_path)
+    edited(next(tmp_path.rglob("predictions/*/*.json")), lambda one: one.pop("5"))
+    with pytest.raises(LogError, match="6 items, and 5 predictions"):
+        read_logs([tmp_path])
+
+
+# ----------------------------------------------------------------------------- what is not read
+
+
+@pytest.mark.parametrize(
+    ("document", "fact", "way_out"),
+    [
+        ({"score": 0.7, "score:std": 0.46, "chars": 910.5}, "the means of a simple-evals", "table"),
+        (
+            {"score": 0.5, "metrics": {}, "htmls": ["<p>Score: 1</p>"], "convos": [[]]},
+            "inside HTML only",
+            "question, score",
+        ),
+        (
+            {"testCases": [{"name": "t", "input": "Why?", "metricsData": []}], "metricsScores": []},
+            "a DeepEval test run",
+            "predictions.to_csv",
+        ),
+    ],
+)
+def test_outputs_without_scores_per_item_say_what_to_export(tmp_path, document, fact, way_out):
+    path = write_json(tmp_path / "found.json", document)
+    with pytest.raises(LogError) as caught:
+        read_logs([path])
+    assert str(path) in caught.value.message
+    assert fact in caught.value.message
+    assert way_out in caught.value.hint
+    (tmp_path / "t.csv").write_text("id,score\na,1\n", encoding="utf-8")
+    ((_, reason),) = find_logs([tmp_path]).skipped
+    assert fact in reason
+
+
+def test_predictions_of_a_deepeval_benchmark_are_a_table(tmp_path):
+    text = "Task,Input,Prediction,Expected Output,Correct\nquay,Who rings?,A,A,1\nquay,Why?,B,A,0\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    (log,) = read_logs([tmp_path / "t.csv"])
+    assert log.columns[0].score.tolist() == [1, 0]
+    assert [one.question for one in log.items] == ["Who rings?", "Why?"]
+    assert log.benchmark == "quay"
+
+
+def test_other_files_in_the_folders_of_the_tools_are_left_alone(tmp_path):
+    olmes(tmp_path / "a")
+    write_lines(
+        tmp_path / "a" / "task-000-lantern-recorded-inputs.jsonl",
+        [{"doc": {}, "task_name": "lantern", "doc_id": 0, "native_id": "q", "requests": []}],
+    )
+    found = find_logs([tmp_path])
+    assert (len(found.logs), found.skipped) == (1, ())

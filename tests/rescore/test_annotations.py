@@ -1,0 +1,304 @@
+"""Verdicts that are a file of labels: own annotations, decon's report, a published list."""
+
+from __future__ import annotations
+
+import csv
+import json
+import string
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contam.errors import LogError, UsageError
+from contam.rescore.run import rescore, write_rescore
+from contam.rescore.tables import Settings
+from tests.rescore.logs.small import lm_eval, write_lines
+from tests.unit.cli.processes import assert_one_line_error, contam
+
+FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=5)
+N = 40
+QUESTIONS = tuple(
+    f"Which of the {i + 2} lamplighters on the {i + 3}rd quay of Orrin's harbour keeps key no. {i}?"
+    for i in range(N)
+)
+DIRTY = frozenset(range(0, N, 4))
+SCORES = tuple(1 if i in DIRTY or i % 3 == 0 else 0 for i in range(N))
+CLEAN_MEAN = sum(SCORES[i] for i in range(N) if i not in DIRTY) / (N - len(DIRTY))
+
+
+@pytest.fixture
+def logs(tmp_path):
+    docs = [{"question": question, "answer": "x"} for question in QUESTIONS]
+    lm_eval(tmp_path / "logs", list(SCORES), docs=docs)
+    return tmp_path / "logs"
+
+
+def named_log(tmp_path, n=N, name="scores.csv"):
+    """A log without a text, whose ids are names."""
+    path = tmp_path / name
+    lines = "".join(f"quay/{i},m,{SCORES[i]}\n" for i in range(n))
+    path.write_text("id,model,score\n" + lines, encoding="utf-8")
+    return path
+
+
+def rows(words=("contaminated", "clean"), *, text=True):
+    found = []
+    for i in range(N):
+        row = {"id": f"quay/{i}", "label": words[0] if i in DIRTY else words[1]}
+        found.append(row | ({"question": QUESTIONS[i]} if text else {}))
+    return found
+
+
+def write(path, found):
+    if path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(found[0]))
+            writer.writeheader()
+            writer.writerows(found)
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(found), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(found), encoding="utf-8")
+    else:
+        write_lines(path, found)
+    return path
+
+
+def scored(verdicts, logs, **options):
+    result = rescore(verdicts, logs, settings=FAST, **options)
+    (row,) = [one for one in result.rows("scores") if one["subset_by"] == "all"]
+    return row, result.run
+
+
+def counts(row):
+    return row["n_clean"], row["n_flagged"], row["n_not_checkable"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json", ".parquet"])
+@pytest.mark.parametrize("text", [True, False])
+def test_own_labels_judge_by_content_or_by_id_in_every_format(tmp_path, logs, suffix, text):
+    path = write(tmp_path / f"mine{suffix}", rows(text=text))
+    row, run = scored(path, logs if text else named_log(tmp_path))
+    assert counts(row) == (30, 10, 0)
+    assert row["policy"] == "mine"
+    assert row["clean"] == pytest.approx(CLEAN_MEAN)
+    source = run["inputs"]["verdicts"]
+    assert (source["file"], source["rows"], source["unmatched"]) == (str(path), N, 0)
+    assert source["labels"]["mine"]["contaminated"] == 10
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("Dirty", "CLEAN"),
+        ("leaked", "not_leaked"),
+        (True, False),
+        (1, 0),
+        (1.0, 0.0),
+        ("yes", "No"),
+        ("input-and-label contamination", "clean"),
+        ("Suspicious", "clean"),
+    ],
+)
+def test_the_words_for_a_leak_are_many(tmp_path, logs, words):
+    row, _ = scored(write(tmp_path / "mine.jsonl", rows(words)), logs)
+    assert counts(row) == (30, 10, 0)
+
+
+def test_an_empty_label_is_not_checkable_and_an_unknown_one_an_error(tmp_path, logs):
+    row, _ = scored(write(tmp_path / "mine.jsonl", rows(("dirty", None))), logs)
+    assert counts(row) == (0, 10, 30)
+    path = write(tmp_path / "mine.csv", rows(("dirty", "B")))
+    with pytest.raises(LogError, match=r"mine\.csv:3: 'B' is no label"):
+        scored(path, logs)
+
+
+def test_scores_need_a_threshold(tmp_path, logs):
+    found = [
+        {"question": q, "overlap": 0.9 if i in DIRTY else i / 1000} for i, q in enumerate(QUESTIONS)
+    ]
+    path = write(tmp_path / "mine.parquet", found)
+    with pytest.raises(UsageError, match="has scores in 'overlap' and no labels") as caught:
+        scored(path, logs)
+    assert "--threshold" in caught.value.hint
+    row, run = scored(path, logs, threshold=0.9)
+    assert counts(row) == (30, 10, 0)
+    assert run["inputs"]["verdicts"]["threshold"] == 0.9
+    assert counts(scored(path, logs, threshold=0.91)[0]) == (40, 0, 0)
+    found[3]["overlap"] = None
+    assert counts(scored(write(path, found), logs, threshold=0.9)[0]) == (29, 10, 1)
+
+
+def test_a_list_says_nothing_of_other_items_unless_the_caller_does(tmp_path):
+    log = named_log(tmp_path)
+    path = write(tmp_path / "list.csv", [{"id": f"quay/{i}"} for i in sorted(DIRTY)])
+    with pytest.raises(UsageError, match="neither labels nor scores") as caught:
+        scored(path, log)
+    assert "--unlisted clean" in caught.value.hint
+    row, run = scored(path, log, unlisted="clean")
+    assert counts(row) == (30, 10, 0)
+    assert any("all its items are taken as contaminated" in note for note in run["notes"])
+    assert any("30 items of the logs not in it, clean" in note for note in run["notes"])
+    row, _ = scored(path, log, unlisted="not_checkable")
+    assert counts(row) == (0, 10, 30)
+
+
+def test_unlisted_items_are_never_clean_by_themselves(tmp_path, logs):
+    path = write(tmp_path / "mine.jsonl", rows()[:30])
+    with pytest.raises(LogError, match=r"10 of 40 items are not in .*mine\.jsonl") as caught:
+        scored(path, logs)
+    assert "--unlisted" in caught.value.hint
+    row, _ = scored(path, logs, allow_unmatched=True)
+    assert counts(row) == (22, 8, 10)
+    assert counts(scored(path, logs, unlisted="clean")[0]) == (32, 8, 0)
+
+
+def test_rows_that_fit_no_log_are_counted_and_above_a_share_an_error(tmp_path):
+    log = named_log(tmp_path, n=20)
+    path = write(tmp_path / "list.csv", [{"id": f"quay/{i}"} for i in sorted(DIRTY)])
+    with pytest.raises(LogError, match=r"list\.csv: 5 of its 10 items are not in the logs"):
+        scored(path, log, unlisted="clean")
+    row, run = scored(path, log, unlisted="clean", allow_unmatched=True)
+    assert counts(row) == (15, 5, 0)
+    assert run["inputs"]["verdicts"]["unmatched"] == 5
+    assert any("5 of its items are not in the logs" in note for note in run["notes"])
+    other = write(tmp_path / "other.csv", [{"id": "pier/1"}])
+    with pytest.raises(LogError, match="none of its 1 items is in the logs"):
+        scored(other, log, unlisted="clean", allow_unmatched=True)
+
+
+def decon_rows(*, score=0.95):
+    marks = str.maketrans(dict.fromkeys(string.punctuation, " "))
+    return [
+        {
+            "training_file": "shard.jsonl",
+            "training_line": 7 * i + again,
+            "eval_dataset": "lantern",
+            "eval_key": "lantern",
+            "eval_line": i,
+            "eval_instance_index": i,
+            "split": "test",
+            "contamination_score": score - again / 10,
+            "method": "simple",
+            "eval_question_text": " ".join(QUESTIONS[i].lower().translate(marks).split()),
+            "eval_answer_text": "x",
+            "fingerprint": "0" * 16,
+            "is_correct": True,
+        }
+        for i in sorted(DIRTY)
+        for again in range(2)
+    ]
+
+
+def test_a_report_of_decon_is_read_by_its_cleaned_questions(tmp_path, logs):
+    path = write_lines(tmp_path / "decon.jsonl", decon_rows())
+    with pytest.raises(LogError, match="30 of 40 items are not in"):
+        scored(path, logs)
+    row, run = scored(path, logs, unlisted="clean")
+    assert counts(row) == (30, 10, 0)
+    assert row["clean"] == pytest.approx(CLEAN_MEAN)
+    assert run["inputs"]["verdicts"]["rows"] == 20
+    assert run["inputs"]["verdicts"]["items"] == 10
+    # The best match of an item decides, whatever the order of the rows.
+    path = write_lines(tmp_path / "decon.jsonl", decon_rows()[::-1])
+    assert counts(scored(path, logs, unlisted="clean", threshold=0.9)[0]) == (30, 10, 0)
+    assert counts(scored(path, logs, unlisted="clean", threshold=0.96)[0]) == (40, 0, 0)
+
+
+def test_our_own_table_of_verdicts_has_a_policy_each(tmp_path):
+    log = named_log(tmp_path)
+    found = [
+        {"benchmark": "lantern", "split": "", "item_id": row["id"], "policy": policy}
+        | {"label": row["label"] if policy == "a" else "suspect", "score": 0.5}
+        for row in rows(text=False)
+        for policy in ("a", "b")
+    ]
+    path = write(tmp_path / "verdicts.parquet", found)
+    result = rescore(path, log, settings=FAST)
+    whole = [row for row in result.rows("scores") if row["subset_by"] == "all"]
+    assert {row["policy"]: counts(row) for row in whole} == {"a": (30, 10, 0), "b": (0, 40, 0)}
+    (row,) = [
+        row
+        for row in rescore(path, log, policies=["a"], settings=FAST).rows("scores")
+        if row["subset_by"] == "all"
+    ]
+    assert row["policy"] == "a"
+    with pytest.raises(UsageError, match="no policy c"):
+        rescore(path, log, policies=["c"], settings=FAST)
+
+
+def test_two_labels_of_one_item_are_an_error(tmp_path):
+    path = write(tmp_path / "mine.csv", [*rows(text=False), {"id": "quay/0", "label": "clean"}])
+    with pytest.raises(LogError, match=r"mine\.csv:42: item quay/0 is clean here and contaminated"):
+        scored(path, named_log(tmp_path))
+
+
+def test_bare_numbers_join_only_where_they_begin_alike(tmp_path, logs):
+    found = [{"id": i, "label": "dirty" if i in DIRTY else "clean"} for i in range(N)]
+    row, _ = scored(write(tmp_path / "mine.csv", found), logs)
+    assert counts(row) == (30, 10, 0)
+    shifted = [{**one, "id": one["id"] + 1} for one in found]
+    with pytest.raises(LogError, match="items are bare numbers from 0"):
+        scored(write(tmp_path / "shifted.csv", shifted), logs)
+    docs = [{"question": q[::-1], "answer": "x"} for q in QUESTIONS]
+    lm_eval(logs / "more", list(SCORES), docs=docs, task="pier")
+    with pytest.raises(LogError, match="its ids are numbers, and the logs are of lantern, pier"):
+        rescore(tmp_path / "mine.csv", logs, settings=FAST)
+
+
+def test_columns_can_be_named_and_lie_in_records(tmp_path):
+    found = [
+        {"item": {"name": row["id"]}, "judge": {"says": row["label"]}, "text": "because"}
+        for row in rows(text=False)
+    ]
+    path = write(tmp_path / "mine.jsonl", found)
+    log = named_log(tmp_path)
+    columns = {"id": "item.name", "label": "judge.says", "question": ""}
+    assert counts(scored(path, log, verdict_columns=columns)[0]) == (30, 10, 0)
+    with pytest.raises(LogError, match=r"no column 'judge\.said'"):
+        scored(path, log, verdict_columns={**columns, "label": "judge.said"})
+    with pytest.raises(UsageError, match="have no 'colour'"):
+        scored(path, log, verdict_columns={"colour": "x"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no rows"),
+        ("id,label\n", "has no rows"),
+        ("name,label\nquay/0,dirty\n", "neither an id nor a question"),
+        ("id,label\nquay/0\n", "1 cells under 2 columns"),
+        ("id,score\nquay/0,much\n", "'much' is no score"),
+        ("id,question,label\nquay/0,Why?,dirty\nquay/1,,clean\n", "some rows have a question"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
+    ],
+)
+def test_a_file_that_is_no_list_of_labels_is_refused(tmp_path, text, said):
+    path = tmp_path / "mine.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(LogError, match=said):
+        scored(path, named_log(tmp_path), threshold=0.5 if "score" in text else None)
+
+
+def test_options_for_a_file_do_not_go_with_a_folder(tmp_path):
+    with pytest.raises(UsageError, match="are for a file of labels"):
+        rescore(tmp_path, named_log(tmp_path), threshold=0.5)
+    with pytest.raises(UsageError, match="cannot be 'dirty'"):
+        scored(write(tmp_path / "m.csv", rows(text=False)), named_log(tmp_path), unlisted="dirty")
+
+
+def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
+    log = named_log(tmp_path)
+    path = write(tmp_path / "list.csv", [{"id": f"quay/{i}"} for i in sorted(DIRTY)])
+    command = ["rescore", "--verdicts", path, "--logs", log, "--least", "5", "--out"]
+    assert_one_line_error(contam(*command, tmp_path / "a"), 2, "neither labels nor scores")
+    done = contam(*command, tmp_path / "a", "--unlisted", "clean", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "labels from elsewhere" in done.stderr
+    (row,) = [one for one in json.loads(done.stdout)["scores"] if one["subset_by"] == "all"]
+    assert counts(row) == (30, 10, 0)
+    same = Settings(least=5)
+    write_rescore(rescore(path, log, unlisted="clean", settings=same), tmp_path / "b")
+    for name in ("scores.parquet", "sweep.parquet", "summary.md"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

@@ -1,0 +1,353 @@
+"""Which way a metric counts: everywhere, and the same answer whichever way it is written."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.errors import InternalError, LogError, UsageError
+from contam.rescore.direction import directed, sounds_lower
+from contam.rescore.logs.model import Log, LoggedItem, mean_column
+from contam.rescore.logs.read import read_logs
+from contam.rescore.panel import Series
+from contam.rescore.tables import Settings, make_tables
+from contam.rescore.turn import LEVELS, SIGNED, turned
+from contam.tables import schemas, score_schemas
+from tests.rescore.panels import flags_of, series_of
+
+FAST = Settings(permutations=199, draws=50, sweep_permutations=99, least=20)
+KEYS = ("model", "first", "second", "benchmark", "metric", "subset_by", "subset", "method")
+UNSIGNED = {
+    *("epg_p", "gain_p", "deletion_p", "deletion_sd", "kendall_tau", "spearman"),
+    *("largest_rank_change", "deletion_tau_median", "detectable_clean", "threshold"),
+    *(
+        "share_flagged",
+        "best_p",
+        "policy_threshold",
+        "error",
+        "p",
+        "odds",
+        "share_lost",
+        "share_flagged_lost",
+    ),
+}
+"""Figures that mean the same in both directions; ranks, p and errors besides."""
+
+
+def lowered(one, offset):
+    """The same measurement written so that less is better."""
+    fields = {name: getattr(one, name) for name in Series.__dataclass_fields__}
+    score = offset - one.score
+    return Series(
+        **{
+            **fields,
+            "score": score,
+            "aggregate": lambda mask: float(score[mask].mean()),
+            "higher_is_better": False,
+        }
+    )
+
+
+def world(seed, kind):
+    """Four models on 160 items of two benchmarks, some flagged; the first remembers those."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(
+        ["contaminated", "suspect", "clean", "not_checkable"], 160, p=[0.3, 0.1, 0.5, 0.1]
+    )
+    flags = flags_of(labels, contamination=rng.random(160).round(2))
+    flags.cluster[:] = rng.integers(0, 120, 160) if seed % 2 else np.arange(160)
+    series = []
+    for model in "abcd":
+        for benchmark in ("one", "two"):
+            score = rng.random(160)
+            if kind == "binary":
+                score = (score < 0.5).astype(float)
+            elif kind == "points":
+                score = (score * 80 + 3).round()
+            if model == "a":
+                score[labels == "contaminated"] = score.max()
+            series.append(series_of(score, model=model, benchmark=benchmark))
+    return series, flags
+
+
+def rows_of(tables):
+    found = {}
+    for name, table in tables.items():
+        for row in schemas.rows(table):
+            key = (name, *(row.get(part) for part in KEYS), row.get("threshold"), row.get("items"))
+            assert key not in found
+            found[key] = row
+    return found
+
+
+def mirrored(name):
+    """What a column is about, and the column that its mirrored value stands in."""
+    for low, high in (("_lo", "_hi"), ("_low", "_high")):
+        for end, other in ((low, high), (high, low)):
+            base = name.removesuffix(end)
+            if base != name and base in LEVELS | SIGNED:
+                return base, base + other
+    return name, name
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind", "offset"),
+    [
+        (1, "binary", 0.0),
+        (2, "binary", 1.0),
+        (1, "shares", 1.0),
+        (2, "shares", 0.0),
+        (3, "points", 0.0),
+    ],
+)
+def test_the_other_way_round_is_the_same_answer(seed, kind, offset):
+    """Scores negated, or taken from 1, and less is better: ranks, p and sweep are the same ones."""
+    series, flags = world(seed, kind)
+    settings = Settings(
+        permutations=199, draws=50, sweep_permutations=99, least=20, references=("c", "d")
+    )
+    up = rows_of(make_tables(series, [flags], settings))
+    down = rows_of(make_tables([lowered(one, offset) for one in series], [flags], settings))
+    assert up.keys() == down.keys()
+    assert {key[0] for key in up} >= {
+        "scores",
+        "rankings",
+        "pairs",
+        "sweep",
+        "aggregate",
+        "adjusted",
+    }
+    for key, row in up.items():
+        other = down[key]
+        for name, value in row.items():
+            if name in ("note", "metrics", "higher_is_better") or "relative" in name:
+                continue
+            base, place = mirrored(name)
+            if isinstance(value, float):
+                level = base in LEVELS or (name.startswith("mean_") and key[0] == "aggregate")
+                sign = -1 if level or base in SIGNED else 1
+                expected = sign * value + (offset if level else 0)
+                assert other[place] == pytest.approx(expected, abs=1e-9), (key, name)
+            else:
+                assert other[place] == value, (key, name)
+        if "higher_is_better" in row and key[0] != "diversity":
+            assert (row["higher_is_better"], other["higher_is_better"]) == (True, False)
+
+
+def test_every_figure_says_how_it_turns():
+    """A new column is a score, a difference or neither; a forgotten one would keep its sign."""
+    for name in ("SCORES", "RANKINGS", "PAIRS", "SWEEP", "ADJUSTED"):
+        for field in getattr(score_schemas, name):
+            if not pa.types.is_floating(field.type):
+                continue
+            plain = field.name
+            for end in ("_lo", "_hi", "_low", "_high", "_holm", "_bh"):
+                plain = plain.removesuffix(end)
+            known = plain in LEVELS | SIGNED | UNSIGNED or plain.startswith(
+                ("rank_", "p_", "error_", "mcnemar_", "relative_", "plain_relative_")
+            )
+            assert known, f"{name}.{field.name}"
+
+
+def test_a_leak_of_a_metric_that_counts_down_is_found_by_the_sweep():
+    """The leaky model loses little on what it has read, the honest one as much as anywhere."""
+    rng = np.random.default_rng(4)
+    contamination = np.concatenate([rng.uniform(0.6, 1, 150), rng.uniform(0, 0.4, 250)])
+    flags = flags_of(["contaminated"] * 150 + ["clean"] * 250, contamination=contamination)
+    loss = rng.normal(3, 0.5, 400)
+    leaky = loss - np.where(np.arange(400) < 150, 0.8, 0)
+    honest = loss + rng.normal(0, 0.1, 400)
+    series = [
+        lowered(series_of(-leaky, model="leaky", metric="loss"), 0.0),
+        lowered(series_of(-honest, model="honest", metric="loss"), 0.0),
+    ]
+    rows = schemas.rows(make_tables(series, [flags], FAST)["sweep"])
+    best = {row["model"]: row for row in rows if row["best"]}
+    assert best["leaky"]["best_p"] <= 0.02
+    assert best["honest"]["best_p"] > 0.05
+    # In units of the loss: without what it has read it is higher.
+    assert best["leaky"]["epg"] < 0
+    assert not best["leaky"]["higher_is_better"]
+
+
+def test_errors_of_0_and_1_keep_their_exact_tests():
+    rng = np.random.default_rng(2)
+    flags = flags_of(["contaminated"] * 40 + ["clean"] * 80)
+    wrong = [(rng.random(120) < p).astype(float) for p in (0.2, 0.6)]
+    series = [
+        lowered(series_of(1 - score, model=name, metric="error"), 1.0)
+        for name, score in zip("ab", wrong, strict=True)
+    ]
+    tables = make_tables(series, [flags], FAST)
+    (pair,) = schemas.rows(tables["pairs"])
+    assert pair["first"] == "a"
+    assert pair["mcnemar_full"] is not None
+    for row in schemas.rows(tables["scores"]):
+        assert row["interval"] == "Wilson"
+        assert row["full_lo"] < row["full"] < row["full_hi"]
+        assert row["bound_low"] <= row["full"] <= row["bound_high"]
+
+
+def test_benchmarks_that_count_in_different_directions_have_no_mean_but_a_win_rate():
+    rng = np.random.default_rng(8)
+    flags = flags_of(["contaminated"] * 40 + ["clean"] * 80)
+    skill = {"good": 0.9, "bad": 0.2}
+    series = []
+    for model, p in skill.items():
+        right = (rng.random(120) < p).astype(float)
+        series.append(series_of(right, model=model, benchmark="quiz"))
+        own = series_of(right * 3, model=model, benchmark="speech", metric="wer")
+        series.append(lowered(own, 9.0))
+    rows = {
+        row["model"]: row for row in schemas.rows(make_tables(series, [flags], FAST)["aggregate"])
+    }
+    assert rows["good"]["win_rate_full"] == 0.5
+    assert rows["bad"]["win_rate_full"] == 0
+    for row in rows.values():
+        assert row["mean_full"] is None
+        assert row["higher_is_better"] is None
+        assert "different directions" in row["note"]
+        assert row["metrics"] == "quiz: acc; speech: wer, lower is better"
+
+
+def test_one_metric_counts_one_way():
+    one = series_of(np.ones(5))
+    with pytest.raises(InternalError, match="both ways"):
+        turned([one, lowered(series_of(np.ones(5), model="n"), 1.0)])
+
+
+def log_of(*metrics, tool="helm", model="m", **directions):
+    return Log(
+        tool=tool,
+        path=f"{model}.json",
+        digest=model,
+        model=model,
+        benchmark="b",
+        items=(LoggedItem(item_id="1"),),
+        columns=tuple(
+            mean_column(name, np.ones(1), higher_is_better=directions.get(name)) for name in metrics
+        ),
+    )
+
+
+LOWER = (
+    "loss",
+    "word_perplexity,none",
+    "bits_per_byte,none",
+    "wer",
+    "wer_score",
+    "TER",
+    "error",
+    "error_rate",
+    "edit-distance",
+    "brier_score",
+    "log_loss",
+    "nll",
+    "ece_10_bin",
+    "match/error",
+)
+HIGHER = (
+    "acc",
+    "exact_match,strict-match",
+    "f1",
+    "bleu",
+    "score",
+    "terse",
+    "glossary",
+    "pass@1",
+    "interesting",
+    "answer",
+    "character",
+    "mirror",
+    "lossless",
+)
+
+
+@pytest.mark.parametrize("name", LOWER)
+def test_names_of_metrics_that_count_down(name):
+    assert sounds_lower(name)
+    # A tool's log is read so and says so; a plain table must be told.
+    (found,) = directed([log_of(name)])
+    assert found.columns[0].higher_is_better is False
+    assert any("by its name" in note for note in found.notes)
+    with pytest.raises(LogError) as refused:
+        directed([log_of(name, tool="table")])
+    assert f"--lower-is-better {name}" in (refused.value.hint or "")
+    for way in ("lower", "higher"):
+        (found,) = directed([log_of(name, tool="table")], **{way: (name,)})
+        assert found.columns[0].higher_is_better is (way == "higher")
+
+
+@pytest.mark.parametrize("name", HIGHER)
+def test_other_names_count_up(name):
+    assert not sounds_lower(name)
+    (found,) = directed([log_of(name, tool="table")])
+    assert found.columns[0].higher_is_better is True
+
+
+def test_what_a_log_records_goes_before_the_name_and_the_user_before_both():
+    (found,) = directed([log_of("loss", loss=True)])
+    assert found.columns[0].higher_is_better is True
+    (found,) = directed([log_of("acc,none", **{"acc,none": True})], lower=("acc",))
+    assert found.columns[0].higher_is_better is False
+    assert any("the log says that higher is better" in note for note in found.notes)
+    # One log of a benchmark records it, another one is silent.
+    found = directed([log_of("wer", model="a"), log_of("wer", model="b", wer=True)])
+    assert [log.columns[0].higher_is_better for log in found] == [True, True]
+
+
+def test_contradictions_and_unknown_names_are_errors():
+    two = [log_of("acc", model="a", acc=True), log_of("acc", model="b", acc=False)]
+    with pytest.raises(LogError, match="a higher acc of b better"):
+        directed(two)
+    assert [log.columns[0].higher_is_better for log in directed(two, lower=("acc",))] == [False] * 2
+    with pytest.raises(UsageError, match="no log has a metric"):
+        directed(two, lower=("f1",))
+    with pytest.raises(UsageError, match="both ways"):
+        directed(two, lower=("acc",), higher=("acc",))
+
+
+@given(st.text(max_size=20))
+def test_any_name_has_a_direction(name):
+    assert sounds_lower(name) in (True, False)
+
+
+ROWS = "id,model,metric,score{head}\n" + "".join(
+    f"q{at},m,wer,0.{at}{{cell}}\n" for at in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "expected"),
+    [
+        ("lower_is_better", "true", False),
+        ("lower_is_better", "0", True),
+        ("higher_is_better", "False", False),
+        ("higher_is_better", "yes", True),
+    ],
+)
+def test_a_column_of_a_table_says_which_way_its_scores_count(tmp_path, column, cell, expected):
+    path = tmp_path / "scores.csv"
+    path.write_text(ROWS.format(head=f",{column}", cell=f",{cell}"))
+    (log,) = directed(read_logs([path]))
+    assert log.columns[0].higher_is_better is expected
+    path.write_text(f"id,model-a,{column}\n" + "".join(f"q{at},0.{at},{cell}\n" for at in range(9)))
+    (log,) = directed(read_logs([path]))
+    assert (log.model, log.columns[0].higher_is_better) == ("model-a", expected)
+
+
+@pytest.mark.parametrize("cell", ["", "maybe"])
+def test_a_cell_that_does_not_say_it_is_an_error(tmp_path, cell):
+    path = tmp_path / "scores.csv"
+    path.write_text(ROWS.format(head=",lower_is_better", cell=f",{cell}"))
+    with pytest.raises(LogError, match=r"scores\.csv:2"):
+        read_logs([path])
+
+
+def test_rows_that_disagree_are_an_error(tmp_path):
+    path = tmp_path / "scores.csv"
+    text = ROWS.format(head=",lower_is_better", cell=",true")
+    path.write_text(text[: text.rindex("true")] + "false\n")
+    with pytest.raises(LogError, match=r"scores\.csv:9"):
+        read_logs([path])

@@ -1,0 +1,166 @@
+"""Who stands in one ranking: short runs and other set-ups change nothing for the others."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.rescore.lineup import matrices
+from contam.rescore.logs.setup import combined, setup_of, words
+from contam.rescore.panel import Series
+from contam.rescore.summary import markdown
+from contam.rescore.tables import Settings, make_tables
+from contam.tables import schemas
+from tests.rescore.panels import flags_of, series_of
+
+FAST = Settings(permutations=199, draws=50, sweep_permutations=99, least=20)
+LABELS = ["contaminated"] * 100 + ["clean"] * 300
+
+
+def run_of(model, *, items=None, seed=0, p=0.5, setup=(), benchmark="b"):
+    rng = np.random.default_rng([seed, *map(ord, model)])
+    score = (rng.random(400) < p).astype(float)
+    item = np.arange(400) if items is None else np.asarray(items)
+    one = series_of(score[item], model=model, item=item, benchmark=benchmark)
+    return Series(
+        **{**{f: getattr(one, f) for f in Series.__dataclass_fields__}, "setup": tuple(setup)}
+    )
+
+
+def tables_of(series, settings=FAST):
+    return make_tables(series, [flags_of(LABELS)], settings)
+
+
+def without_notes(rows):
+    """What a row says of its own; p is adjusted over all models there are."""
+    own = ({k: v for k, v in row.items() if k not in ("note", "p_holm", "p_bh")} for row in rows)
+    return sorted(map(str, own))
+
+
+@pytest.mark.parametrize(("n", "seed", "first"), [(10, 0, True), (115, 1, False), (330, 2, True)])
+def test_a_short_run_changes_no_figure_of_the_others(n, seed, first):
+    """Ranking, pairs and adjustment of seven whole runs, with and without a run over n items."""
+    whole = [run_of(f"m{at}", seed=seed, p=0.3 + 0.05 * at) for at in range(7)]
+    order = np.random.default_rng(seed).permutation(400)
+    short = run_of("limited", items=np.sort(order[:n]), seed=seed)
+    alone = tables_of(whole)
+    together = tables_of([short, *whole] if first else [*whole, short])
+    for name in ("rankings", "adjusted"):
+        rows = schemas.rows(together[name])
+        others = [row for row in rows if row["model"] != "limited"]
+        assert without_notes(others) == without_notes(schemas.rows(alone[name])), name
+    pairs = schemas.rows(together["pairs"])
+    others = [row for row in pairs if "limited" not in (row["first"], row["second"])]
+    assert without_notes(others) == without_notes(schemas.rows(alone["pairs"]))
+    # It is named, with what it was scored on, by itself and to the others.
+    rows = {row["model"]: row for row in schemas.rows(together["rankings"])}
+    assert (rows["limited"]["rank_full"], rows["limited"]["n"]) == (None, n)
+    assert rows["limited"]["full"] == pytest.approx(short.score.mean())
+    assert f"{n:,} of the 400 items" in rows["limited"]["note"]
+    assert f"limited ({n:,} items)" in rows["m0"]["note"]
+    assert f"limited \\({n:,} items" in markdown(together) or "limited (" in markdown(together)
+    # And it is compared with each of them, on what both have.
+    n_clean = int((np.sort(order[:n]) >= 100).sum())
+    own = [row for row in pairs if "limited" in (row["first"], row["second"])]
+    assert len(own) == (7 if n_clean >= FAST.least else 0)
+    for row in own:
+        assert (row["n"], row["n_clean"]) == (n, n_clean)
+        assert "limited not ranked" in row["note"]
+
+
+def test_runs_that_are_all_short_are_ranked_among_themselves():
+    whole = run_of("whole")
+    short = [run_of(f"s{at}", items=range(100), p=0.2 + 0.1 * at) for at in range(5)]
+    (found,) = matrices([whole, *short])
+    assert set(found.models) == {"whole", *(one.model for one in short)}
+    assert len(found.items) == 100
+    assert found.notes == ("300 items are not scored for every model",)
+    (found,) = matrices([whole, run_of("other"), *short])
+    assert found.models == ("other", "whole")
+    assert [one.model for one in found.short] == [f"s{at}" for at in range(5)]
+
+
+@given(st.lists(st.sets(st.integers(0, 30), min_size=1), min_size=1, max_size=6))
+def test_every_run_is_ranked_or_named(sets):
+    series = [run_of(f"m{at}", items=sorted(own)) for at, own in enumerate(sets)]
+    (found,) = matrices(series)
+    names = [*found.models, *(one.model for one in found.short)]
+    assert sorted(names) == [one.model for one in series]
+    for one in found.series:
+        assert set(found.items.tolist()) <= set(one.item.tolist())
+    # The order of the logs does not matter.
+    (again,) = matrices(series[::-1])
+    assert again.models == found.models
+    assert again.items.tolist() == found.items.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("few-shot", ("0", "5")), ("version", ("2", "3")), ("prompt", ("ab12", "cd34"))],
+)
+def test_runs_of_other_set_ups_have_rankings_of_their_own(name, values):
+    series = [
+        run_of(
+            f"{value}-{at}",
+            p=0.3 + 0.1 * at,
+            setup=[("version", "9"), (name, value)][name == "version" :],
+        )
+        for value in values
+        for at in range(3)
+    ]
+    tables = tables_of([*series, run_of("plain")])
+    rows = schemas.rows(tables["rankings"])
+    rankings = {row["setup"]: [] for row in rows}
+    for row in rows:
+        rankings[row["setup"]].append(row["model"])
+    # What a log does not record is no difference: the plain table is with the larger set-up.
+    first, second = values
+    assert {frozenset(own) for own in rankings.values()} == {
+        frozenset({f"{first}-{at}" for at in range(3)} | {"plain"}),
+        frozenset({f"{second}-{at}" for at in range(3)}),
+    }
+    for row in rows:
+        assert value_in(row["setup"], row["model"]) or row["model"] == "plain"
+        assert "only runs with" in row["note"]
+    for row in schemas.rows(tables["pairs"]):
+        models = {row["first"], row["second"]} - {"plain"}
+        assert len({model.partition("-")[0] for model in models}) == 1
+    assert "only runs with" in markdown(tables)
+    mixed = schemas.rows(
+        tables_of(series, Settings(permutations=199, draws=50, least=20, mixed_setups=True))[
+            "rankings"
+        ]
+    )
+    assert {row["setup"] for row in mixed} == {""}
+    assert max(row["rank_full"] for row in mixed) > 3
+    assert all("different set-ups in one ranking" in row["note"] for row in mixed)
+
+
+def value_in(setup, model):
+    return model.partition("-")[0] in setup
+
+
+def test_one_run_of_each_set_up_has_no_ranking():
+    series = [run_of(str(shots), setup=[("few-shot", str(shots))]) for shots in (0, 5)]
+    tables = tables_of(series)
+    for row in schemas.rows(tables["rankings"]):
+        assert row["rank_clean"] is None
+        assert "one model has no ranking" in row["note"]
+        assert "only runs with" in row["note"]
+    assert schemas.rows(tables["pairs"]) == []
+
+
+def test_what_is_recorded_of_a_run_is_its_set_up():
+    parts = {"doc_to_text": "Q: {{question}}", "description": ""}
+    one = setup_of(version=3.0, examples=0, prompt=parts)
+    assert one == setup_of(version="3", examples="0", prompt={**parts, "gen_prefix": None})
+    assert words(one).startswith("version 3, 0-shot, prompt ")
+    assert one != setup_of(version=3, examples=0, prompt={"doc_to_text": "Question: {{question}}"})
+    shape = "<function text at 0x7f{}10>"
+    assert setup_of(prompt={"doc_to_text": shape.format("ab")}) == setup_of(
+        prompt={"doc_to_text": shape.format("cd")}
+    )
+    assert setup_of() == ()
+    other = setup_of(version=3, examples=5, prompt=parts)
+    assert dict(combined([one, one])) == dict(one)
+    assert dict(combined([one, other]))["few-shot"] not in ("0", "5")
