@@ -2,7 +2,7 @@
 
 A change in the middle of a shard shows in none of the digests that an answer has time for, but in
 the time of the file. These states lie beside the manifest, not in it: copying a corpus changes
-times and not what is indexed. See docs/adr/0018-times-of-shards.md.
+times and not what is indexed. See docs/adr/0021-times-of-shards.md.
 """
 
 from __future__ import annotations
