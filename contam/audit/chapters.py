@@ -21,7 +21,8 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
     facts   `contam.audit.facts.Facts` as a tree
     scores  folder of the re-scoring; it need not exist
 
-    A chapter has `name`, `scores`, `rankings` and `plots`; logs may name one benchmark otherwise,
+    A chapter has `name`, `scores`, `rankings`, what is to be said of them (`notes`), runs that are
+    in no ranking (`unranked`) and `plots`; logs may name one benchmark otherwise,
     or its parts, so that scores do not always stand under a name that was checked.
     """
     plots = _plots(scores, facts["least"])
@@ -29,10 +30,17 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
     rankings = [row for row in facts["rankings"] if row["rank_clean"] is not None]
 
     def chapter(name: str) -> Tree:
+        own = [row for row in rankings if row["benchmark"] == name]
         return {
             "name": name,
             "scores": [row for row in shown if row["benchmark"] == name],
-            "rankings": [row for row in rankings if row["benchmark"] == name],
+            "rankings": own,
+            "notes": list(dict.fromkeys(row["note"] for row in own if row["note"])),
+            "unranked": [
+                row
+                for row in facts["rankings"]
+                if row["benchmark"] == name and row["rank_full"] is None
+            ],
             "plots": [one for one in plots if one["benchmark"] == name],
         }
 

@@ -190,14 +190,16 @@ def _leads_of(facts: Facts, model: str, bench: str, policy: str) -> Iterator[Par
 
 def _lead(row: Row, of: str) -> Part:
     full, clean = row["difference_full"], row["difference_clean"]
+    # A pack of an earlier version knows no metrics of which less is better.
+    way = 1 if row.get("higher_is_better", True) else -1
     said = f"{_signed(full)} over {row['second']} on all items"
     if clean is None:
         return Part(UNKNOWN, of, f"{said}; clean ones say nothing ({row['note']})")
     said += f", {_signed(clean)} on clean ones"
     if row["lead_clean"]:
-        return Part(HOLDS, of, said, -clean)
+        return Part(HOLDS, of, said, -way * clean)
     p = row["p_clean_holm"]
-    return Part(FAILS, of, said if p is None else f"{said} (p {p:.3f})", -clean)
+    return Part(FAILS, of, said if p is None else f"{said} (p {p:.3f})", -way * clean)
 
 
 def _signed(difference: float) -> str:

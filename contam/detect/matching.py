@@ -107,7 +107,7 @@ class Matcher:
             raise DeadlinePassed
         into.n_tokens += n_tokens
         shard = batch.shard if batch.shards is None else batch.shards
-        pairs = pairs_from_rows(rows, self._lane.benchmark, shard, batch.first_row, batch.rows)
+        pairs = pairs_from_rows(rows, self._lane, shard, batch.first_row, batch.rows)
         if self._lane.readers:
             document = rows.pairs[: len(pairs), PAIR_DOC]
             pairs = replace(pairs, read=read_documents(self._lane, batch, pairs, document))

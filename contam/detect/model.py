@@ -117,6 +117,9 @@ class Pairs:
                                   question
     scattered      float32[m]     share of other text in the stretch over which the question's main
                                   alignment reaches
+    renumbered     float32[m]     share of the question's other words that stand there, where two of
+                                  its numbers or more lie between them and none is the document's;
+                                  else 0
     rival          int32[m]       another item of the benchmark whose question stands there whole,
                                   to which most of the matched text belongs; -1 without one
     glued          int32[m]       words of the question without its punctuation, where more of
@@ -140,6 +143,7 @@ class Pairs:
     exact: Bools
     split: Bools
     scattered: Float32s
+    renumbered: Float32s
     rival: Int32s
     glued: Int32s
     read: Float32s
@@ -174,6 +178,7 @@ class Pairs:
             exact=np.zeros(parts, np.bool_),
             split=np.zeros(n_rows, np.bool_),
             scattered=np.zeros(n_rows, np.float32),
+            renumbered=np.zeros(n_rows, np.float32),
             rival=np.full(n_rows, -1, np.int32),
             glued=np.zeros(n_rows, np.int32),
             read=np.zeros((n_rows, n_read, FIGURES_READ), np.float32),

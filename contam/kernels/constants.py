@@ -120,6 +120,11 @@ RIVAL_SHARE: Final = 0.8
 #: How much less of the other question must stand there: what is as good is no better.
 RIVAL_LEAD: Final = 0.1
 
+# The same question with other numbers.
+
+#: Fewer numbers than these differ by chance.
+LEAST_NUMBERS: Final = 2
+
 
 def named_constants() -> Mapping[str, int | float]:
     """Every number above, by name."""

@@ -185,7 +185,7 @@ def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:
         }
         reason = across.note if name == "clean" else ""
         if len(across.benchmarks) < _TWO:
-            reason = "not estimable: one benchmark"
+            reason = "; ".join(["not estimable: one benchmark", *across.left_out])
         elif len(models) < _LEAST_MODELS:
             reason = (
                 f"not estimable: {len(models)} models with a score on every benchmark, "

@@ -157,6 +157,7 @@ def _pairs(found: list[brute.Pair], lane: LaneItems, read: np.ndarray) -> Pairs:
         exact=column("exact", np.bool_),
         split=np.zeros(len(found), np.bool_),
         scattered=np.zeros(len(found), np.float32),
+        renumbered=np.zeros(len(found), np.float32),
         rival=np.full(len(found), -1, np.int32),
         glued=np.zeros(len(found), np.int32),
         read=read,

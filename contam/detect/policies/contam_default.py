@@ -25,95 +25,18 @@ from contam.detect.model import (
     Judgements,
 )
 from contam.detect.policies.common import counted, several, unit_name
-from contam.detect.policy_spec import PolicySpec
+from contam.detect.policies.contam_definition import CONTAM
 from contam.detect.standing import question_words
 from contam.detect.sums import part_sums
-from contam.kernels.constants import LEAST_WEIGHT, named_constants
-from contam.text.common_words import COMMON_WEIGHT, PAIR_WEIGHT, SHORT_WEIGHT, SINGLE_WEIGHT
+from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contam.detect.model import Bools, Float64s, Int32s, LaneItems, Pairs, Totals
     from contam.detect.policy import Policy
+    from contam.detect.policy_spec import PolicySpec
 
-
-def matching_constants() -> tuple[tuple[str, int | float], ...]:
-    """Numbers of the matching that this policy's verdicts depend on, by name."""
-    weights = {
-        "COMMON_WEIGHT": COMMON_WEIGHT,
-        "SHORT_WEIGHT": SHORT_WEIGHT,
-        "PAIR_WEIGHT": PAIR_WEIGHT,
-        "SINGLE_WEIGHT": SINGLE_WEIGHT,
-    }
-    return tuple({**weights, **named_constants()}.items())
-
-
-CONTAM: Final = PolicySpec(
-    id="contam",
-    title="contam's own: weighted coverage by the best single document",
-    description=(
-        "The share of the question that stands in one document, aligned over edits, insertions and"
-        " moved sentences. Common words and wording shared by many items of the benchmark weigh"
-        " little; a stem that says little counts only together with its choices or its passage."
-    ),
-    source="this project, docs/adr",
-    version="3",
-    confidence="source",
-    unit="word",
-    n=8,
-    scope="one document",
-    aggregation="weighted coverage",
-    parts=("passage", "question", "choices"),
-    thresholds=((0.45, "suspect"), (0.75, "contaminated")),
-    count_rule="documents that by themselves make the item suspect or contaminated",
-    too_short=(
-        "an item is not_checkable when neither passage, question nor any one choice has as many"
-        " tokens as a seed, or its question has none; a question shorter than a seed is looked for"
-        " beside its choices"
-    ),
-    # telling: what a question's words must weigh to speak for themselves; least_telling: the share
-    # of it that what is found must weigh for a full score, or a whole question to be certain.
-    # strictness, no_run: what is lost for each share not found, of a question that weighs nothing
-    # and of one whose longest run is half as long as a run must be (no_run_beside: at most, where
-    # its passage or choices stand there too).
-    # run_weight: what a run must weigh, so that common wording needs a longer one.
-    # least_support: passage or choices stand in the document from this share on.
-    # word_characters: characters of a script without spaces that make a run of one word; half
-    # a question in one run is a run all the same, from n tokens on.
-    # half: the share of a question's words that is a run all the same, is no mere term, and is at
-    # least a doubt where it weighs half_weighs of telling.
-    # few_weigh: what is found must weigh, where it is fewer than half of the question's words.
-    # most_scattered: other text, of the stretch over which words without a run may lie.
-    # certain_runs: a whole question of so many times n words is certain, whatever it weighs.
-    # borrowed_from: beside a passage, a question counts in full from this share on.
-    # just_below: the share of a threshold that keeps a score below it.
-    # run_share, run_long, run_certain: a question is at least a doubt, whoever shares its words,
-    # where this share of them stands in a row, so many times n of them, or so many times where it
-    # is a stem whose passage is missing; edited_share: where this share of 2 n words or more does.
-    parameters=(
-        ("telling", 5.0),
-        ("strictness", 2.5),
-        ("no_run", 1.8),
-        ("no_run_beside", 1.0),
-        ("run_weight", 4.0),
-        ("least_support", 0.3),
-        ("word_characters", 2.0),
-        ("few_weigh", 8.0),
-        ("most_scattered", 0.4),
-        ("least_telling", 0.5),
-        ("half", 0.5),
-        ("half_weighs", 0.4),
-        ("certain_runs", 2.0),
-        ("borrowed_from", 0.9),
-        ("just_below", 0.99),
-        ("run_share", 0.75),
-        ("run_long", 1.25),
-        ("run_certain", 2.0),
-        ("edited_share", 0.9),
-    ),
-    constants=matching_constants(),
-)
 SPECS: Final = (CONTAM,)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
@@ -229,12 +152,18 @@ class WeightedCoverage:
         score = np.where(certain, 1.0, score)
         # Another question on the same passage shares its wording: only nearly all of it counts.
         borrowed = (lent > 0.0) & passage_first & (question < number("borrowed_from"))
-        # Few words may stand anywhere: without choices, passage or answer, they stay a doubt.
+        # Few words may stand anywhere: without choices, passage or answer, they stay a doubt. So
+        # do words that say little, where no run of them stands there.
         alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
+        alone |= (no_run > 0.0) & (own < telling) & ~beside
         below = number("just_below") * threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
-        rivalled = (pairs.rival >= 0) & (score < threshold("contaminated"))
-        chance = (stem & ~shared) | rivalled | self._few(pairs, items, found)
+        # What is another item's, or has other numbers and other words, is one step less sure.
+        doubted = score < threshold("contaminated")
+        another = self._renumbered(pairs, "renumbered_sure") | (pairs.rival >= 0)
+        score = np.where(another, np.minimum(score, below), score)
+        another = doubted & (self._renumbered(pairs, "renumbered") | (pairs.rival >= 0))
+        chance = (stem & ~shared) | another | self._few(pairs, items, found)
         chance |= self._scattered(pairs, items) & ~beside
         clean = number("just_below") * threshold("suspect")
         score = np.where(chance, np.minimum(score, clean), score)
@@ -249,6 +178,14 @@ class WeightedCoverage:
         words = question_words(pairs, items.n_tokens)
         few = pairs.aligned[:, QUESTION] < self.spec.number("half") * words
         result: Bools = few & (found < self.spec.number("few_weigh"))
+        return result
+
+    def _renumbered(self, pairs: Pairs, most: str) -> Bools:
+        """Whether all numbers of a question are others there, and more of its words than may be.
+
+        most  the parameter that says from which share of its words on it may be a copy
+        """
+        result: Bools = (pairs.renumbered > 0.0) & (pairs.renumbered < self.spec.number(most))
         return result
 
     def _nearly_whole(self, pairs: Pairs, items: LaneItems, stem: Bools) -> Bools:
@@ -362,12 +299,21 @@ class WeightedCoverage:
             return "; but nothing of the passage that it is asked of"
         if label == CLEAN:
             return self._why_clean(items, pair, i, nearly=nearly)
-        if nearly and _words(pair, items, i) < CONTAM.n:
-            return _FEW_WORDS
+        return self._why_suspect(items, pair, i, nearly=nearly, score=float(judgement.score[i]))
+
+    def _why_suspect(
+        self, items: LaneItems, pair: Pairs, i: int, *, nearly: bool, score: float
+    ) -> str:
+        """What keeps item i's best document from being sure, "" where too little stands there."""
+        if pair.rival[i] >= 0 and items.item_ids:
+            other = items.item_ids[pair.rival[i]]
+            return f"; but most of that is the text of another item, {other}, which stands there"
+        if self._renumbered(pair, "renumbered_sure")[i]:
+            return "; but all its numbers are others there"
         if nearly:
-            return _SAYS_LITTLE
+            return _FEW_WORDS if _words(pair, items, i) < CONTAM.n else _SAYS_LITTLE
         # No more than a doubt, and that for its words alone.
-        raised = judgement.score[i] <= self.spec.threshold("suspect")
+        raised = score <= self.spec.threshold("suspect")
         raised &= self._nearly_whole(pair.take(np.array([i])), items, np.zeros(1, np.bool_))[0]
         return _SHARED if raised else ""
 
@@ -378,6 +324,8 @@ class WeightedCoverage:
             other = items.item_ids[pair.rival[i]]
             return f"; but that is the text of another item, {other}, which stands there whole"
         if pair.coverage[i, QUESTION] >= self.spec.threshold("suspect"):
+            if self._renumbered(pair, "renumbered")[i]:
+                return "; but all its numbers are others there, and some of its words"
             if pair.aligned[i, QUESTION] < self.spec.number("half") * words:
                 return "; but fewer than half of its words do, and they say little"
             if self._scattered(pair.take(np.array([i])), items)[0]:

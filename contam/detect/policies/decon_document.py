@@ -17,7 +17,7 @@ from contam.detect.policies.decon_rows import gram_keys
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contam.detect.model import Float32s, Float64s, Int64s, Uint64s
+    from contam.detect.model import Bools, Float32s, Float64s, Int64s, Uint64s
     from contam.detect.policies.decon_rows import Grams, Rows
     from contam.detect.policy_spec import PolicySpec
 
@@ -158,7 +158,7 @@ class Scorer:
                 best = max(best, scores, key=lambda one: one.score)
         return best
 
-    def _passes(self, idf: Float64s, there: Float64s, item: int) -> bool:
+    def _passes(self, idf: Float64s, there: Bools, item: int) -> bool:
         """Whether so much of the question stands there that decon goes on."""
         share = _share(idf, there)
         gate = formulas.early_gate(self.spec.threshold("contaminated"))
@@ -219,7 +219,7 @@ class Scorer:
         return np.float32(idf[np.unique(at[hits])].sum() / total)
 
 
-def _share(idf: Float64s, there: Float64s) -> np.float32:
+def _share(idf: Float64s, there: Bools) -> np.float32:
     """The weight share of the grams that stand there; 1 where all do."""
     return np.float32(idf[there].sum() / idf.sum())
 

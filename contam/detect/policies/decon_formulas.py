@@ -59,13 +59,15 @@ def early_gate(threshold: float) -> Float32s:
 def question_confidence(n_distinct_grams: ArrayLike) -> Float32s:
     """0.5 for a question without grams, rising to 1 at 20 different ones."""
     grams = _single(n_distinct_grams)
-    return np.minimum(_ONE, _HALF + grams / _FULL_QUESTION_GRAMS * _HALF)
+    confidence: Float32s = np.minimum(_ONE, _HALF + grams / _FULL_QUESTION_GRAMS * _HALF)
+    return confidence
 
 
 def answer_confidence(n_distinct_tokens: ArrayLike) -> Float32s:
     """0.5 for an empty answer, rising to 1 at 4 different tokens."""
     tokens = _single(n_distinct_tokens)
-    return np.minimum(_ONE, _HALF + tokens / _FULL_ANSWER_TOKENS * _HALF)
+    confidence: Float32s = np.minimum(_ONE, _HALF + tokens / _FULL_ANSWER_TOKENS * _HALF)
+    return confidence
 
 
 def weights(
@@ -101,7 +103,8 @@ def base_score(weight: Weights, o_q: ArrayLike, o_a: ArrayLike, o_p: ArrayLike) 
         + _single(o_a) * weight.answer
         + _single(o_p) * weight.passage
     )
-    return np.minimum(_ONE, total)
+    capped: Float32s = np.minimum(_ONE, total)
+    return capped
 
 
 def scaled_score(base: ArrayLike, threshold: float, needed: ArrayLike) -> Float32s:

@@ -61,8 +61,8 @@ class Grams:
         owner, key = _different(texts, n)
         owned = mixed(key + group[owner].astype(np.uint64) * _ODD)
         _, number = np.unique(owned, return_inverse=True)
-        rows = np.bincount(number, weights=counted[owner])[number] if len(number) else owner
-        all_rows = np.bincount(group, weights=counted)[group[owner]] if len(owner) else owner
+        rows = _by_group(counted[owner], number)
+        all_rows = _by_group(counted, group)[owner]
         # A text that no row counts has no rarity; nothing is ever asked of it.
         idf = np.log(np.maximum(all_rows, 1) / np.maximum(rows, 1))
         start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(texts)))])
@@ -79,6 +79,13 @@ def _different(texts: Sequence[Int64s], n: int) -> tuple[Int64s, Uint64s]:
     found = [np.unique(gram_keys(tokens, n)) for tokens in texts]
     owner = np.repeat(np.arange(len(texts)), [len(keys) for keys in found])
     return owner, np.concatenate(found) if found else np.empty(0, np.uint64)
+
+
+def _by_group(values: Int64s, group: Int64s) -> Int64s:
+    """The sum of the values of each one's group, int64[n]."""
+    total = np.bincount(group, weights=values, minlength=1)
+    of_each: Int64s = total[group].astype(np.int64)
+    return of_each
 
 
 def _sums(values: Float64s, owner: Int64s, n_owners: int) -> Float64s:
@@ -266,6 +273,6 @@ def _informative(
     fields = np.bincount(number, weights=np.concatenate(weights), minlength=len(known))
     owner, _ = _different(texts[2], 1)
     mine = number[len(number) - len(owner) :]
-    all_rows = np.bincount(groups[1], weights=counts[1])[groups[1][owner]]
-    idf = np.log(np.maximum(all_rows, 1) / np.maximum(fields[mine], 1)) if len(owner) else owner
+    all_rows = _by_group(counts[1], groups[1])[owner]
+    idf: Float64s = np.log(np.maximum(all_rows, 1) / np.maximum(fields[mine], 1))
     return _sums(idf, owner, len(texts[2])) > 0

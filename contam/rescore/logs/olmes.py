@@ -24,6 +24,7 @@ from contam.rescore.logs.files import (
 )
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import PartsReader
+from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +105,12 @@ def read(file: LogFile) -> Log:
         columns=tuple(columns),
         notes=tuple(notes),
         n_unscored=n_unscored,
+        primary=text_or_none(config.get("primary_metric")),
+        setup=setup_of(
+            version=config.get("version"),
+            examples=config.get("num_shots"),
+            prompt=as_dict(config.get("context_kwargs")),
+        ),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Setup = tuple[tuple[str, str], ...]
 """What was recorded, by name: "version", "few-shot", "prompt", "system prompt"."""
 
-_NOTHING: Final = (None, "", [], {})
+_NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 _DIGITS: Final = 8
 

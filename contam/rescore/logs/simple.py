@@ -22,6 +22,7 @@ from contam.benchmark.names import (
 )
 from contam.benchmark.naming import name_of
 from contam.errors import LogError, UsageError
+from contam.rescore.logs.cells import as_plain_list, number_of, zero_to_one
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
 from contam.rescore.logs.plain import Table, load
@@ -72,11 +73,6 @@ _INSIDE: Final = frozenset({"id", "score"})
 """What is looked for in the fields of records, too, where no column has its name."""
 
 _TEXTS: Final = ("question", "passage", "choices", "answer")
-_WORDS: Final = {
-    **dict.fromkeys(("true", "yes", "y", "c", "correct", "pass", "passed"), 1.0),
-    **dict.fromkeys(("false", "no", "n", "i", "incorrect", "wrong", "fail", "failed"), 0.0),
-    **dict.fromkeys(("", "nan", "na", "n/a", "null", "none"), float("nan")),
-}
 _OF_ITEMS: Final = frozenset({*ANSWER, *ANSWER_INDEX, *PASSAGE, *QUESTION, *CHOICE_LISTS})
 _ASK: Final = "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
 
@@ -107,8 +103,9 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
 
 def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
     """Role -> column, as mapped or by the usual names."""
-    for name in mapping.values():
-        missing = [one for one in name.split("+") if one and not table.has(one)]
+    for role, name in mapping.items():
+        names = name.split("+") if role == "models" else [name]
+        missing = [one for one in names if one and not table.has(one)]
         if missing:
             raise LogError(
                 f"{table.file.path}: no column {missing[0]!r}",
@@ -141,7 +138,7 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
 
 def _score_column(table: Table, name: str) -> bool:
     """Whether a column holds scores; a `result` may be a word such as "timed out"."""
-    return any(_number(value) is not None for value in table.column(name))
+    return any(number_of(value) is not None for value in table.column(name))
 
 
 def _long(table: Table, found: Mapping[str, str], *, named: bool) -> list[Log]:
@@ -229,13 +226,13 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         texts = set()
         row = {name: values[0] for name, values in table.columns.items() if name not in roles}
         if reader.read(row).question is not None:
-            texts = {name for name in row if _number(row[name]) is None}
+            texts = {name for name in row if number_of(row[name]) is None}
         models = [name for name in table.columns if name not in roles | texts]
         # The gold label of a yes-or-no item looks like a score.
         odd = [
             name
             for name in models
-            if plain(name) in _OF_ITEMS or not _zero_to_one(table.column(name))
+            if plain(name) in _OF_ITEMS or not zero_to_one(table.column(name))
         ]
         if odd or not models or "id" not in found:
             raise NoScoresHereError(
@@ -270,7 +267,7 @@ def _beyond(table: Table, odd: Sequence[str]) -> str:
     """What keeps a column of numbers from being one of scores."""
     for name in odd:
         for row, value in enumerate(table.column(name)):
-            number = _number(value)
+            number = number_of(value)
             if plain(name) in _OF_ITEMS or number is None:
                 break
             if not math.isnan(number) and not 0 <= number <= 1:
@@ -278,20 +275,11 @@ def _beyond(table: Table, odd: Sequence[str]) -> str:
     return ""
 
 
-def _zero_to_one(values: Sequence[Any]) -> bool:
-    try:
-        numbers = [_number(value) for value in set(_as_list(values))]
-    except TypeError:  # a list or a record in a cell
-        return False
-    known = [n for n in numbers if n is None or not math.isnan(n)]
-    return bool(known) and all(n is not None and 0 <= n <= 1 for n in known)
-
-
 def _scores(table: Table, values: Sequence[Any]) -> NDArray[np.float64]:
     """A column as float64[n], nan where a cell is empty; a distinct cell is read once."""
-    values = _as_list(values)
+    values = as_plain_list(values)
     try:
-        numbers = {value: _number(value) for value in set(values)}
+        numbers = {value: number_of(value) for value in set(values)}
     except TypeError:
         numbers = {None: None}
     if None in numbers.values():
@@ -300,39 +288,15 @@ def _scores(table: Table, values: Sequence[Any]) -> NDArray[np.float64]:
     return np.array([numbers[value] for value in values], np.float64)
 
 
-def _as_list(values: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
-    if isinstance(values, np.ndarray):
-        plain_values: list[Any] = values.tolist()
-        return plain_values
-    return values
-
-
 def _checked(table: Table, row: int, value: object) -> float | None:
     """A score, None where the cell says that there is none; LogError for anything else."""
-    number = _number(value)
+    number = number_of(value)
     if number is None or math.isinf(number):
         raise LogError(
             f"{table.at(row)}: {str(value)[:40]!r} is no score",
             hint="scores are numbers, TRUE and FALSE, yes and no, or C and I",
         )
     return None if math.isnan(number) else number
-
-
-def _number(value: object) -> float | None:
-    """A cell as a number, nan for an empty one, None for anything that is no score."""
-    if value is None:
-        return float("nan")
-    if isinstance(value, bool | int | float | np.number):
-        return float(value)
-    if not isinstance(value, str):
-        return None
-    word = value.strip().lower()
-    if word in _WORDS:
-        return _WORDS[word]
-    try:
-        return float(word)
-    except ValueError:
-        return None
 
 
 def _texts(table: Table, found: Mapping[str, str]) -> dict[int, LoggedItem]:

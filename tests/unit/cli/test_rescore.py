@@ -1,5 +1,6 @@
 """`contam rescore` as a user runs it: files, exit codes, refusals."""
 
+import csv
 import json
 import shutil
 
@@ -143,3 +144,58 @@ def test_damaged_logs_stop_a_rescore_unless_they_are_left_out_by_name(
     summary = (out / "summary.md").read_text(encoding="utf-8")
     assert "## Logs left out" in summary
     assert str(started) in summary
+
+
+def errors_of(bench_fixtures, path):
+    """The log of the fixtures as a long table of errors, 1 where an answer is wrong."""
+    with (bench_fixtures / "logs" / "brook_math.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    with path.open("w", newline="") as stream:
+        out = csv.writer(stream)
+        out.writerow(["item_id", "question", "model", "metric", "score"])
+        for row in rows:
+            for model in ("heron-8b", "plover-3b", "quokka-7b"):
+                error = 1 - int(row[model])
+                out.writerow([row["item_id"], row["question"], model, "error", error])
+    return path
+
+
+def test_a_table_of_errors_is_refused_until_it_is_said_that_less_is_better(
+    verdicts, bench_fixtures, tmp_path
+):
+    logs = errors_of(bench_fixtures, tmp_path / "errors.csv")
+    given = [
+        "rescore",
+        "--verdicts",
+        verdicts,
+        "--logs",
+        logs,
+        "--least",
+        "15",
+        "--quiet",
+        "--json",
+    ]
+    given += ["--permutations", "99"]
+    refused = contam(*given, "--out", tmp_path / "none")
+    assert_one_line_error(refused, 1, "--lower-is-better error")
+    twice = ("--lower-is-better", "error", "--higher-is-better", "error")
+    assert_one_line_error(contam(*given, "--out", tmp_path / "none", *twice), 2, "both ways")
+    unknown = contam(*given, "--out", tmp_path / "none", "--lower-is-better", "wer")
+    assert_one_line_error(unknown, 2, "no log has a metric wer")
+    assert not (tmp_path / "none").exists()
+    told = contam(*given, "--out", tmp_path / "scores", "--lower-is-better", "error")
+    assert told.returncode == 0, told.stderr
+    tree = json.loads(told.stdout)
+    whole = {row["model"]: row for row in tree["scores"] if row["subset_by"] == "all"}
+    assert not any(row["higher_is_better"] for row in whole.values())
+    # The model that knows the items by heart errs more often on the clean ones.
+    assert whole["quokka-7b"]["gain"] < -0.3
+    ranks = {row["model"]: row for row in tree["rankings"]}
+    assert ranks["quokka-7b"]["rank_full"] == 1
+    assert ranks["quokka-7b"]["full"] == min(row["full"] for row in ranks.values())
+    assert "lower is better" in (tmp_path / "scores" / "summary.md").read_text()
+    shown = contam(*[one for one in given if one != "--json"], "--out", tmp_path / "scores",
+                   "--overwrite", "--lower-is-better", "error")  # fmt: skip
+    assert "error (lower is better)" in shown.stdout
+    assert "ranking, all items" in shown.stdout
+    assert "ranking, clean items" in shown.stdout
