@@ -271,7 +271,7 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
     from contam.rescore.summary import figure, limits, small
 
     sheet = Sheet(
-        ("model", "policy"), ("n", "flagged", "full", "clean", "gain", "95 %", "p", "p Holm")
+        ("model", "policy"), ("n", "flagged", "full", "clean", "gain", "interval", "p", "p Holm")
     )
     for row in rows:
         sheet.add(
