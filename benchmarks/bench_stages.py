@@ -48,8 +48,9 @@ class Stages:
         self._collection = collection
         memory = (np.zeros(len(lane.plan.part_start) - 1, np.int32), collection.longest_at)
         tables, buffers = char_tables(), new_buffers(longest, WORDS)
-        matcher = matching.Matcher(lane)
-        scratch, room = matcher._scratch, new_room(_MOST_RUNS, 1)  # noqa: SLF001 - what a scan uses
+        self._matcher = matching.Matcher(lane)
+        scratch = self._matcher._scratch  # noqa: SLF001 - what a scan uses
+        room = new_room(_MOST_RUNS, 1)
         spec, plan, facts = lane.spec, lane.plan, lane.facts
 
         def tokenise(data: Bytes, offsets: Int64s) -> object:
@@ -84,7 +85,7 @@ class Stages:
             self.spent[name] += cpu - before
             before = cpu
         clock = Clock()
-        matching._add(batch, found, self._collection)  # noqa: SLF001 - what the matcher does next
+        self._matcher._add(batch, found, self._collection)  # noqa: SLF001 - what the matcher does next
         self.spent["policies"] += clock.lap()[0]
 
 

@@ -43,6 +43,12 @@ class PolicyError(ContamError):
     exit_code = 2
 
 
+class PlanMemoryError(ContamError, MemoryError):
+    """There is not enough memory to plan a run for so many items."""
+
+    code = "plan-memory"
+
+
 class CorpusError(ContamError):
     """The corpus as a whole cannot be read: nothing found, no text column."""
 

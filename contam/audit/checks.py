@@ -196,8 +196,13 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
     if corpus.index:
         indexes = [Index.open(one) for one in corpus.index]
         found: list[Any] = [one.id for one in indexes]
-        shards = [record for one in indexes for record in one.records if record is not None]
-        return [*found, *([one.name, one.uri, _state(one.uri)] for one in shards)]
+        shards = [
+            (record, one.states.get(record.uri))
+            for one in indexes
+            for record in one.records
+            if record is not None
+        ]
+        return [*found, *([one.name, one.uri, _state(one.uri), known] for one, known in shards)]
     found = []
     for shard in survey(list(corpus.paths))[0]:
         try:

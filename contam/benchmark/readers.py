@@ -20,6 +20,7 @@ from contam.benchmark.sources import Source, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError
 from contam.tables.files import open_file
+from contam.tables.listed import FileState, difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -103,8 +104,14 @@ class _Reading:
         if source.family in ("parquet", "arrow"):
             state.unit = "row"
             refuse_pointer(source.path)
+            listed = _state_of(source.path)
             format_name, digest, size = source.family, *_digest(source.path)
             self._take(state, enumerate(_table_rows(source, self._columns_wanted), 1))
+            if fact := difference(listed, _state_of(source.path)):
+                raise BenchmarkError(
+                    f"{source.path}: {fact} while it was read",
+                    hint="let nobody write to it meanwhile",
+                )
         else:
             file = read_unpacked(source.path)
             if source.family == "json":
@@ -221,6 +228,13 @@ def _table_rows(source: Source, choose: Callable[[Sequence[str]], Sequence[str]]
         yield from read(source.path, choose)
     except RowError as error:
         raise BenchmarkError(f"{source.path}: {error.reason}", hint=error.hint) from error
+
+
+def _state_of(path: Path) -> FileState:
+    try:
+        return FileState.at(str(path))
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def _digest(path: Path) -> tuple[str, int]:

@@ -49,6 +49,10 @@ _Memory = Annotated[
         "segments are.",
     ),
 ]
+_Moved = Annotated[
+    list[str] | None,
+    typer.Option("--corpus", metavar="PATH", help="Where the shards lie now, if they were moved."),
+]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
@@ -195,6 +199,7 @@ def verify(
     sample: Annotated[
         int, typer.Option(min=0, metavar="N", help="Documents to read back from their shards.")
     ] = 32,
+    corpus: _Moved = None,
     home: options.Home = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
@@ -208,7 +213,7 @@ def verify(
     from contam.cli.terminal import plain
     from contam.index.verify import verify as verify_all
 
-    report = verify_all(folder, sample=sample)
+    report = verify_all(folder, sample=sample, corpus=corpus or ())
     if as_json:
         render.emit_json(report.to_dict())
     else:
@@ -218,6 +223,11 @@ def verify(
         )
         for one in report.findings:
             emit(plain(f"WRONG {one.place}: {one.fact}") + "\n")
+        if report.n_noted:
+            shards = render.counted(report.n_noted, "shard")
+            emit(f"the times of {shards} are noted: queries rely on them from now on\n")
+        if report.not_noted:
+            emit(plain(f"the times of the shards could not be noted: {report.not_noted}\n"))
         if report.ok:
             emit("nothing is wrong\n")
     return 0 if report.ok else 1 if report.damaged else EXIT_INCOMPLETE
@@ -310,5 +320,9 @@ def _lines_of(facts: dict[str, Any]) -> list[str]:
             f"retired    {render.counted(facts['retired_shards'], 'shard')}, "
             f"{render.counted(facts['retired_documents'], 'document')}"
         )
+    if missing := facts["not_indexed"]:
+        named = ", ".join(missing[:_NAMED])
+        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        lines.append(f"not here   {named}{more}: `contam index add` adds what is new")
     first, *others = render.coverage_lines(facts["coverage"])
     return [*lines, f"corpus     {first}", *others]

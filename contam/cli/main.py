@@ -176,7 +176,7 @@ def main(arguments: Sequence[str]) -> int:
     except MemoryError:
         if debug:
             traceback.print_exc()
-        _tell("out of memory", "try fewer --workers")
+        _tell("out of memory", "try fewer --workers, or give the process more memory")
         return ContamError.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence: no stack trace by default
         if debug:

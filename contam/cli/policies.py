@@ -81,6 +81,7 @@ def _describe(spec: PolicySpec) -> None:
         "counts": spec.count_rule,
         "too short": spec.too_short,
         "parameters": ", ".join(f"{name} = {value}" for name, value in spec.parameters),
+        "constants": ", ".join(f"{name} = {value}" for name, value in spec.constants),
         "presets": ", ".join(f"{spec.base}:{preset}" for preset in spec.presets),
     }
     for heading, value in rows.items():

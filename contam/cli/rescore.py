@@ -68,7 +68,10 @@ def rescore(
         ),
     ] = 50,
     permutations: Annotated[
-        int, typer.Option(min=99, metavar="N", help="Draws of each permutation test.")
+        int,
+        typer.Option(
+            min=99, metavar="N", help="Draws of a permutation test at first, more where p is small."
+        ),
     ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")] = 0,
     allow_unmatched: Annotated[

@@ -137,18 +137,18 @@ def _first_row(unit: WorkUnit, shard: Shard) -> int:
     if unit.first_row is not None:
         return unit.first_row
     if unit.span is not None:
-        return line_number(shard.uri, unit.span.begin)
-    return batch_row(shard.uri, unit.row_groups[0]) if unit.row_groups else 0
+        return line_number(shard.path, unit.span.begin)
+    return batch_row(shard.path, unit.row_groups[0]) if unit.row_groups else 0
 
 
 def _blocks(
     unit: WorkUnit, shard: Shard, sources: TextColumns, batch_bytes: int
 ) -> Iterator[TextBlock]:
     if shard.format == "parquet":
-        return parquet.text_blocks(shard.uri, sources, unit.row_groups, max_bytes=batch_bytes)
+        return parquet.text_blocks(shard.path, sources, unit.row_groups, max_bytes=batch_bytes)
     if shard.format == "arrow":
-        return ipc.text_blocks(shard.uri, sources, unit.row_groups)
-    return jsonl.text_blocks(shard.uri, sources, max_bytes=batch_bytes, span=unit.span)
+        return ipc.text_blocks(shard.path, sources, unit.row_groups)
+    return jsonl.text_blocks(shard.path, sources, max_bytes=batch_bytes, span=unit.span)
 
 
 def _batches(

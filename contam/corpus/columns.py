@@ -206,16 +206,16 @@ def select_all(
 
 def _columns(shard: Shard) -> tuple[ColumnRef, ...]:
     if shard.format == "parquet":
-        return parquet.columns(shard.uri)
+        return parquet.columns(shard.path)
     if shard.format == "arrow":
-        return ipc.columns(shard.uri)
+        return ipc.columns(shard.path)
     if shard.format == "unfinished":
         raise ShardError(
             f"{shard.name}: an unfinished download or copy",
             shard=shard.name,
             hint="let it finish; if it is not wanted, remove the file",
         )
-    return jsonl.columns(shard.uri)
+    return jsonl.columns(shard.path)
 
 
 def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None) -> ColumnRef:

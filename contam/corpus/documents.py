@@ -50,10 +50,10 @@ def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> li
 
     def look(wanted: list[int]) -> Iterator[tuple[int, DocumentMeta]]:
         if shard.format == "jsonl":
-            for row, record in jsonl.records(shard.uri, wanted):
+            for row, record in jsonl.records(shard.path, wanted):
                 yield row, _meta(selection, {ref: at_path(record, ref.path) for ref in refs})
         else:
-            for row, values in lookup.values(shard.uri, table_format(shard), refs, wanted):
+            for row, values in lookup.values(shard.path, table_format(shard), refs, wanted):
                 yield row, _meta(selection, dict(zip(refs, values, strict=True)))
 
     return _in_order(shard, rows, look)
@@ -104,7 +104,7 @@ def _documents(
 
     def look(wanted: list[int]) -> Iterator[tuple[int, Document]]:
         if shard.format == "jsonl":
-            for row, one in jsonl.documents(shard.uri, sources, wanted):
+            for row, one in jsonl.documents(shard.path, sources, wanted):
                 yield row, _document(one)
             return
         found: dict[int, Document] = {}
@@ -114,7 +114,7 @@ def _documents(
                 break
             column = "" if ref is sources.first else ref.dotted
             for row, text, turns in lookup.documents(
-                shard.uri, table_format(shard), ref, left, with_turns=with_turns
+                shard.path, table_format(shard), ref, left, with_turns=with_turns
             ):
                 if not (column and _is_blank(text)):
                     found[row] = Document(text, column, None if turns is None else tuple(turns))

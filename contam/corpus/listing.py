@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
+from contam.corpus.outputs import written_by_contam
 from contam.errors import CorpusError, UsageError
 from contam.tables.files import PIPE_HINT, irregular, open_file
 
@@ -49,10 +50,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file in a folder that is no shard, and why."""
+    """A file in a folder that is no shard, and why; `ours` says that contam wrote it."""
 
     path: Path
     reason: str
+    ours: bool = False
 
 
 def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped, ...]]:
@@ -64,9 +66,12 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
     """
     found: dict[Path, Found] = {}
     skipped: dict[Path, Skipped] = {}
+    own: dict[Path, str] = {}
     for given in paths:
-        for path, name, argument, named in _expand(given):
+        for path, name, argument, named in _expand(given, own):
             kind = _format(path, named=named)
+            if path in own and not named:
+                kind = Skipped(path, own[path], ours=True)
             if isinstance(kind, Skipped):
                 skipped[path] = kind
                 continue
@@ -82,8 +87,11 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
     return ordered, tuple(skipped[path] for path in sorted(skipped))
 
 
-def _expand(given: str | Path) -> Iterator[tuple[Path, str, Path, bool]]:
-    """Yield (absolute path, name, argument, whether the user named this very file)."""
+def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str, Path, bool]]:
+    """Yield (absolute path, name, argument, whether the user named this very file).
+
+    own  gets the files that contam wrote below the folders, and what they belong to
+    """
     if not str(given):
         # Path("") is the current folder; an unset shell variable must not mean all that lies there.
         raise UsageError("a corpus path is empty", hint="check the variable it came from")
@@ -94,12 +102,12 @@ def _expand(given: str | Path) -> Iterator[tuple[Path, str, Path, bool]]:
         reason = error.strerror if isinstance(error, OSError) else error
         raise CorpusError(f"{given}: cannot be reached: {reason}", hint="check the path") from error
     if kind == "folder":
-        for file in _walk(path):
+        for file in _walk(path, own):
             yield file, file.relative_to(path).as_posix(), path, False
     elif kind == "file":
         yield path, path.name, path.parent, True
     elif glob.has_magic(str(given)):
-        yield from _expand_glob(path)
+        yield from _expand_glob(path, own)
     else:
         raise CorpusError(
             f"{given}: no such file or folder", hint="check the path; globs need quotes in a shell"
@@ -112,19 +120,21 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _expand_glob(pattern: Path) -> Iterator[tuple[Path, str, Path, bool]]:
+def _expand_glob(pattern: Path, own: dict[Path, str]) -> Iterator[tuple[Path, str, Path, bool]]:
     depth = next(i for i, part in enumerate(pattern.parts) if glob.has_magic(part))
     base = Path(*pattern.parts[:depth])
     matches = sorted(base.glob(str(Path(*pattern.parts[depth:]))))
     if not matches:
         raise CorpusError(f"{pattern}: no file matches", hint="check the pattern")
+    for folder in {path.parent for path in matches}:
+        own.update(written_by_contam(folder))
     for path in matches:
-        files = _walk(path) if path.is_dir() else (path,)
+        files = _walk(path, own) if path.is_dir() else (path,)
         for file in files:
             yield file, file.relative_to(base).as_posix(), base, False
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, own: dict[Path, str]) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise CorpusError(
             f"{error.filename}: the folder cannot be listed: {error.strerror}",
@@ -138,6 +148,7 @@ def _walk(folder: Path) -> Iterator[Path]:
             folders.clear()
             continue
         visited.add((status.st_dev, status.st_ino))
+        own.update(written_by_contam(Path(root)))
         if _DOWNLOADS in folders:
             yield from _arriving(Path(root, _DOWNLOADS))
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))

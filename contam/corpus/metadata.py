@@ -69,11 +69,11 @@ def _blocks(
     unit: WorkUnit, shard: Shard, refs: tuple[ColumnRef, ...]
 ) -> Iterator[dict[ColumnRef, list[object]]]:
     if shard.format != "jsonl":
-        yield from lookup.all_values(shard.uri, table_format(shard), refs, unit.row_groups)
+        yield from lookup.all_values(shard.path, table_format(shard), refs, unit.row_groups)
         return
     columns: dict[ColumnRef, list[object]] = {ref: [] for ref in refs}
     n = 0
-    for record in jsonl.all_records(shard.uri, unit.span):
+    for record in jsonl.all_records(shard.path, unit.span):
         for ref, values in columns.items():
             values.append(at_path(record, ref.path))
         n += 1

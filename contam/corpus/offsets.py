@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right, insort
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from contam.errors import ShardError
 from contam.tables import ipc
-from contam.tables.files import open_file
+from contam.tables.listed import ListedPath, opened, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from contam.tables.listed import FileState
 
 _PIECE_BYTES = 1 << 20
 
@@ -31,7 +32,7 @@ def span_pieces(path: str, span: Span) -> Iterator[bytes]:
     Raises ShardError when the file cannot be read or has become shorter than the span.
     """
     try:
-        with open_file(Path(path)) as file:
+        with opened(path) as file:
             # A line begins at 0 or behind a line feed, and that may be the byte before the span.
             at = max(0, span.begin - 1)
             file.seek(at)
@@ -87,7 +88,7 @@ class _LineFeeds:
             if at == position:
                 return count
             try:
-                with open_file(Path(self._path)) as file:
+                with opened(self._path) as file:
                     file.seek(at)
                     while at < position and (piece := file.read(min(_PIECE_BYTES, position - at))):
                         count += piece.count(b"\n")
@@ -119,12 +120,11 @@ def _first(pair: tuple[int, int]) -> int:
     return pair[0]
 
 
-def _identity(path: str) -> tuple[str, int, int, int]:
+def _identity(path: str) -> tuple[str, FileState]:
     try:
-        status = Path(path).stat()
+        return str(path), state_of(path)
     except OSError as error:
         raise _unreadable(path, error) from error
-    return path, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _unreadable(path: str, error: OSError) -> ShardError:
@@ -135,12 +135,12 @@ def _unreadable(path: str, error: OSError) -> ShardError:
     )
 
 
-# Kept by size and time: a file that was rewritten is counted again.
+# Kept by the file's state: one that was rewritten is counted again.
 @lru_cache(maxsize=64)
-def _line_feeds(path: str, *stamp: int) -> _LineFeeds:  # noqa: ARG001 - part of the key
-    return _LineFeeds(path)
+def _line_feeds(path: str, state: FileState) -> _LineFeeds:
+    return _LineFeeds(ListedPath(path, state))
 
 
 @lru_cache(maxsize=64)
-def _batch_rows(path: str, *stamp: int) -> _BatchRows:  # noqa: ARG001 - part of the key
-    return _BatchRows(path)
+def _batch_rows(path: str, state: FileState) -> _BatchRows:
+    return _BatchRows(ListedPath(path, state))

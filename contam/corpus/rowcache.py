@@ -7,7 +7,6 @@ holds the documents wanted. No request decodes a row group that holds none of it
 
 from __future__ import annotations
 
-import os
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -16,15 +15,16 @@ import numpy as np
 
 from contam.corpus.batches import DocBatch, read_unit
 from contam.corpus.columns import select_columns
-from contam.corpus.shards import errors_named, shard_digest
+from contam.corpus.shards import errors_named, seen
 from contam.corpus.shelf import Shelf
 from contam.corpus.units import WorkUnit
 from contam.errors import CorpusError, ShardError
 from contam.tables import parquet
 from contam.tables.blocks import TextBlock, block_of
+from contam.tables.listed import FileState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,9 +46,9 @@ _LARGEST_SHARE: Final = 4
 _DOCUMENTS_SHARE: Final = 4
 #: What a kept document takes beside its text.
 _ENTRY_BYTES: Final = 256
+_DOUBTED: Final = "`contam index verify` compares all its bytes"
+_RELOAD: Final = "verify the index; a service that has it open has to reload it afterwards"
 _CHANGED: Final = "the shard changed after it was indexed: retire it and add it again"
-
-Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +57,25 @@ class Source:
 
     digest  of `contam.corpus.shards.shard_digest`; None when nobody wrote it down
     column  how its text column was chosen, None: by convention
+    doubt   says why its file may have other bytes than those indexed, from its present state
     """
 
     shard: Shard
     digest: str | None
     column: str | None
+    doubt: Callable[[FileState], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opened:
-    """A shard, and how its text is cut.
+    """A shard in the state it was proved to have, and how its text is cut.
 
     selection     where the text is
     group_ends    int64[g], the row behind each row group; group_bytes their text, uncompressed.
                   What is no Parquet is one group without a known end.
     """
 
+    shard: Shard
     selection: Selection
     group_ends: NDArray[np.int64]
     group_bytes: tuple[int, ...]
@@ -95,7 +98,7 @@ class RowCache:
         # Row groups read of late and not kept. Asked for once more, they are worth the room.
         self._passed: Shelf[tuple[int, int], None] = Shelf(room)
         self._opened: dict[int, _Opened] = {}
-        self._stamps: dict[int, Stamp] = {}
+        self._shards: dict[int, Shard] = {}
 
     @property
     def n_bytes(self) -> int:
@@ -106,19 +109,20 @@ class RowCache:
         """Make sure that a shard is the one that was indexed. Raises ShardError."""
         source = self._sources[number]
         shard = source.shard
-        stamp = _stamp(shard)
-        if self._stamps.get(number) == stamp:
+        known = self._shards.get(number)
+        if known is not None and known.state == _state(shard):
             return
         self._opened.pop(number, None)
         for shelf in (self._documents, self._groups, self._passed):
             shelf.drop(lambda key: key[0] == number)
-        if source.digest is not None and (
-            stamp[0] != shard.size_bytes or shard_digest(shard) != source.digest
-        ):
+        now, digest = seen(shard)
+        if source.digest is not None and digest != source.digest:
             raise ShardError(
                 f"{shard.name}: changed since it was indexed", shard=shard.name, hint=_CHANGED
             )
-        self._stamps[number] = stamp
+        if source.doubt is not None and now.state is not None and (why := source.doubt(now.state)):
+            raise ShardError(f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name, hint=_RELOAD)
+        self._shards[number] = now
 
     def units(self, number: int, rows: NDArray[np.int64], most_bytes: int) -> list[tuple[int, int]]:
         """Cut ascending rows into stretches [begin, end) of whole row groups, for `stream`.
@@ -227,16 +231,15 @@ class RowCache:
         if self._groups.n_bytes + size > self._groups.room and key not in self._passed:
             self._passed.put(key, None, size)
             return None
-        whole = _joined(_block(batch) for batch in self._read(number, opened, group))
+        whole = _joined(_block(batch) for batch in self._read(opened, group))
         self._groups.put(key, whole, _size(whole))
         return whole
 
-    def _read(self, number: int, opened: _Opened, group: int) -> Iterator[DocBatch]:
+    def _read(self, opened: _Opened, group: int) -> Iterator[DocBatch]:
         """All documents of a row group, as a scan reads them."""
-        shard = self._sources[number].shard
-        groups = (group,) if shard.format == "parquet" else None
+        groups = (group,) if opened.shard.format == "parquet" else None
         unit = WorkUnit(0, groups, opened.first_row(group), None, 0)
-        return read_unit(unit, [shard], opened.selection, BATCH_BYTES)
+        return read_unit(unit, [opened.shard], opened.selection, BATCH_BYTES)
 
     def _pieces(
         self, number: int, opened: _Opened, group: int, rows: NDArray[np.int64]
@@ -245,7 +248,7 @@ class RowCache:
         shard = self._sources[number].shard
         done = 0
         if group < len(opened.group_ends):
-            for batch in self._read(number, opened, group):
+            for batch in self._read(opened, group):
                 end = int(np.searchsorted(rows, batch.first_row + batch.n_docs))
                 if end > done:
                     yield _chosen(batch, rows[done:end] - batch.first_row)
@@ -259,35 +262,32 @@ class RowCache:
         known = self._opened.get(number)
         if known is not None:
             return known
-        source = self._sources[number]
-        shard = source.shard
+        shard = self._shards[number]
         try:
-            selection = select_columns(shard, source.column)
+            selection = select_columns(shard, self._sources[number].column)
         except CorpusError as error:
             raise ShardError(error.message, shard=shard.name, hint=error.hint) from error
         if selection.text is None:
             raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
         ends, sizes = _groups(shard, selection.text)
-        opened = _Opened(selection=selection, group_ends=ends, group_bytes=sizes)
+        opened = _Opened(shard=shard, selection=selection, group_ends=ends, group_bytes=sizes)
         self._opened[number] = opened
         return opened
 
 
-def _stamp(shard: Shard) -> Stamp:
+def _state(shard: Shard) -> FileState:
     try:
-        status = os.stat(shard.uri)  # noqa: PTH116 - a path object costs as much as the call
+        return FileState.at(shard.uri)
     except OSError as error:
         raise ShardError(
             f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
         ) from error
-    # A copy or an unpacked archive may carry any time of writing, not any time of change.
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _groups(shard: Shard, text: ColumnRef) -> tuple[NDArray[np.int64], tuple[int, ...]]:
     if shard.format == "parquet":
         with errors_named(shard):
-            groups = parquet.row_groups(shard.uri, text)
+            groups = parquet.row_groups(shard.path, text)
         ends = np.cumsum([group.n_rows for group in groups], dtype=np.int64)
         return ends, tuple(group.n_bytes for group in groups)
     plain = shard.format == "arrow" or shard.uri.endswith(_PLAIN)

@@ -6,16 +6,16 @@ import hashlib
 import re
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.listing import Found, Skipped, list_files
 from contam.errors import CorpusError, ShardError
-from contam.tables.files import open_file
+from contam.tables.listed import NOT_THERE, FileState, ListedPath, check, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 Format = Literal["parquet", "jsonl", "arrow", "unfinished"]
 
@@ -34,12 +34,19 @@ class Shard:
     name        what reports call it: the path below the folder the user gave, unique in the run
     format      "unfinished": what a download or copy left, expected and not to be read
     size_bytes  size on disk when it was listed
+    state       the state it was in then; None: it is read in whatever state it is in
     """
 
     uri: str
     name: str
     format: Format
     size_bytes: int
+    state: FileState | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def path(self) -> str:
+        """What readers are given: the place, and the state in which alone it may be read."""
+        return self.uri if self.state is None else ListedPath(self.uri, self.state)
 
 
 def find_shards(paths: Sequence[str | Path]) -> tuple[Shard, ...]:
@@ -58,7 +65,7 @@ def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skippe
         raise CorpusError(_nothing(paths, skipped), hint="give Parquet, JSONL or Arrow IPC files")
     names = _unique_names(found)
     shards = [
-        Shard(str(file.path), name, file.format, _size(file.path))
+        _listed(Shard(str(file.path), name, file.format, 0))
         for file, name in zip(found, names, strict=True)
     ]
     return tuple(sorted(shards, key=lambda shard: natural_key(shard.name))), skipped
@@ -74,11 +81,10 @@ def shard_digest(shard: Shard) -> str:
     """Return a cheap digest of a shard: its size, first 64 KiB, and last 64 KiB or whole footer.
 
     Enough to notice a shard that was rewritten or cut; not proof against a forger.
-    Raises ShardError when the file cannot be read.
+    Raises ShardError when the file cannot be read, or is not as it was listed.
     """
-    path = Path(shard.uri)
     try:
-        with open_file(path) as file:
+        with errors_named(shard), opened(shard.path) as file:
             size = file.seek(0, 2)
             tail = _EDGE_BYTES
             if shard.format == "parquet" and size >= _MIN_PARQUET_BYTES:
@@ -99,10 +105,30 @@ def shard_digest(shard: Shard) -> str:
     return f"edges-sha256:{digest.hexdigest()[:32]}"
 
 
+def seen(shard: Shard) -> tuple[Shard, str]:
+    """The shard in its present state, and its digest in that state. Raises ShardError."""
+    now = _listed(shard)
+    return now, shard_digest(now)
+
+
+def check_unchanged(shard: Shard, digest: str | None) -> None:
+    """Raise ShardError when a shard is not what it was when it was listed.
+
+    digest  what `shard_digest` said then: of two writes within one tick of the clock, the times
+            show one
+    """
+    if shard_digest(shard) != digest:
+        raise ShardError(
+            f"{shard.name}: its content changed after it was listed",
+            shard=shard.name,
+            hint="let nobody write to the corpus while it is read",
+        )
+
+
 def file_sha256(shard: Shard) -> str:
     """Return the SHA-256 of the whole file as `sha256:<hex>`. Raises ShardError."""
     try:
-        with open_file(Path(shard.uri)) as file:
+        with errors_named(shard), opened(shard.path) as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     except OSError as error:
         raise ShardError(
@@ -112,20 +138,29 @@ def file_sha256(shard: Shard) -> str:
 
 @contextmanager
 def errors_named(shard: Shard) -> Iterator[None]:
-    """Let a ShardError speak of the shard by its name instead of by its place on this machine."""
+    """Let a ShardError speak of the shard by its name instead of by its place on this machine.
+
+    Where the shard is not as it was listed, that is the error: it explains all others.
+    """
     try:
-        yield
+        try:
+            yield
+        except ShardError:
+            check(shard.path)
+            raise
     except ShardError as error:
         message = error.message.replace(shard.uri, shard.name)
         raise ShardError(message, shard=shard.name, hint=error.hint) from error
 
 
-def _size(path: Path) -> int:
+def _listed(shard: Shard) -> Shard:
+    """The shard in its present state."""
     try:
-        return path.stat().st_size
+        state = FileState.at(shard.uri)
     except OSError:
         # A dangling link is a shard all the same: it fails when it is opened, and by name.
-        return 0
+        state = NOT_THERE
+    return replace(shard, size_bytes=state.size, state=state)
 
 
 def _unique_names(found: Sequence[Found]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 import zstandard
 
 from contam.errors import ShardError
-from contam.tables.files import open_file
+from contam.tables.listed import opened, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,10 +39,11 @@ def pieces(path: str) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, about a megabyte at a time.
 
     The file's first bytes tell its compression; a name that promises another one is an error.
-    Raises ShardError when the file cannot be opened, ends in the middle or is corrupt.
+    Raises ShardError when the file cannot be opened, ends in the middle, is corrupt or is not as it
+    was listed.
     """
     try:
-        with open_file(Path(path)) as file:
+        with opened(path) as file:
             kind = _compression(path, file.read(8))
             file.seek(0)
             if kind:
@@ -50,6 +51,7 @@ def pieces(path: str) -> Iterator[bytes]:
             else:
                 while piece := file.read(PIECE_BYTES):
                     yield piece
+            _check_all_read(path, file)
     except OSError as error:
         raise ShardError(
             f"{path}: cannot be read: {error.strerror or error}",
@@ -61,7 +63,7 @@ def pieces(path: str) -> Iterator[bytes]:
 def is_plain(path: str) -> bool:
     """Say whether a file is not compressed; False, too, when it cannot be opened."""
     try:
-        with open_file(Path(path)) as file:
+        with opened(path) as file:
             return not _compression(path, file.read(8))
     except (OSError, ShardError):
         return False
@@ -175,6 +177,17 @@ def _compression(path: str, head: bytes) -> str:
             hint="copy the file again, or leave it out",
         )
     return ""
+
+
+def _check_all_read(path: str, file: BinaryIO) -> None:
+    """Raise ShardError when the system told the end of a file before its last byte."""
+    n_read, size = file.tell(), state_of(path).size
+    if n_read != size:
+        raise ShardError(
+            f"{path}: {n_read:,} of its {size:,} bytes could be read",
+            shard=path,
+            hint="check the disk or the network it lies on, or copy it again",
+        )
 
 
 def _is_skippable_frame(head: bytes) -> bool:

@@ -67,13 +67,13 @@ def plan_units(
 
 def _units_of(index: int, shard: Shard, text: ColumnRef) -> list[WorkUnit]:
     if shard.format == "parquet":
-        return _merged(index, parquet.row_groups(shard.uri, text))
+        return _merged(index, parquet.row_groups(shard.path, text))
     n_pieces = -(-shard.size_bytes // UNIT_BYTES)
     if shard.format == "arrow" and n_pieces > 1:
-        n_batches = ipc.n_batches(shard.uri)
+        n_batches = ipc.n_batches(shard.path)
         if n_batches is not None and n_batches > 1:
             return _of_batches(index, shard.size_bytes, n_batches)
-    if shard.format == "jsonl" and n_pieces > 1 and is_plain(shard.uri):
+    if shard.format == "jsonl" and n_pieces > 1 and is_plain(shard.path):
         return [
             _span_unit(index, Span(at, min(at + UNIT_BYTES, shard.size_bytes)))
             for at in range(0, shard.size_bytes, UNIT_BYTES)

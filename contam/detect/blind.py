@@ -96,7 +96,7 @@ def hash_items(items: Sequence[BenchItem], recipe: Recipe) -> list[HashedItem]:
     tokens, starts = lane.plan.token, lane.plan.part_start.tolist()
     grams = Grams.of(tokens, lane.plan.part_start, recipe.gram)
     key_at = np.zeros(len(tokens), np.uint64)
-    key_at[grams.at] = grams.key[grams.number] >> _DROPPED
+    grams.spread(grams.key >> _DROPPED, key_at)
     bits = (tokens >> _TOP).astype(np.uint8)
     found = []
     for i, item in enumerate(items):
@@ -215,9 +215,9 @@ def _lane(
         starts=starts,
         spans=lambda: np.stack([within, within + 1], axis=1),
         weight=np.ones(len(bits), np.float32),
-        single=np.zeros(len(bits), np.bool_),
         n_words=counts,
         n_chars=counts,
+        n_single=np.zeros_like(counts),
         word_start=np.ones(len(bits), np.bool_) if recipe.unit == "char" else None,
         stretch=counts[:, :3].max(axis=1),
         item_ids=tuple(one.item_id for one in items),

@@ -222,10 +222,7 @@ def _grams_of(lane: Lane, gram: int) -> tuple[Uint64s, Int64s, Int64s, NDArray[n
     """Distinct grams, where the places of each begin, the places, their parts, what is common."""
     plan = lane.plan
     if gram == lane.spec.seed and lane.spec.stride == 1:
-        used = plan.slot_gram >= 0
-        hashes = np.empty(len(plan.gram_start) - 1, np.uint64)
-        hashes[plan.slot_gram[used]] = plan.slot_key[used]
-        return hashes, plan.gram_start, plan.place, plan.place_part, plan.gram_common
+        return plan.gram_key, plan.gram_start, plan.place, plan.place_part, plan.gram_common
     grams = Grams.of(plan.token, plan.part_start, gram)
     n_items = lane.items.n_items
     owners, _ = grams.owners(lane.benchmark, n_items)

@@ -72,7 +72,8 @@ class Collection:
         """An empty collection."""
         n = lane.items.n_items
         kept = Kept(most_documents, Last.of(n))
-        shared = Shared([PolicyCount.empty(n) for _ in policies], kept)
+        n_read = len(lane.items.read)
+        shared = Shared([PolicyCount.empty(n, n_read) for _ in policies], kept)
         longest_at = np.zeros(len(lane.plan.token), np.int32)
         return cls(lane, tuple(policies), ranking, longest_at, shared)
 

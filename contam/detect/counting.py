@@ -77,14 +77,14 @@ class PolicyCount:
     best: Pairs
 
     @classmethod
-    def empty(cls, n_items: int) -> PolicyCount:
-        """Nothing seen yet."""
+    def empty(cls, n_items: int, n_read: int = 0) -> PolicyCount:
+        """Nothing seen yet; n_read as for `Pairs.zeros`."""
         return cls(
             np.zeros(n_items, np.int64),
             np.zeros(n_items, np.int64),
             np.zeros(n_items, np.float64),
             np.zeros(n_items, np.float64),
-            Pairs.zeros(n_items),
+            Pairs.zeros(n_items, n_read),
         )
 
     def add(self, pairs: Pairs, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from contam.detect.model import N_PARTS, PARTS, QUESTION, Pairs
 from contam.detect.pieces import Pieces
 from contam.detect.readings import Trace, behind_each_other, is_among
+from contam.kernels.constants import READING_LEAD
 from contam.kernels.items import code_point_spans
 
 if TYPE_CHECKING:
@@ -28,10 +29,51 @@ if TYPE_CHECKING:
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, Uint64s
     from contam.detect.readings import Reading
 
-#: A reading counts where it finds so much more of the question than the item as it is.
-CLEARLY: Final = 0.1
 #: No word has this hash, but for one in 2**64.
 _NO_WORD: Final = np.uint64(0x9E3779B97F4A7C15)
+#: Words of readings that are weighed at once.
+_AT_ONCE: Final = 1 << 22
+
+
+class Traced(NamedTuple):
+    """Some readings, and what their words are made of; the columns are those of `Glued`."""
+
+    owner: Int32s
+    n_words: Int32s
+    sure: Int32s
+    first: Int32s
+    last: Int32s
+    spans: Int32s
+    doubtful: Bools
+
+    @classmethod
+    def of(cls, items: Sequence[BenchItem], readings: Sequence[Reading], starts: Int64s) -> Traced:
+        """Trace the words of readings back to the items' own.
+
+        items   all of them;  starts  int64[4 * items + 1], where each part's tokens begin
+        """
+        owner = np.array([one.owner for one in readings], np.int32)
+        texts = [items[i].part_text(part).encode() for i in owner.tolist() for part in PARTS]
+        data, offsets = behind_each_other(texts)
+        left_out = np.zeros(len(data), np.bool_)
+        for number, one in enumerate(readings):
+            lo, hi = offsets[N_PARTS * number], offsets[N_PARTS * (number + 1)]
+            left_out[lo:hi] = is_among(one.marks)[data[lo:hi]]
+        trace = Trace.of(data, offsets, left_out)
+        # From a place among these tokens to one among the lane's.
+        own = starts[:-1].reshape(-1, N_PARTS)[owner].reshape(-1)
+        moved = (own - trace.own_starts[:-1])[trace.text]
+        within = (trace.spans - offsets[trace.text, np.newaxis]).astype(np.int32)
+        question = trace.text % N_PARTS == QUESTION
+        return cls(
+            owner=owner,
+            n_words=np.diff(trace.starts)[QUESTION::N_PARTS].astype(np.int32),
+            sure=_longest_runs(~trace.doubtful & question, trace.text // N_PARTS, len(owner)),
+            first=(moved + trace.first).astype(np.int32),
+            last=(moved + trace.last).astype(np.int32),
+            spans=code_point_spans(data, offsets, trace.starts, within),
+            doubtful=trace.doubtful,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -63,36 +105,20 @@ class Glued:
     token_start: Int64s
 
     @classmethod
-    def of(cls, items: Sequence[BenchItem], readings: Sequence[Reading], starts: Int64s) -> Glued:
-        """Trace the words of readings back to the items' own.
+    def of(cls, traced: list[Traced], n_items: int, starts: Int64s) -> Glued:
+        """The readings of n items; the list is emptied.
 
         starts  int64[4 * (items and readings) + 1], where each part's tokens begin
         """
-        n_items = len(items)
-        owner = np.array([one.owner for one in readings], np.int32)
-        texts = [items[i].part_text(part).encode() for i in owner.tolist() for part in PARTS]
-        data, offsets = behind_each_other(texts)
-        left_out = np.zeros(len(data), np.bool_)
-        for number, one in enumerate(readings):
-            lo, hi = offsets[N_PARTS * number], offsets[N_PARTS * (number + 1)]
-            left_out[lo:hi] = is_among(one.marks)[data[lo:hi]]
-        trace = Trace.of(data, offsets, left_out)
-        # From a place among these tokens to one among the lane's.
-        own = starts[:-1].reshape(-1, N_PARTS)[owner].reshape(-1)
-        moved = (own - trace.own_starts[:-1])[trace.text]
-        within = (trace.spans - offsets[trace.text, np.newaxis]).astype(np.int32)
-        question = trace.text % N_PARTS == QUESTION
+        columns = dict(zip(Traced._fields, map(list, zip(*traced, strict=True)), strict=True))
+        traced.clear()
+        # Column by column, and each is let go: never is all of it there twice.
+        whole = {name: np.concatenate(columns.pop(name)) for name in Traced._fields}
         return cls(
             n_items=n_items,
-            owner=owner,
-            n_words=np.diff(trace.starts)[QUESTION::N_PARTS].astype(np.int32),
-            sure=_longest_runs(~trace.doubtful & question, trace.text // N_PARTS, len(owner)),
             n_tokens=int(starts[N_PARTS * n_items]),
-            first=(moved + trace.first).astype(np.int32),
-            last=(moved + trace.last).astype(np.int32),
-            spans=code_point_spans(data, offsets, trace.starts, within),
-            doubtful=trace.doubtful,
             token_start=starts[:-1].reshape(-1, N_PARTS),
+            **whole,
         )
 
     def blot_out(self, hashes: Uint64s) -> None:
@@ -101,9 +127,14 @@ class Glued:
 
     def inherit(self, weight: NDArray[np.float32]) -> None:
         """Let each word of a reading weigh what the words weigh that it is made of."""
-        total = np.concatenate([[0.0], np.cumsum(weight[: self.n_tokens], dtype=np.float64)])
-        made = self.last > self.first
-        weight[self.n_tokens :][made] = (total[self.last] - total[self.first])[made]
+        total = np.zeros(self.n_tokens + 1)
+        np.cumsum(weight[: self.n_tokens], dtype=np.float64, out=total[1:])
+        theirs = weight[self.n_tokens :]
+        for begin in range(0, len(theirs), _AT_ONCE):
+            some = slice(begin, begin + _AT_ONCE)
+            first, last = self.first[some], self.last[some]
+            made = last > first
+            theirs[some][made] = (total[last] - total[first])[made]
 
     def fold(
         self, pairs: Pairs, pieces: Pieces, score: Callable[[Pairs], Float64s]
@@ -185,7 +216,7 @@ class Glued:
         share[pairs.exact[:, QUESTION]] = 1.0
         item = pairs.item.copy()
         item[rows] = self.owner[item[rows] - self.n_items]
-        rows = rows[share[rows] >= CLEARLY]
+        rows = rows[share[rows] >= READING_LEAD]
         if not len(rows):
             return rows, rows
         # Each reading's row beside that of the item as it is, if there is one.
@@ -199,7 +230,7 @@ class Glued:
         beside = known[number]
         least = np.zeros(len(rows))
         least[beside >= 0] = share[plain[beside[beside >= 0]]]
-        likely = share[rows] >= least + CLEARLY
+        likely = share[rows] >= least + READING_LEAD
         rows, beside, number = rows[likely], beside[likely], number[likely]
         mine = score(self._as_own(pairs.take(rows)))
         theirs = np.zeros(len(rows))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contam.detect.model import N_PARTS
 from contam.detect.sums import part_sums
+from contam.kernels.constants import (
+    COMMON_OWNERS,
+    COMMON_PLACES,
+    TEMPLATE_FLOOR,
+    TEMPLATE_OWNERS,
+)
 from contam.kernels.items import note_shared, template_weights
 from contam.kernels.parts import gather_places, group_grams
 from contam.kernels.plan import (
@@ -22,21 +28,18 @@ from contam.kernels.plan import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from contam.detect.glued import Glued
     from contam.kernels.judge import LaneSpec
 
-#: Wording shared by this many items of one benchmark says next to nothing.
-TEMPLATE_OWNERS = 16.0
-TEMPLATE_FLOOR = 0.03
-#: A gram that more items of one benchmark, or more places in all, hold is common: a run of fewer
-#: than min_run tokens of such grams alone proves nothing and is not looked at.
-COMMON_OWNERS = 16
-COMMON_PLACES = 512
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22
 _LEAST_FILTER_BITS = 10
+#: At most four of seven are taken: a look-up ends soon, and most end in the filter before.
+_SLOTS_FOR_FOUR = 7
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
 
@@ -45,19 +48,15 @@ _FRONT_WORDS = 1 << 17
 class Grams:
     """Grams of the items: g different ones, in p places.
 
-    key         uint64[g], their hashes
-    start       int64[g + 1], where a gram's places begin in the next two
-    place       int64[p], token where it stands; part  int32[p], in which part
-    at, number  int64[p], int32[p]: the places again, in the order of the tokens, and which gram
-                stands there
+    key    uint64[g], their hashes
+    start  int64[g + 1], where a gram's places begin in the next two
+    place  int64[p], token where it stands; part  int32[p], in which part
     """
 
     key: NDArray[np.uint64]
     start: NDArray[np.int64]
     place: NDArray[np.int64]
     part: NDArray[np.int32]
-    at: NDArray[np.int64]
-    number: NDArray[np.int32]
 
     @classmethod
     def of(
@@ -75,10 +74,13 @@ class Grams:
         number = np.empty(len(grams), np.int32)
         slots = np.full(_power_of_two(2 * len(grams) + 2), EMPTY, np.int32)
         n_grams = group_grams(grams, slots, key, number)
+        # Of a million items each of these takes hundreds of megabytes: none lives on for nothing.
+        del grams, slots
+        key = key[:n_grams].copy()
         start = np.zeros(n_grams + 1, np.int64)
         place, part = np.empty_like(at), np.empty_like(part_of)
         gather_places(number, at, part_of, start, place, part)
-        return cls(key[:n_grams].copy(), start, place, part, at, number)
+        return cls(key, start, place, part)
 
     def owners(
         self, benchmark: NDArray[np.int32], n_items: int
@@ -91,22 +93,39 @@ class Grams:
 
     def common(self, owners: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
         """Which grams are common, bool[g]; readings decide about those that no item holds."""
-        if not len(owners):
-            return np.zeros(len(self.key), np.bool_)
-        begin = self.start[:-1]
-        counted = self.part < N_PARTS * n_items
-        if not counted.all():
-            held = np.logical_or.reduceat(counted, begin)
-            counted |= ~np.repeat(held, np.diff(self.start))
-        places = np.add.reduceat(counted, begin, dtype=np.int64)
-        most = np.maximum.reduceat(np.where(counted, owners, 0), begin)
-        return (places > COMMON_PLACES) | (most > COMMON_OWNERS)
+        common = np.zeros(len(self.key), np.bool_)
+        for some in self.pieces():
+            lo, hi = self.start[some.start], self.start[some.stop]
+            begin = self.start[some] - lo
+            counted = self.part[lo:hi] < N_PARTS * n_items
+            if not counted.all():
+                held = np.logical_or.reduceat(counted, begin)
+                counted |= ~np.repeat(held, np.diff(begin, append=hi - lo))
+            places = np.add.reduceat(counted, begin, dtype=np.int64)
+            most = np.maximum.reduceat(np.where(counted, owners[lo:hi], 0), begin)
+            common[some] = (places > COMMON_PLACES) | (most > COMMON_OWNERS)
+        return common
+
+    def spread(self, values: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write the value of each gram to out[t] for every token t where it begins.
+
+        values  one a gram;  out  one a token
+        """
+        for some in self.pieces():
+            n_places = np.diff(self.start[some.start : some.stop + 1])
+            places = self.place[self.start[some.start] : self.start[some.stop]]
+            out[places] = np.repeat(values[some], n_places)
+
+    def pieces(self) -> Iterator[slice]:
+        """The grams, some millions at a time."""
+        for begin in range(0, len(self.key), _AT_ONCE):
+            yield slice(begin, min(begin + _AT_ONCE, len(self.key)))
 
 
 def make_table(
     hashes: NDArray[np.uint64],
     starts: NDArray[np.int64],
-    base: NDArray[np.float32],
+    weight: NDArray[np.float32],
     benchmark: NDArray[np.int32],
     spec: LaneSpec,
     glued: Glued | None = None,
@@ -115,7 +134,8 @@ def make_table(
 ) -> PlanArrays:
     """What the kernels see of items with these tokens.
 
-    hashes, starts  see `contam.detect.lane.LaneTokens`;  base  what each token says by itself
+    hashes, starts  see `contam.detect.lane.LaneTokens`
+    weight          what each token says by itself; becomes the plan's own weight
     benchmark       int32[items and readings];  glued  the readings, where there are some
     idf             whether somebody asks for the share of an item's grams
     """
@@ -129,29 +149,30 @@ def make_table(
         owners, holders = grams.owners(benchmark, n_items)
         common = grams.common(owners, n_items)
         note_shared(grams.place, owners, spec.seed, shared)
-        common_at[grams.at] = common[grams.number]
+        grams.spread(common, common_at)
         if idf:
             rarity = np.log(max(n_items, 2) / np.maximum(holders, 1)).astype(np.float32)
-            gram_idf[grams.at] = rarity[grams.number]
-    weight = template_weights(base, shared, TEMPLATE_OWNERS, TEMPLATE_FLOOR)
+            grams.spread(rarity, gram_idf)
+        del owners, holders
+    for begin in range(0, len(weight), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        weight[some] = template_weights(weight[some], shared[some], TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     del shared
     if glued is not None:
         glued.inherit(weight)
+    if spec.stride != 1:
+        n = spec.seed - spec.stride + 1
+        grams = Grams.of(hashes, starts, n, stride=spec.stride)
+        common = np.empty(0, np.bool_)
+    slots = _power_of_two(_SLOTS_FOR_FOUR * len(grams.key) // 4 + 2)
+    slot_gram = np.full(slots, EMPTY, np.int32)
+    filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
+    fill_table(grams.key, slot_gram, filter_words)
+    gram_short, skip = np.empty(0, np.int32), np.empty(0, np.uint8)
     if spec.stride == 1:
         gram_short = np.zeros(len(grams.key), np.int32)
         short_places_first(grams.start, starts, spec.min_run, grams.place, grams.part, gram_short)
         skip = note_skips(hashes, starts, (grams.start, common), grams.place, grams.part)
-    else:
-        n = spec.seed - spec.stride + 1
-        grams = Grams.of(hashes, starts, n, stride=spec.stride)
-        gram_short, skip = np.empty(0, np.int32), np.empty(0, np.uint8)
-        common = np.empty(0, np.bool_)
-    # At most four of seven are taken: a look-up ends soon, and most end in the filter before.
-    slots = _power_of_two(7 * len(grams.key) // 4 + 2)
-    slot_key = np.zeros(slots, np.uint64)
-    slot_gram = np.full(slots, EMPTY, np.int32)
-    filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
-    fill_table(grams.key, slot_key, slot_gram, filter_words)
     plan = PlanArrays(
         token=hashes,
         weight=weight,
@@ -159,7 +180,7 @@ def make_table(
         common_at=common_at,
         part_start=starts,
         part_weight=part_sums(weight, starts[:-1], np.diff(starts), np.float64),
-        slot_key=slot_key,
+        gram_key=grams.key,
         slot_gram=slot_gram,
         gram_start=grams.start,
         gram_short=gram_short,
@@ -181,7 +202,7 @@ def without_table(plan: PlanArrays) -> PlanArrays:
     return plan._replace(
         gram_idf=none.astype(np.float32),
         common_at=none.astype(np.bool_),
-        slot_key=none.astype(np.uint64),
+        gram_key=none.astype(np.uint64),
         slot_gram=none.astype(np.int32),
         gram_start=none,
         gram_short=none.astype(np.int32),

@@ -9,6 +9,7 @@ import numpy as np
 
 from contam.detect.model import CLEAN, NOT_CHECKABLE, PARTS, QUESTION, Judgements
 from contam.errors import IndexMismatchError
+from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -188,7 +189,7 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
 
     A run is at risk when, wherever the index happened to sample it, only capped grams were met at
     one of the possible phases. A policy that weighs what it found is only in doubt when what is at
-    risk weighs as much as its lowest threshold asks.
+    risk weighs as much as its lowest threshold asks, or is nearly all of the question.
     """
     lane = lookup.lane
     at_risk = np.zeros(lane.items.n_items, np.bool_)
@@ -206,7 +207,10 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
         if spec.aggregation == "weighted coverage":
             whole = lane.plan.part_weight.reshape(-1, len(PARTS))[: len(first), part]
             least = spec.thresholds[0][0]
-            some &= weight[end] - weight[begin] >= least * np.maximum(whole, 1e-9)
+            heavy = weight[end] - weight[begin] >= least * np.maximum(whole, LEAST_WEIGHT)
+            # Nearly all of a question counts, however little it weighs.
+            words = spec.number("run_share") * lane.items.n_tokens[:, part]
+            some &= heavy | ((part == QUESTION) & (count[end] - count[begin] >= words))
         at_risk |= some
     return at_risk
 

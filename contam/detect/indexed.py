@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +12,12 @@ import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import ROOM_BYTES, RowCache, Source
-from contam.corpus.shards import Shard, natural_key, shard_digest, survey
+from contam.corpus.shards import Shard, natural_key
 from contam.detect.near_copies import Windows
 from contam.errors import IndexMismatchError, ShardError, UsageError
 from contam.index.open import Index
+from contam.index.shards import by_digest, not_indexed, placed
+from contam.index.states import doubt, state_for
 from contam.index.write import document_seed
 from contam.kernels.candidates import SHUT
 
@@ -69,6 +71,7 @@ class IndexSet:
     parts     the segments of all indexes
     rows      reads documents back
     coverage  what the indexes answer for; shards that are gone or changed are failures
+    missing   names of files in the corpora that no index has
     gone      shards whose text cannot be read although the index answers for them: hashes speak
     lock      whoever changes the states of documents for a moment holds it
     failing   whoever adds a failure holds it: of two at once none may be lost
@@ -82,6 +85,7 @@ class IndexSet:
     rows: RowCache
     coverage: Coverage
     sources: tuple[Source | None, ...]
+    missing: tuple[str, ...] = ()
     gone: frozenset[int] = frozenset()
     lock: threading.Lock = field(default_factory=threading.Lock)
     failing: threading.Lock = field(default_factory=threading.Lock)
@@ -109,8 +113,10 @@ class IndexSet:
             raise UsageError("an index is named twice", hint="name each index once")
         _check_recipes(indexes)
         known, numbers = _numbering(indexes)
-        moved = _by_digest(corpus)
-        sources = tuple(_source(one.record, moved) if one.record else None for one in known)
+        moved = {} if corpus is None else by_digest(split_corpus(corpus))
+        sources = tuple(
+            _source(indexes[one.index], one.record, moved) if one.record else None for one in known
+        )
         opened = cls(
             indexes=indexes,
             recipe=indexes[0].recipe,
@@ -120,6 +126,7 @@ class IndexSet:
             rows=RowCache([source or _NOWHERE for source in sources], room=cache_bytes),
             coverage=_coverage(indexes, known),
             sources=sources,
+            missing=not_indexed([one.manifest for one in indexes], moved),
         )
         opened.check_shards()
         return opened
@@ -363,25 +370,19 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
     return Coverage(tuple(one.name for one in known), tuple(units), read, tuple(failures))
 
 
-def _by_digest(corpus: PathLike | Sequence[PathLike] | None) -> dict[str, Shard]:
-    if corpus is None:
-        return {}
-    paths = [corpus] if isinstance(corpus, (str, Path)) else list(corpus)
-    found: dict[str, Shard] = {}
-    for shard in survey(paths)[0]:
-        try:
-            found.setdefault(shard_digest(shard), shard)
-        except ShardError:
-            continue
-    return found
+def split_corpus(corpus: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    """One path of a corpus, or several, as a list."""
+    return [corpus] if isinstance(corpus, (str, Path)) else list(corpus)
 
 
-def _source(record: ShardRecord, moved: dict[str, Shard]) -> Source:
-    there = moved.get(record.digest)
-    shard = Shard(
-        uri=record.uri if there is None else there.uri,
-        name=record.name,
-        format=record.format,  # type: ignore[arg-type]  # the manifest is checked for it
-        size_bytes=record.size_bytes,
+def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> Source:
+    shard = placed(record, moved)
+    state = state_for(index.states, shard.uri, record.sha256)
+    if state is None:
+        state = state_for(index.states, record.uri, record.sha256)
+    return Source(
+        shard=shard,
+        digest=record.digest,
+        column=record.column,
+        doubt=None if state is None else partial(doubt, state),
     )
-    return Source(shard=shard, digest=record.digest, column=record.column)

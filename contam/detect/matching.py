@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contam.detect.deadline import DeadlinePassed
 from contam.detect.pieces import Pieces, pairs_from_rows
+from contam.detect.readers import read_documents
+from contam.errors import PolicyError
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
 from contam.kernels.judge import NO_LIMIT
-from contam.kernels.pairs import TOO_LONG
+from contam.kernels.pairs import PAIR_DOC, TOO_LONG
 from contam.kernels.pretokenized import scan_tokens
 from contam.text.tokenizer import char_tables
 
@@ -49,7 +52,7 @@ class Matcher:
         lane = self._lane
         if lane.tokenizer is not None:
             tokens = lane.tokenizer.encode(batch.data, batch.offsets)
-            self.match_tokens(batch, (tokens.hashes, tokens.spans, tokens.starts), into)
+            self._scan_tokens(batch, (tokens.hashes, tokens.spans, tokens.starts), into)
             return
         self._make_room(int(np.diff(batch.offsets).max(initial=0)))
         found = scan_batch(
@@ -63,11 +66,23 @@ class Matcher:
             self._scratch,
             (self._last_run, into.longest_at),
         )
-        _add(batch, found, into)
+        self._add(batch, found, into)
         self._let_go()
 
     def match_tokens(self, batch: DocBatch, tokens: Tokens, into: Collection) -> None:
-        """The same for documents whose tokens are given: hashes, spans, starts of `FileTokens`."""
+        """The same for documents of which only tokens are left: hashes, spans and starts.
+
+        Raises PolicyError where a policy would have to read their text.
+        """
+        if self._lane.readers:
+            raise PolicyError(
+                "a policy that reads documents was asked for, and of some only the hashes are left"
+                " in the index: their shard is gone",
+                hint="leave out decon-default, or bring the shard back",
+            )
+        self._scan_tokens(batch, tokens, into)
+
+    def _scan_tokens(self, batch: DocBatch, tokens: Tokens, into: Collection) -> None:
         lane = self._lane
         self._make_room(int(np.diff(tokens[2]).max(initial=0)))
         found = scan_tokens(
@@ -81,8 +96,22 @@ class Matcher:
             self._scratch,
             (self._last_run, into.longest_at),
         )
-        _add(batch, found, into)
+        self._add(batch, found, into)
         self._let_go()
+
+    def _add(
+        self, batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Collection
+    ) -> None:
+        rows, where, n_tokens = found
+        if rows.used[2] & TOO_LONG:
+            raise DeadlinePassed
+        into.n_tokens += n_tokens
+        shard = batch.shard if batch.shards is None else batch.shards
+        pairs = pairs_from_rows(rows, self._lane, shard, batch.first_row, batch.rows)
+        if self._lane.readers:
+            document = rows.pairs[: len(pairs), PAIR_DOC]
+            pairs = replace(pairs, read=read_documents(self._lane, batch, pairs, document))
+        into.add(pairs, Pieces.from_rows(rows, where))
 
     def _make_room(self, longest: int) -> None:
         """Buffers for a document of that many bytes, or of that many given tokens."""
@@ -96,14 +125,3 @@ class Matcher:
     def _let_go(self) -> None:
         if self._room > _MOST_ROOM:
             self._set_room(_FIRST_ROOM)
-
-
-def _add(batch: DocBatch, found: tuple[Rows, NDArray[np.int32], int], into: Collection) -> None:
-    rows, where, n_tokens = found
-    if rows.used[2] & TOO_LONG:
-        raise DeadlinePassed
-    into.n_tokens += n_tokens
-    benchmark = into.lane.benchmark
-    shard = batch.shard if batch.shards is None else batch.shards
-    pairs = pairs_from_rows(rows, benchmark, shard, batch.first_row, batch.rows)
-    into.add(pairs, Pieces.from_rows(rows, where))

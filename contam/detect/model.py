@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 PARTS: Final = ("passage", "question", "choices", "answer")
 PASSAGE: Final = 0
@@ -21,6 +21,9 @@ QUESTION: Final = 1
 CHOICES: Final = 2
 ANSWER: Final = 3
 N_PARTS: Final = len(PARTS)
+
+#: Figures in the last axis of `Pairs.read`.
+FIGURES_READ: Final = 4
 
 LABELS: Final = ("clean", "suspect", "contaminated", "not_checkable")
 CLEAN: Final = 0
@@ -35,6 +38,20 @@ Int64s = NDArray[np.int64]
 Uint64s = NDArray[np.uint64]
 Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ItemsRead:
+    """What a policy that reads documents for itself knows of the n items of a lane.
+
+    policy     fingerprint of the policy
+    checkable  bool[n]
+    figures    int64[n] each, what its reasons tell of an item, by name
+    """
+
+    policy: str
+    checkable: Bools
+    figures: Mapping[str, Int64s]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -59,6 +76,7 @@ class LaneItems:
     seed           runs shorter than this many tokens may go unseen
     min_run        the length from which every run is reported, and which `Pairs.covered` counts
     item_ids       n ids, for reasons that name another item; empty where nobody asks
+    read           what is known of the items by each policy that reads documents for itself
     """
 
     n_items: int
@@ -78,6 +96,7 @@ class LaneItems:
     seed: int = 5
     min_run: int = 8
     item_ids: tuple[str, ...] = ()
+    read: tuple[ItemsRead, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -98,11 +117,16 @@ class Pairs:
                                   question
     scattered      float32[m]     share of other text in the stretch over which the question's main
                                   alignment reaches
+    renumbered     float32[m]     share of the question's other words that stand there, where two of
+                                  its numbers or more lie between them and none is the document's;
+                                  else 0
     rival          int32[m]       another item of the benchmark whose question stands there whole,
                                   to which most of the matched text belongs; -1 without one
     glued          int32[m]       words of the question without its punctuation, where more of
                                   that stands there (see contam.detect.glued) and the figures count
                                   those; 0 where they count the words of the item as it is
+    read           float32[m, p, 4]  what the p policies of `LaneItems.read` found in the text of
+                                  the document: the score, and three figures for their reasons
     """
 
     item: Int32s
@@ -119,8 +143,10 @@ class Pairs:
     exact: Bools
     split: Bools
     scattered: Float32s
+    renumbered: Float32s
     rival: Int32s
     glued: Int32s
+    read: Float32s
 
     def __len__(self) -> int:
         return int(self.item.shape[0])
@@ -131,8 +157,11 @@ class Pairs:
         return cls.zeros(0)
 
     @classmethod
-    def zeros(cls, n_rows: int) -> Pairs:
-        """`n_rows` rows that belong to no item (item -1) and hold no evidence."""
+    def zeros(cls, n_rows: int, n_read: int = 0) -> Pairs:
+        """`n_rows` rows that belong to no item (item -1) and hold no evidence.
+
+        n_read  policies of the lane that read documents for themselves
+        """
         parts = (n_rows, N_PARTS)
         return cls(
             item=np.full(n_rows, -1, np.int32),
@@ -149,8 +178,10 @@ class Pairs:
             exact=np.zeros(parts, np.bool_),
             split=np.zeros(n_rows, np.bool_),
             scattered=np.zeros(n_rows, np.float32),
+            renumbered=np.zeros(n_rows, np.float32),
             rival=np.full(n_rows, -1, np.int32),
             glued=np.zeros(n_rows, np.int32),
+            read=np.zeros((n_rows, n_read, FIGURES_READ), np.float32),
         )
 
     def take(self, index: Int64s | Bools | slice) -> Pairs:
@@ -217,7 +248,7 @@ class Totals:
             best_score=np.zeros(n, np.float64),
             best_shard=np.full(n, -1, np.int32),
             best_row=np.full(n, -1, np.int64),
-            best_pair=Pairs.zeros(n),
+            best_pair=Pairs.zeros(n, len(items.read)),
         )
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import N_PARTS, Pairs, gathered
+from contam.detect.model import FIGURES_READ, N_PARTS, Pairs, gathered
 from contam.kernels import pairs as columns
+from contam.kernels.numbers import renumbered_shares
 from contam.kernels.rivals import find_rivals, first_pieces, scattered_shares
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.detect.lane import Lane
     from contam.detect.model import Bools, Int32s, Int64s
     from contam.kernels.pairs import Rows
 
@@ -104,14 +106,14 @@ class Pieces:
 
 def pairs_from_rows(
     rows: Rows,
-    benchmark: Int32s,
+    lane: Lane,
     shard: int | Int32s,
     first_row: int,
     numbers: Int64s | None = None,
 ) -> Pairs:
     """The pairs a kernel wrote for one batch, as the columns policies read.
 
-    benchmark  int32[items], which benchmark an item is of
+    lane       what they were matched with
     shard      of all documents of the batch, or of each of them
     numbers    row of each document of the batch; None when they count up from `first_row`
     """
@@ -138,6 +140,10 @@ def pairs_from_rows(
         exact=ints(columns.PAIR_EXACT) != 0,
         split=raw[:, columns.PAIR_SPLIT] != 0,
         scattered=scattered_shares(rows, first_piece),
-        rival=find_rivals(rows, first_piece, benchmark),
+        renumbered=renumbered_shares(
+            rows, first_piece, lane.plan.token, lane.plan.part_start, lane.numbers
+        ),
+        rival=find_rivals(rows, first_piece, lane.benchmark),
         glued=np.zeros(n, np.int32),
+        read=np.zeros((n, 0, FIGURES_READ), np.float32),
     )

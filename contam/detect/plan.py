@@ -11,8 +11,9 @@ from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.lane import Lane, build_lane
 from contam.detect.policy import get_policy
+from contam.detect.readers import with_readers
 from contam.detect.result import item_ranks
-from contam.errors import ConfigError, PolicyError, UsageError
+from contam.errors import ConfigError, PlanMemoryError, PolicyError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,10 @@ CHAR_STRIDE = 9
 SEED = 5
 MIN_RUN = 8
 _LEAST_SEED = 2
+_FEWER = (
+    "split the benchmark and scan for each part by itself, or give the process more memory:"
+    " about 4 GB for a million short questions"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,16 +111,19 @@ def make_plan(
 ) -> Plan:
     """Read the benchmarks and policies and build the lanes.
 
-    Raises BenchmarkError, PolicyError, UsageError or ConfigError.
+    Raises BenchmarkError, PolicyError, UsageError, ConfigError or PlanMemoryError.
     """
     policies = _policies(parameters)
-    benchmarks = read_benchmarks(
-        benchmark,
-        mapping=parameters.mapping,
-        name=parameters.name,
-        split=parameters.split,
-        secret=not parameters.keep_text,
-    )
+    try:
+        benchmarks = read_benchmarks(
+            benchmark,
+            mapping=parameters.mapping,
+            name=parameters.name,
+            split=parameters.split,
+            secret=not parameters.keep_text,
+        )
+    except MemoryError as error:
+        raise PlanMemoryError("out of memory while reading the benchmark", hint=_FEWER) from error
     return plan_for(benchmarks, parameters, policies)
 
 
@@ -126,8 +134,23 @@ def plan_for(
 ) -> Plan:
     """Build the lanes for benchmarks that are read already; policies None takes those named.
 
-    Raises PolicyError, UsageError or ConfigError.
+    Raises PolicyError, UsageError, ConfigError or PlanMemoryError.
     """
+    try:
+        return _plan_for(benchmarks, parameters, policies)
+    except MemoryError as error:
+        n_items = sum(len(one.items) for one in benchmarks)
+        raise PlanMemoryError(
+            f"out of memory while planning the search for {n_items:,} items",
+            hint=_FEWER,
+        ) from error
+
+
+def _plan_for(
+    benchmarks: Sequence[Benchmark],
+    parameters: ScanParameters,
+    policies: Sequence[Policy] | None,
+) -> Plan:
     policies = _policies(parameters) if policies is None else tuple(policies)
     items, keys = _in_order(benchmarks)
     units: list[str] = []
@@ -195,12 +218,13 @@ def unit_lane(
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
     else:
         seed, min_run, stride = parameters.seed, parameters.min_run, 1
-    return build_lane(
+    lane = build_lane(
         items,
         unit=unit,
         seed=seed,
         min_run=min_run,
         stride=stride,
-        idf=any(spec.aggregation == "idf overlap" for spec in specs),
+        idf=False,
         glued=unit == "word" and any(spec.sees_readings for spec in specs),
     )
+    return with_readers(lane, items, policies)

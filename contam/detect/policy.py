@@ -11,17 +11,36 @@ import tomllib
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
 
 from contam.detect.policy_spec import PolicySpec, as_table
 from contam.errors import PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from contam.detect.model import Bools, Float64s, Judgements, LaneItems, Pairs, Totals
+    from contam.benchmark.items import BenchItem
+    from contam.detect.model import (
+        Bools,
+        Float32s,
+        Float64s,
+        ItemsRead,
+        Judgements,
+        LaneItems,
+        Pairs,
+        Totals,
+    )
+    from contam.text.bpe import FileTokenizer
 
-__all__ = ["Policy", "PolicySpec", "get_policy", "list_policies", "policy_from_dict"]
+__all__ = [
+    "Policy",
+    "PolicySpec",
+    "ReadingPolicy",
+    "TextReader",
+    "get_policy",
+    "list_policies",
+    "policy_from_dict",
+]
 
 
 class Policy(Protocol):
@@ -45,6 +64,25 @@ class Policy(Protocol):
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """One plain sentence with the figures behind the label of item i."""
+
+
+class TextReader(Protocol):
+    """Reads documents for one policy whose rules need more than shared words."""
+
+    @property
+    def known(self) -> ItemsRead:
+        """What it knows of the items."""
+
+    def read(self, text: str, items: Sequence[int]) -> Float32s:
+        """What the document holds of each of these items: a score and three figures of [n, 4]."""
+
+
+@runtime_checkable
+class ReadingPolicy(Policy, Protocol):
+    """A policy that judges by what its own reader found: `Pairs.read`, `LaneItems.read`."""
+
+    def reader(self, items: Sequence[BenchItem], tokenizer: FileTokenizer | None) -> TextReader:
+        """What reads documents for it; tokenizer  the file whose tokens are asked for, if any."""
 
 
 class _PolicyModule(Protocol):

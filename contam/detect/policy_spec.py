@@ -56,8 +56,9 @@ _JUDGING: Final = (
     "thresholds",
     "comparison",
     "parameters",
+    "constants",
 )
-_FIXED_BY_BASE: Final = ("base", "version", "unit", "scope", "aggregation", "presets")
+_FIXED_BY_BASE: Final = ("base", "version", "unit", "scope", "aggregation", "presets", "constants")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,8 @@ class PolicySpec:
     count_rule   which documents count in `n_documents`, in words
     too_short    what happens to items that cannot be judged, in words
     parameters   what only this definition has, by name
+    constants    numbers of the matching that its verdicts depend on, by name; a file cannot change
+                 them
     """
 
     id: str
@@ -94,6 +97,7 @@ class PolicySpec:
     comparison: Comparison = "at least"
     version: str = "1"
     parameters: tuple[tuple[str, Value], ...] = ()
+    constants: tuple[tuple[str, Value], ...] = ()
     presets: tuple[str, ...] = ()
     base: str = ""
 
@@ -173,6 +177,7 @@ class PolicySpec:
             "presets": list(self.presets),
             "thresholds": {label: score for score, label in self.thresholds},
             "parameters": dict(self.parameters),
+            "constants": dict(self.constants),
         }
 
     @classmethod
@@ -193,9 +198,13 @@ class PolicySpec:
             raise PolicyError(f"this is not a complete policy: {error}") from error
 
     def fingerprint(self) -> str:
-        """16 hex digits of all that can change a verdict: equal means the same judgement."""
+        """16 hex digits of all that the definition decides a verdict by: equal ones judge alike.
+
+        What a run chooses (unit, seed, min_run) and the version of the normaliser are not in it.
+        """
         tree = self.to_dict()
-        judging = {name: tree[name] for name in _JUDGING}
+        # No constants: nothing of them to tell apart.
+        judging = {name: tree[name] for name in _JUDGING if name != "constants" or tree[name]}
         text = json.dumps(judging, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -266,13 +275,14 @@ def _read_names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _read_parameters(value: object) -> tuple[tuple[str, object], ...]:
-    return tuple(as_table("parameters", value).items())
+def _read_values(value: object) -> tuple[tuple[str, object], ...]:
+    return tuple(as_table("parameters and constants", value).items())
 
 
 _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "parts": _read_names,
     "presets": _read_names,
     "thresholds": _read_thresholds,
-    "parameters": _read_parameters,
+    "parameters": _read_values,
+    "constants": _read_values,
 }

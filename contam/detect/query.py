@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Items named in run.json of which something may have been missed for the cap.
 _MOST_LISTED: Final = 1000
+#: Files named that are in the corpus and not in the index.
+_MOST_NAMED: Final = 20
 
 
 def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
@@ -126,6 +128,9 @@ def query_opened(
         guarded = guard(plan, answer)
     except DeadlinePassed:
         guarded, answer = unanswered(opened, plan)
+    # What became of a shard meanwhile was not looked for where none of its documents was wanted.
+    opened.check_shards()
+    answer.coverage = opened.coverage
     said = describe(opened, guarded, answer)
     for lane in plan.lanes:
         lane.release_table()
@@ -170,6 +175,8 @@ def sources_of(opened: IndexSet, answer: Answer) -> IndexSources:
         f"{opened.names[shard]}: its text is gone; documents of it were compared by hashes alone"
         for shard in sorted(answer.hashed)
     ]
+    if opened.missing:
+        notes.append(_not_covered(opened.missing))
     return IndexSources(
         whole=opened,
         document_of=document_of,
@@ -179,6 +186,15 @@ def sources_of(opened: IndexSet, answer: Answer) -> IndexSources:
         ),
         coverage=answer.coverage,
         notes=tuple(notes),
+    )
+
+
+def _not_covered(missing: Sequence[str]) -> str:
+    named = ", ".join(missing[:_MOST_NAMED])
+    more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
+    return (
+        f"the answer does not cover {named}{more}: in the folder of the corpus and not in the "
+        "index, `contam index add` adds it"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from contam.kernels.constants import LEAST_LETTERS, LEAST_LOST, LEAST_WORDS_LOST
 from contam.kernels.items import tokenize_parts
 from contam.kernels.tokens import WORDS
 from contam.text.tokenizer import char_tables
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
     from contam.detect.model import Bools, Int32s, Int64s
 
-#: An item is read otherwise where its question has so much fewer words then, and two fewer.
-LEAST_LOST: Final = 0.05
-_LEAST_WORDS: Final = 2
 #: What copies leave out: what LaTeX alone needs, marks and brackets, or all punctuation of ASCII.
 _READINGS: Final = tuple(
     (name, marks.encode())
@@ -32,8 +30,6 @@ _READINGS: Final = tuple(
         ("without punctuation", string.punctuation),
     )
 )
-#: Letters that make a word of its own; `2`, `x`, `pm` and `kg` beside each other are no word.
-_LEAST_LETTERS: Final = 3
 
 
 def is_among(marks: bytes) -> NDArray[np.bool_]:
@@ -97,7 +93,7 @@ class Trace(NamedTuple):
         first = np.searchsorted(own[:, 1], spans[:, 0], side="right")
         last = np.maximum(first, np.searchsorted(own[:, 0], spans[:, 1], side="left"))
         letters, others = _sums(_LETTERS[data]), _sums(~_LETTER_BYTES[data])
-        is_word = letters[own[:, 1]] - letters[own[:, 0]] >= _LEAST_LETTERS
+        is_word = letters[own[:, 1]] - letters[own[:, 0]] >= LEAST_LETTERS
         is_word &= others[own[:, 1]] == others[own[:, 0]]
         words = _sums(is_word)
         return cls(
@@ -125,7 +121,7 @@ def readings_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
     return   by what is left out, then by item
     """
     texts = [item.question.encode() for item in items]
-    least = np.maximum(_LEAST_WORDS, LEAST_LOST * n_words)
+    least = np.maximum(LEAST_WORDS_LOST, LEAST_LOST * n_words)
     maybe = np.flatnonzero(_joints(*behind_each_other(texts)) >= least)
     if not len(maybe):
         return []

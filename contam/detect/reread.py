@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
-from contam.corpus.shards import Shard, shard_digest
+from contam.corpus.shards import Shard, seen
 from contam.errors import CorpusError, ShardError
 
 if TYPE_CHECKING:
@@ -88,9 +88,10 @@ class Library:
         shard = Shard(uri=uri, name=name, format=known["format"], size_bytes=known["size_bytes"])
         try:
             size = Path(uri).stat().st_size
-            if size != shard.size_bytes or shard_digest(shard) != known["digest"]:
+            now, digest = seen(shard)
+            if size != shard.size_bytes or digest != known["digest"]:
                 return _elsewhere(uri) or f"shard {uri} has changed since the scan"
-            return shard, select_columns(shard, known.get("column", self._column))
+            return now, select_columns(shard, known.get("column", self._column))
         except FileNotFoundError:
             return _elsewhere(uri) or f"shard {uri} is gone"
         except OSError as error:

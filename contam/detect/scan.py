@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from contam.corpus.batches import BATCH_BYTES, read_unit
 from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.corpus.shards import survey
+from contam.corpus.shards import check_unchanged, shard_digest, survey
 from contam.corpus.units import plan_units
 from contam.detect.collect import Collection
 from contam.detect.finish import finish
@@ -81,11 +81,13 @@ class Partial:
 class Corpus:
     """The shards of a run, the columns to read of each, and the units they are cut into.
 
+    digests  of each shard when it was listed, None where it could not be read
     paths  what the user named, sorted: shards take their names from it
     """
 
     paths: tuple[str, ...]
     shards: tuple[Shard, ...]
+    digests: tuple[str | None, ...]
     selections: list[Selection | None]
     units: list[WorkUnit]
     coverage: Coverage
@@ -95,14 +97,20 @@ class Corpus:
     def open(cls, paths: Sequence[PathLike], text: str | None) -> Corpus:
         """Find shards and columns; shards that cannot be opened are failures in the coverage."""
         shards, skipped = survey(paths)
+        digests, unreadable = _digests(shards)
         selections, no_columns = select_all(shards, text)
         units, no_units = plan_units(shards, selections)
+        failures = [*no_columns, *no_units]
+        # Why a shard has no columns says more than that it could not be read.
+        explained = {failure.shard for failure in failures}
+        failures += [failure for failure in unreadable if failure.shard not in explained]
         return cls(
             paths=tuple(sorted(str(path) for path in paths)),
             shards=shards,
+            digests=digests,
             selections=selections,
             units=units,
-            coverage=Coverage.expect(shards, units, [*no_columns, *no_units]),
+            coverage=Coverage.expect(shards, units, failures),
             notes=(
                 *(f"{LEFT_OUT}{one.path}: {one.reason}" for one in skipped),
                 *_unread_columns(shards, selections, text),
@@ -117,11 +125,39 @@ class Corpus:
         """The documents as an answer speaks of them, when this much of them was read."""
         return CorpusSources(
             shards=self.shards,
+            digests=self.digests,
             selections=self.selections,
             paths=self.paths,
             coverage=coverage,
             notes=self.notes,
         )
+
+
+def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[ShardFailure]]:
+    """What tells every shard from other states of it, and the shards that cannot be read."""
+    found: list[str | None] = []
+    failures: list[ShardFailure] = []
+    for number, shard in enumerate(shards):
+        try:
+            found.append(shard_digest(shard))
+        except ShardError as error:
+            found.append(None)
+            failures.append(ShardFailure(number, shard.name, error.message, error.hint))
+    return tuple(found), failures
+
+
+def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
+    """The coverage with every shard as not read that is not what it was when it was listed."""
+    failed = {failure.shard for failure in coverage.failures}
+    for number, (shard, digest) in enumerate(zip(corpus.shards, corpus.digests, strict=True)):
+        if number in failed:
+            continue
+        try:
+            check_unchanged(shard, digest)
+        except ShardError as error:
+            failure = ShardFailure(number, shard.name, error.message, error.hint)
+            coverage = coverage.with_failure(failure)
+    return coverage
 
 
 def _unread_columns(
@@ -217,6 +253,7 @@ def scan_opened(
     if progress is not None:
         progress.start(sum(one.n_bytes for one in opened.units))
     partial = _scan_units(plan, opened, workers, progress)
+    partial.coverage = _changed(opened, partial.coverage)
     refuse_without_text(partial.coverage, allow_missing=plan.parameters.allow_missing)
     for lane in plan.lanes:
         lane.release_table()

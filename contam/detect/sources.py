@@ -5,14 +5,13 @@ A scan answers from the shards it has just read; an index answers from what it k
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from contam.corpus.documents import read_metadata
-from contam.corpus.shards import shard_digest
-from contam.errors import InternalError, ShardError
+from contam.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,10 +59,12 @@ class CorpusSources:
     """Shards that a run has read: all evidence is compared with their text.
 
     selections  columns of each shard, None where none was found
+    digests     of each shard when it was listed, None where it could not be read
     paths       what the user named
     """
 
     shards: tuple[Shard, ...]
+    digests: Sequence[str | None]
     selections: Sequence[Selection | None]
     paths: tuple[str, ...]
     coverage: Coverage
@@ -94,12 +95,14 @@ class CorpusSources:
         """The paths as named, and every shard with its digest."""
         return {
             "corpus": list(self.paths),
-            "shards": [{**asdict(shard), "digest": _digest(shard)} for shard in self.shards],
+            "shards": [
+                {
+                    "uri": shard.uri,
+                    "name": shard.name,
+                    "format": shard.format,
+                    "size_bytes": shard.size_bytes,
+                    "digest": digest,
+                }
+                for shard, digest in zip(self.shards, self.digests, strict=True)
+            ],
         }
-
-
-def _digest(shard: Shard) -> str | None:
-    try:
-        return shard_digest(shard)
-    except ShardError:
-        return None  # named among the failures of the coverage

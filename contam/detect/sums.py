@@ -9,6 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+#: Parts that are summed at once: NumPy makes a copy of their values in the type of the sums.
+_AT_ONCE = 1 << 18
+
 
 def part_sums(
     values: NDArray[Any], start: NDArray[np.int64], length: NDArray[Any], dtype: DTypeLike
@@ -20,10 +23,11 @@ def part_sums(
     dtype          of the sums
     A sum depends on its own part alone, to the last bit.
     """
-    sums: NDArray[Any] = np.zeros(start.shape, dtype)
-    filled = length > 0
-    if filled.any():
-        first = start[filled]
-        end = first[-1] + length[filled][-1]
-        sums[filled] = np.add.reduceat(values[:end], first, dtype=dtype)
-    return sums
+    sums: NDArray[Any] = np.zeros(start.size, dtype)
+    first, n_values = start.reshape(-1), length.reshape(-1)
+    for begin in range(0, len(sums), _AT_ONCE):
+        some = begin + np.flatnonzero(n_values[begin : begin + _AT_ONCE])
+        if len(some):
+            lo, hi = first[some[0]], first[some[-1]] + n_values[some[-1]]
+            sums[some] = np.add.reduceat(values[lo:hi], first[some] - lo, dtype=dtype)
+    return sums.reshape(start.shape)

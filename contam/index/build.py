@@ -34,6 +34,7 @@ from contam.index.manifest import (
 from contam.index.model import Manifest
 from contam.index.pipeline import running
 from contam.index.recipe import load_recipe
+from contam.index.states import STATES, note_states
 from contam.index.write import write_segment
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
@@ -41,10 +42,12 @@ from contam.tables.memory import release_unused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from contam.corpus.shards import Shard
     from contam.index.intake import Progress
     from contam.index.model import Recipe, SegmentRecord, ShardRecord
     from contam.index.pipeline import Pipeline
     from contam.index.sampling import Sampled
+    from contam.index.states import States
 
     PathLike = str | Path
 
@@ -92,7 +95,7 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     check_limits(workers, memory)
     refuse_inside(folder, paths)
     _check_free(folder, overwrite=overwrite)
-    shards, _ = survey(paths)
+    shards = listed(paths, progress)
     fresh = Manifest(
         recipe=recipe,
         paths=tuple(sorted(str(path) for path in paths)),
@@ -104,7 +107,20 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     with writer_lock(folder):
         there = (folder / MANIFEST).exists() and not overwrite
         manifest = _resumed(folder, fresh) if there else fresh
+        if not there:
+            with writing(folder / STATES):
+                (folder / STATES).unlink(missing_ok=True)
         return index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
+
+
+def listed(paths: Sequence[PathLike], progress: Progress | None) -> tuple[Shard, ...]:
+    """The shards below some paths; files of contam itself that were left out are told."""
+    shards, skipped = survey(paths)
+    if progress is not None:
+        for one in skipped:
+            if one.ours:
+                progress.note(f"left out of the corpus: {one.path}: {one.reason}")
+    return shards
 
 
 def index_pending(
@@ -159,6 +175,7 @@ class _Builder:
         self._weight = 0
         self._entries = 0
         self._pieces: list[SegmentRecord] = []  # of the shard that is being read
+        self._states: States = {}  # of shards that are read, but not published yet
 
     def run(self, intake: Intake, pipeline: Pipeline[Task, Result]) -> None:
         """Take all results, shard by shard, and publish all there is at the end."""
@@ -169,6 +186,7 @@ class _Builder:
             else:
                 n_tasks = len(intake.units[place]) + 1
                 self._records[place] = self._take_shard(place, n_tasks, pipeline)
+            self._note(intake.shards[place], self._records[place])
             self._done.append(record.name)
             if self._pieces:
                 self._close(len(self._parts))
@@ -232,7 +250,14 @@ class _Builder:
         self._pieces.append(record)
         release_unused()
 
+    def _note(self, shard: Shard, record: ShardRecord) -> None:
+        if record.failure is None and shard.state is not None:
+            self._states[shard.uri] = record.sha256, shard.state
+
     def _publish(self) -> None:
+        # First: a state is of use only to a manifest that has the shard, and does no harm before.
+        note_states(self._folder, self._states)
+        self._states = {}
         done = set(self._done)
         self.manifest = replace(
             self.manifest,
@@ -260,7 +285,7 @@ class _Builder:
 def remove_strays(folder: Path, manifest: Manifest) -> None:
     """Remove what a killed writer left and what no manifest speaks of; the caller has the lock."""
     known = {segment.id for segment in manifest.segments}
-    keep = {MANIFEST, LOCK, SEGMENTS}
+    keep = {MANIFEST, LOCK, SEGMENTS, STATES}
     if manifest.retired is not None:
         keep |= {manifest.retired.name, Path(manifest.retired.name).with_suffix(".crc").name}
     with writing(folder):

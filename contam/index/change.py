@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.shards import file_sha256, survey
+from contam.corpus.shards import file_sha256
 from contam.errors import IndexMismatchError, ShardError, UsageError
 from contam.index.build import (
     DEFAULT_MEMORY,
     check_limits,
     index_pending,
+    listed,
     refuse_inside,
     remove_strays,
     worker_count,
@@ -25,6 +26,8 @@ from contam.index.merge import merge_segments, merged_id
 from contam.index.retired import read_retired, write_retired
 from contam.index.sampling import sketcher_of
 from contam.index.segment import Segment
+from contam.index.states import doubt, read_states, state_for
+from contam.tables.listed import FileState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from contam.index.intake import Progress
     from contam.index.model import Manifest, SegmentRecord, ShardRecord
+    from contam.index.states import States
 
     PathLike = str | Path
 
@@ -73,9 +77,8 @@ def add(
         refuse_inside(folder, paths)
         columns = {record.column for record in manifest.shards}
         column = text if text is not None or len(columns) != 1 else columns.pop()
-        found, passed = _with_shards(
-            manifest, [new_record(shard, column) for shard in survey(paths)[0]]
-        )
+        offered = [new_record(shard, column) for shard in listed(paths, progress)]
+        found, passed = _with_shards(manifest, offered, read_states(folder))
         named = sorted({*manifest.paths, *(str(path) for path in paths)})
         found = replace(found, paths=tuple(named))
         if not found.pending:
@@ -150,7 +153,7 @@ def _writing(folder: Path) -> AbstractContextManager[None]:
 
 
 def _with_shards(
-    manifest: Manifest, offered: Sequence[ShardRecord]
+    manifest: Manifest, offered: Sequence[ShardRecord], states: States
 ) -> tuple[Manifest, tuple[str, ...]]:
     """The manifest with all that is new as pending, and the names of what is not new."""
     records = list(manifest.shards)
@@ -163,7 +166,7 @@ def _with_shards(
             known.setdefault(one.digest, []).append(one)
     for record in offered:
         place = place_of.get(record.name)
-        if _is_known(record, known.get(record.digest, [])):
+        if _is_known(record, known.get(record.digest, []), states):
             passed.append(record.name)
         elif place is None:
             records.append(record)
@@ -180,18 +183,22 @@ def _with_shards(
     return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
 
 
-def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord]) -> bool:
+def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord], states: States) -> bool:
     """Whether one of the shards with this digest is this one.
 
-    The digest is of a file's size and edges: another file is compared with every byte of it.
+    The digest is of a file's size and edges: another file, and one that may have been written to
+    since, is compared with every byte of it.
     """
     if not same_edges or record.failure is not None:
         return False
-    if any(one.uri == record.uri for one in same_edges):
-        return True
     try:
+        now = FileState.at(record.uri)
+        for one in same_edges:
+            state = state_for(states, record.uri, one.sha256)
+            if one.uri == record.uri and state is not None and not doubt(state, now):
+                return True
         whole = file_sha256(shard_of(record))
-    except ShardError:
+    except (OSError, ShardError):
         return False  # reading it will say why
     return any(one.sha256 == whole for one in same_edges)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contam.index.recipe import to_dict
+from contam.index.shards import not_indexed
 
 if TYPE_CHECKING:
     from contam.index.open import Index
@@ -14,6 +15,7 @@ def describe(index: Index) -> dict[str, Any]:
     """Recipe, guarantee, coverage, sizes, capped grams and dates of an index, as plain values.
 
     n_text_bytes   raw text of the segments, as UTF-8; n_index_bytes  all their files
+    not_indexed    names of files in the corpus that the index does not have
     capped_grams   grams of which some segment kept only a part
     dates          first and last date, as the corpus writes them; None when no document has one
     Raises IndexDamageError.
@@ -38,6 +40,7 @@ def describe(index: Index) -> dict[str, Any]:
         "corpus": list(index.manifest.paths),
         "coverage": index.coverage().to_dict(),
         "pending": list(index.manifest.pending),
+        "not_indexed": list(not_indexed([index.manifest], {})),
         "retired_shards": sum(shard.retired for shard in index.manifest.shards),
         "retired_documents": len(index.retired),
         "n_segments": len(segments),

@@ -9,7 +9,7 @@ from contam.corpus.batches import BATCH_BYTES, read_unit
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.metadata import MetadataStream
-from contam.corpus.shards import Format, Shard, file_sha256, shard_digest
+from contam.corpus.shards import Format, Shard, file_sha256, seen, shard_digest
 from contam.corpus.units import plan_units
 from contam.errors import CorpusError, InternalError, ShardError
 from contam.index.model import ShardRecord
@@ -105,7 +105,7 @@ class Intake:
 
         Raises CorpusError when nothing is indexed and no shard has a text column.
         """
-        shards = tuple(shard_of(record) for record in manifest.shards)
+        shards = [shard_of(record) for record in manifest.shards]
         selections: list[Selection | None] = [None] * len(shards)
         failures: dict[int, str] = {}
         refusals: list[CorpusError] = []
@@ -116,6 +116,9 @@ class Intake:
                 failures[place] = record.failure
                 continue
             try:
+                shards[place], digest = seen(shards[place])
+                if digest != record.digest:
+                    raise _changed(record)
                 selections[place] = select_columns(shards[place], record.column)
             except (CorpusError, ShardError) as error:
                 failures[place] = error.message
@@ -130,7 +133,7 @@ class Intake:
         }
         for unit in units:
             by_shard[unit.shard].append(unit)
-        return cls(shards, tuple(selections), failures, by_shard)
+        return cls(tuple(shards), tuple(selections), failures, by_shard)
 
     @property
     def n_bytes(self) -> int:
@@ -193,11 +196,7 @@ class Reader:
         shard = self._intake.shards[place]
         sha256 = file_sha256(shard)
         if shard_digest(shard) != self._records[place].digest:
-            raise ShardError(
-                f"{shard.name}: changed while it was read",
-                shard=shard.name,
-                hint="add it again when nobody writes to it",
-            )
+            raise _changed(self._records[place])
         return sha256
 
 
@@ -224,6 +223,14 @@ def new_record(shard: Shard, text: str | None) -> ShardRecord:
         column=text,
         counts=ShardCoverage().to_dict(),
         failure=failure,
+    )
+
+
+def _changed(record: ShardRecord) -> ShardError:
+    return ShardError(
+        f"{record.name}: its content changed after it was listed",
+        shard=record.name,
+        hint="add it again when nobody writes to it",
     )
 
 

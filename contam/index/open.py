@@ -13,6 +13,7 @@ from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.index.retired import read_retired
 from contam.index.segment import Segment
+from contam.index.states import read_states
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,7 @@ class Index:
     manifest   what it consists of
     segments   its segments, in the manifest's order
     retired    documents that no answer counts
+    states     of the shards' files when they had the bytes that were indexed
     names      the shards that count, in the order in which a scan would number them
     records    what is known of each of them; None when the build has not read it yet
     number_of  int32[shards of the manifest], place in `names`; -1 when the shard is retired
@@ -44,6 +46,7 @@ class Index:
             Segment.open(folder, record, manifest.recipe) for record in manifest.segments
         )
         self.retired = read_retired(folder, manifest.retired)
+        self.states = read_states(folder)
         known = {shard.name: shard for shard in manifest.shards if not shard.retired}
         self.names = tuple(sorted({*known, *manifest.pending}, key=natural_key))
         self.records: tuple[ShardRecord | None, ...] = tuple(map(known.get, self.names))

@@ -10,16 +10,18 @@ import numpy as np
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_texts
 from contam.errors import CorpusError, ShardError
-from contam.index.intake import shard_of
 from contam.index.model import NEIGHBOURS
 from contam.index.sampling import tokenizer_of
 from contam.index.segment import REST_BITS
 from contam.index.sketch_soundness import compare_sketch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from contam.corpus.columns import Selection
+    from contam.corpus.shards import Shard
     from contam.index.model import Manifest, Recipe
     from contam.index.segment import Segment
 
@@ -27,11 +29,11 @@ if TYPE_CHECKING:
 class Resampler:
     """Compares documents with what an index says of them.
 
-    readable  places of the shards that are as they were indexed
+    readable  the shards that are as they were indexed, by their places
     Raises UsageError, ConfigError or IndexMismatchError when the recipe's tokenizer is not there.
     """
 
-    def __init__(self, manifest: Manifest, readable: set[int]) -> None:
+    def __init__(self, manifest: Manifest, readable: Mapping[int, Shard]) -> None:
         self._manifest = manifest
         self._readable = readable
         self._tokenizer = tokenizer_of(manifest.recipe)
@@ -66,10 +68,10 @@ class Resampler:
         return None if fact is None else f"{name}, row {row}: {fact}"
 
     def _text(self, shard: int, row: int) -> str:
-        record = self._manifest.shards[shard]
         if shard not in self._selections:
-            self._selections[shard] = select_columns(shard_of(record), record.column)
-        return read_texts(shard_of(record), self._selections[shard], [row])[0]
+            column = self._manifest.shards[shard].column
+            self._selections[shard] = select_columns(self._readable[shard], column)
+        return read_texts(self._readable[shard], self._selections[shard], [row])[0]
 
     def _hashes(self, raw: bytes) -> NDArray[np.uint64]:
         if self._tokenizer is not None:

@@ -1,38 +1,109 @@
-"""The shards that an index was made of: are they still there, and still the same?"""
+"""The shards that an index was made of: where are they, and are they still the same?"""
 
 from __future__ import annotations
 
+import glob
+import itertools
+import os
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from contam.corpus.shards import file_sha256, shard_digest
-from contam.errors import ShardError
+from contam.corpus.listing import list_files
+from contam.corpus.shards import Shard, file_sha256, natural_key, seen, shard_digest, survey
+from contam.errors import ContamError, ShardError
 from contam.index.intake import shard_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from contam.index.model import Manifest, ShardRecord
 
 
-def check_shards(manifest: Manifest, *, whole: bool) -> Iterator[tuple[int, str | None]]:
+def check_shards(
+    manifest: Manifest, *, whole: bool, moved: Mapping[str, Shard] | None = None
+) -> Iterator[tuple[int, Shard | str]]:
     """Tell for each shard that counts and was indexed whether it is as it was.
 
     whole  compare all its bytes, else its size, beginning and end
-    Yields its place in the manifest and what is wrong, None when nothing is.
+    moved  where shards lie now, by their digests; None: where they were
+    Yields its place in the manifest, and the shard in its present state or what is wrong with it.
     """
     for place, record in enumerate(manifest.shards):
         if record.retired or record.failure is not None or record.name in manifest.pending:
             continue
-        yield place, _difference(record, whole=whole)
+        yield place, _compared(placed(record, moved or {}), record, whole=whole)
 
 
-def _difference(record: ShardRecord, *, whole: bool) -> str | None:
+def placed(record: ShardRecord, moved: Mapping[str, Shard]) -> Shard:
+    """The shard of a record, where it lies now."""
     shard = shard_of(record)
+    there = moved.get(record.digest)
+    return shard if there is None else replace(shard, uri=there.uri)
+
+
+def by_digest(paths: Sequence[str | Path]) -> dict[str, Shard]:
+    """The shards below some paths by their digests. Raises CorpusError when there is none."""
+    found: dict[str, Shard] = {}
+    for shard in survey(paths)[0]:
+        try:
+            found.setdefault(shard_digest(shard), shard)
+        except ShardError:
+            continue
+    return found
+
+
+def not_indexed(manifests: Sequence[Manifest], moved: Mapping[str, Shard]) -> tuple[str, ...]:
+    """Names of files in the corpora of some indexes that none of them has, in order.
+
+    moved  where shards lie now, by their digests; empty: where they were
+    What was retired, or could not be read, is in an index all the same.
+    """
+    records = [record for one in manifests for record in one.shards]
+    known = {record.uri for record in records}
+    digests = {record.digest for record in records}
+    found = {shard.name for digest, shard in moved.items() if digest not in digests}
+    for place in () if moved else sorted({place for one in manifests for place in _places(one)}):
+        try:
+            listed, _ = list_files([place])
+        except ContamError:
+            continue  # gone: its shards say so themselves
+        found |= {one.name for one in listed if str(one.path) not in known}
+    return tuple(sorted(found, key=natural_key))
+
+
+def _places(manifest: Manifest) -> Iterator[str]:
+    """The folders and globs that the user named as corpus.
+
+    They are as somebody typed them, perhaps in another folder than this: a relative one is looked
+    for above the shards.
+    """
+    above = {folder for record in manifest.shards for folder in PurePath(record.uri).parents}
+    roots = {
+        PurePath(record.uri.removesuffix(record.name))
+        for record in manifest.shards
+        if record.uri.endswith(record.name)
+    }
+    for text in manifest.paths:
+        given = PurePath(os.path.normpath(Path(text).expanduser()))
+        if given.is_absolute():
+            yield str(given)
+            continue
+        parts = tuple(part for part in given.parts if part != "..")
+        fixed = tuple(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
+        rest = parts[len(fixed) :]
+        for folder in above if fixed else roots:
+            if not fixed or folder.parts[-len(fixed) :] == fixed:
+                yield str(folder.joinpath(*rest))
+
+
+def _compared(shard: Shard, record: ShardRecord, *, whole: bool) -> Shard | str:
     try:
-        if shard_digest(shard) != record.digest:
+        now, digest = seen(shard)
+        if digest != record.digest:
             return f"{record.name}: its content has changed since it was indexed"
-        if whole and file_sha256(shard) != record.sha256:
+        if whole and file_sha256(now) != record.sha256:
             return f"{record.name}: its content has changed since it was indexed, in the middle"
     except ShardError as error:
         return error.message
-    return None
+    return now

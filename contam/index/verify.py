@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from contam.errors import ContamError, IndexDamageError
+from contam.errors import ContamError, IndexBusyError, IndexDamageError, OutputError
 from contam.index.files import map_file, open_array
-from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest
+from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest, writer_lock
 from contam.index.model import KEY_BITS
 from contam.index.resample import Resampler
 from contam.index.retired import Retired, read_retired
 from contam.index.segment import Segment
-from contam.index.shards import check_shards
+from contam.index.shards import by_digest, check_shards
 from contam.index.soundness import check_segment
+from contam.index.states import note_states, read_states
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from contam.corpus.shards import Shard
     from contam.index.model import FileRecord, Manifest
 
 SAMPLE: Final = 32
@@ -51,6 +54,8 @@ class Report:
     n_files, n_bytes      files of the index compared whole, with their tables of checksums
     n_documents           sampled documents that were read back and compared
     n_unread              sampled documents whose shards could not be read
+    n_noted               shards whose times queries may rely on from now on, and could not before
+    not_noted             why those times could not be written down; "" when they were
     leftovers             files that no manifest speaks of; harmless
     """
 
@@ -61,6 +66,8 @@ class Report:
     n_shards: int = 0
     n_documents: int = 0
     n_unread: int = 0
+    n_noted: int = 0
+    not_noted: str = ""
     findings: list[Finding] = field(default_factory=list)
     leftovers: list[str] = field(default_factory=list)
 
@@ -79,13 +86,22 @@ class Report:
         return {"ok": self.ok, **asdict(self)}
 
 
-def verify(index: Path, *, sample: int = SAMPLE, whole_shards: bool = True) -> Report:
+def verify(
+    index: Path,
+    *,
+    sample: int = SAMPLE,
+    whole_shards: bool = True,
+    corpus: Sequence[str | Path] = (),
+) -> Report:
     """Compare an index with its own checksums, with its corpus and with itself.
 
     index         folder of the index
     sample        documents to read back from their shards, tokenise and look up, in all
     whole_shards  compare the SHA-256 of every shard; else only its size, beginning and end
+    corpus        where the shards lie now, if they were moved
 
+    Of shards whose bytes are all as they were, the times of their files are noted in the index, so
+    that queries take those for unchanged.
     Raises UsageError when there is no index, IndexMismatchError when it is of another format; all
     else that is wrong is in the report.
     """
@@ -99,7 +115,10 @@ def verify(index: Path, *, sample: int = SAMPLE, whole_shards: bool = True) -> R
     report.n_segments = len(manifest.segments)
     report.leftovers = _leftovers(index, manifest)
     sound = _check_files(index, manifest, report)
-    readable = _check_corpus(manifest, report, whole=whole_shards)
+    moved = by_digest(corpus) if corpus else {}
+    readable = _check_corpus(manifest, report, moved, whole=whole_shards)
+    if whole_shards:
+        _note(index, manifest, readable, report)
     _check_contents(index, manifest, report, sound, (sample, readable))
     return report
 
@@ -136,16 +155,41 @@ def _check_file(folder: Path, record: FileRecord, report: Report) -> bool:
     return same
 
 
-def _check_corpus(manifest: Manifest, report: Report, *, whole: bool) -> set[int]:
-    """Compare the shards with their records; returns the places of those that are as they were."""
-    readable = set()
-    for place, fact in check_shards(manifest, whole=whole):
+def _check_corpus(
+    manifest: Manifest, report: Report, moved: dict[str, Shard], *, whole: bool
+) -> dict[int, Shard]:
+    """Compare the shards with their records; returns those that are as they were, by place."""
+    readable = {}
+    for place, found in check_shards(manifest, whole=whole, moved=moved):
         report.n_shards += 1
-        if fact is None:
-            readable.add(place)
+        if isinstance(found, str):
+            report.findings.append(Finding("corpus", manifest.shards[place].uri, found))
         else:
-            report.findings.append(Finding("corpus", manifest.shards[place].uri, fact))
+            readable[place] = found
     return readable
+
+
+def _note(index: Path, manifest: Manifest, readable: dict[int, Shard], report: Report) -> None:
+    """Write down the states of shards whose bytes have all been compared."""
+    try:
+        known = read_states(index)
+    except IndexDamageError as error:
+        report.findings.append(Finding("index", error.file, error.message))
+        return
+    fresh = {
+        shard.uri: (manifest.shards[place].sha256, shard.state)
+        for place, shard in readable.items()
+        if shard.state is not None
+    }
+    changed = {place: found for place, found in fresh.items() if known.get(place) != found}
+    if not changed:
+        return
+    try:
+        with writer_lock(index):
+            note_states(index, changed)
+        report.n_noted = len(changed)
+    except (OutputError, IndexBusyError) as error:
+        report.not_noted = error.message
 
 
 def _check_contents(
@@ -153,7 +197,7 @@ def _check_contents(
     manifest: Manifest,
     report: Report,
     sound: set[str],
-    sampling: tuple[int, set[int]],
+    sampling: tuple[int, dict[int, Shard]],
 ) -> None:
     """Look into the segments whose files are intact: do they say what the corpus says?"""
     n_sample, readable = sampling

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.fill import MOST_DOC, MOST_ITEM, FillScratch, fill_stretch, new_fill_scratch
+from contam.kernels.constants import (
+    END_REACH,
+    ENOUGH_MATCHED,
+    LEAST_GAIN,
+    MOST_BETWEEN,
+    MOST_CHAINS,
+    MOST_DOC,
+    MOST_ITEM,
+    MOST_RUNS,
+    SHIFT_COST,
+)
+from contam.kernels.fill import FillScratch, fill_stretch, new_fill_scratch
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH
 
 if TYPE_CHECKING:
@@ -20,9 +31,6 @@ BLOCK_LENGTH = 2
 BLOCK_CHAIN = 3
 BLOCK_COLUMNS = 4
 
-#: Most runs of one place that are considered for chains, and most chains made of them.
-MOST_RUNS = 48
-MOST_CHAINS = 12
 _NO_RUN = -1
 
 
@@ -60,7 +68,7 @@ def new_scratch(longest_part: int) -> AlignScratch:
 @lean_kernel
 def most_between(n_item: int) -> int:
     """Most document tokens that may stand between two runs that are n_item tokens apart."""
-    return 24 + 2 * n_item
+    return MOST_BETWEEN + 2 * n_item
 
 
 @lean_kernel
@@ -105,7 +113,7 @@ def best_chain(
             if apart > most_between(between):
                 continue
             gained = weight_before[hi] - weight_before[lo + skip]
-            linked = scratch.chain_score[x] + gained - 0.01 * abs(apart - between)
+            linked = scratch.chain_score[x] + gained - SHIFT_COST * abs(apart - between)
             if linked > value:
                 value = linked
                 before = x
@@ -204,7 +212,7 @@ def extend_chain(
         d = int64(runs[run, RUN_DOC])
         n = int64(runs[run, RUN_LENGTH])
         if item_end < 0:
-            reach = min(d, i + i // 2 + 12, MOST_DOC)
+            reach = min(d, i + i // 2 + END_REACH, MOST_DOC)
             box = (max(0, i - MOST_ITEM), min(i, MOST_ITEM), d - reach, reach, -1)
             count = add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
         else:
@@ -218,7 +226,7 @@ def extend_chain(
         item_end = i + n
         doc_end = d + n
     rest = m - item_end
-    reach = min(n_doc - doc_end, rest + rest // 2 + 12)
+    reach = min(n_doc - doc_end, rest + rest // 2 + END_REACH)
     box = (item_end, rest, doc_end, reach, 1)
     return add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
 
@@ -307,12 +315,12 @@ def align_place(
         whole = (tokens, effective, first, m)
         count = extend_chain(whole, doc, runs, place, last, scratch, blocks, (count, chains))
         gained = spend_tokens(blocks, begin, count, effective)
-        if matched > 0.0 and gained < 0.03 * total:
+        if matched > 0.0 and gained < LEAST_GAIN * total:
             count = begin
             break
         matched += gained
         chains += 1
         retire_runs(runs, place, blocks, (begin, count), scratch.used)
-        if matched > 0.97 * total:
+        if matched > ENOUGH_MATCHED * total:
             break
     return count, chains, matched

@@ -7,25 +7,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.constants import (
+    MOST_DOC,
+    MOST_DROP,
+    MOST_ITEM,
+    SKIP_DOC,
+    SKIP_ITEM,
+    WEIGHT_SHARES,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: What skipping one item token or one document token costs, in token weights.
-SKIP_ITEM: Final = 0.16
-SKIP_DOC: Final = 0.06
-#: Largest stretch that is aligned, in tokens of either side.
-MOST_ITEM: Final = 160
-MOST_DOC: Final = 320
-
-#: An open end is given up where the best alignment falls this far behind the best so far.
-MOST_DROP: Final = 2.5
-
-#: Weights are added as whole numbers of this share: ways that are worth the same then are equal.
-_SHARES: Final = 1 << 20
-_SKIP_ITEM: Final = round(SKIP_ITEM * _SHARES)
-_SKIP_DOC: Final = round(SKIP_DOC * _SHARES)
-_MOST_DROP: Final = round(MOST_DROP * _SHARES)
+_SKIP_ITEM: Final = round(SKIP_ITEM * WEIGHT_SHARES)
+_SKIP_DOC: Final = round(SKIP_DOC * WEIGHT_SHARES)
+_MOST_DROP: Final = round(MOST_DROP * WEIGHT_SHARES)
 
 #: Tokens of the document are found by their top bits.
 _BUCKETS: Final = 512
@@ -136,7 +132,7 @@ def fill_stretch(
         first = count
         while y > 0:
             if words[origin_doc + step * y] == token:
-                gain = int64(weights[origin + step * x] * np.float32(_SHARES))
+                gain = int64(weights[origin + step * x] * np.float32(WEIGHT_SHARES))
                 # Values leave out what is skipped up to the pair, as if nothing were.
                 reached = value[y - 1] + gain + _SKIP_ITEM + _SKIP_DOC
                 pair[count, 0] = x

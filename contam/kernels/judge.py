@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.constants import (
+    LEAST_REPORTED,
+    WORTH_ALIGNING,
+    WORTH_ALIGNING_TOKENS,
+)
 from contam.kernels.pairs import (
+    PAIR_COVERED,
     PAIR_LONGEST,
     PIECE_ALIGNMENT,
     PIECE_DOC,
@@ -13,7 +19,6 @@ from contam.kernels.pairs import (
     PIECE_LENGTH,
     PIECE_PART,
     REAL_COVERAGE,
-    WORTH_ALIGNING,
     ItemFacts,
     Rows,
     add_piece,
@@ -170,9 +175,10 @@ def judge_item(
         share = weigh_part(runs, order, here, lengths, plan, scratch.reach, rows)
         reported = rows.pairs[pair, PAIR_LONGEST + kind] >= min(spec.min_run, length)
         begin = rows.used[1]
-        if share >= WORTH_ALIGNING:
+        covered = rows.pairs[pair, PAIR_COVERED + kind]
+        if share >= WORTH_ALIGNING or covered >= WORTH_ALIGNING_TOKENS * length:
             align_part(runs, order, here, doc, plan, scratch, blocks, rows)
-            reported = reported or rows.reals[pair, REAL_COVERAGE + kind] >= 0.3
+            reported = reported or rows.reals[pair, REAL_COVERAGE + kind] >= LEAST_REPORTED
         if reported:
             add_loose_runs(runs, order, here, spec.min_run, length, begin, rows)
         wanted = wanted or reported

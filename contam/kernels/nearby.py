@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import lean_kernel
+from contam.kernels.constants import CLOSE, SURE_ANSWER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: How far behind a question its answer is looked for, in tokens.
-ANSWER_REACH = 60
-#: An answer this long is told apart from chance wherever it stands in that reach.
-SURE_ANSWER = 3
-#: Most tokens between a question, or a word such as "answer", and a short answer.
-CLOSE = 3
 
 
 @lean_kernel

@@ -15,6 +15,17 @@ from contam.kernels.align import (
     AlignScratch,
     align_place,
 )
+from contam.kernels.constants import (
+    LEAST_WEIGHT,
+    LONE_WORTH,
+    MORE_GAP,
+    MOST_GAP,
+    PAIR_WORTH,
+    PLACE_SHARE,
+    SPLIT_SHARE,
+    SURE_BLOCK,
+    UNSPLIT_SHARE,
+)
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
 
 if TYPE_CHECKING:
@@ -54,11 +65,6 @@ FEW_PIECES = 4
 FEW_BLOCKS = 8
 #: The work took more steps than it may: nothing that was found of the batch means anything.
 TOO_LONG = 16
-
-#: A pair whose runs weigh less than this share of the part is not aligned.
-WORTH_ALIGNING = 0.10
-#: A place counts towards a split copy from this share on.
-SPLIT_SHARE = 0.2
 
 PASSAGE, QUESTION, CHOICES, ANSWER = 0, 1, 2, 3
 
@@ -240,7 +246,7 @@ def align_part(
     pair = rows.used[0] - 1
     weights, worth = plan.weight, scratch.worth
     whole = (plan.token, weights, first, m)
-    total = max(plan.part_weight[part], 1e-9)
+    total = max(plan.part_weight[part], LEAST_WEIGHT)
     n = 0
     chains = 0
     places = 0
@@ -251,7 +257,7 @@ def align_part(
     while y < hi:
         if not spend(rows, m):
             return
-        end = next_place(runs, order, y, hi, min(m, 400) + 32)
+        end = next_place(runs, order, y, hi, min(m, MOST_GAP) + MORE_GAP)
         begin = n
         share = 0.0
         for z in range(y, end):
@@ -277,7 +283,7 @@ def align_part(
                 rows.used[2] |= FEW_BLOCKS
                 return
             share = gained / total
-        places += int64(share >= 0.5)
+        places += int64(share >= PLACE_SHARE)
         if share > best:
             second, first_second = best, first_best
             best, first_best = share, (begin, n)
@@ -298,7 +304,7 @@ def align_part(
     scratch.spans[kind, 1] = best_hi
     # A copy may be split over two places; more of them would add up to anything.
     if second >= SPLIT_SHARE:
-        rows.pairs[pair, PAIR_SPLIT] |= np.int32(kind == QUESTION and best < 0.75)
+        rows.pairs[pair, PAIR_SPLIT] |= np.int32(kind == QUESTION and best < UNSPLIT_SHARE)
         for b in range(first_second[0], first_second[1]):
             credit_block(blocks, b, worth)
     aligned = 0
@@ -334,6 +340,6 @@ def credit_block(blocks: NDArray[np.int32], b: int, worth: NDArray[np.float32]) 
 @lean_kernel
 def block_worth(length: int) -> np.float32:
     """How far a matched stretch is believed: lone tokens match by chance."""
-    if length >= 3:
+    if length >= SURE_BLOCK:
         return np.float32(1.0)
-    return np.float32(0.85) if length == 2 else np.float32(0.6)
+    return np.float32(PAIR_WORTH) if length == 2 else np.float32(LONE_WORTH)

@@ -35,9 +35,9 @@ class PlanArrays(NamedTuple):
     common_at     bool[t], whether the seed that starts at each token is common
     part_start    int64[4 * items + 1], where a part's tokens begin in `token`
     part_weight   float64[4 * items], sum of the weights of a part
-    slot_key      uint64[2**b], spread gram hash, beside slot_gram; a gram is a seed, or where only
-                  every stride-th is entered (see LaneSpec) so much shorter
-    slot_gram     int32[2**b], gram number or EMPTY
+    gram_key      uint64[grams], spread hash of each gram; a gram is a seed, or where only every
+                  stride-th is entered (see LaneSpec) so much shorter
+    slot_gram     int32[2**b], open-addressing table of the keys: gram number or EMPTY
     gram_start    int64[grams + 1], where a gram's places begin in `place`
     gram_short    int32[grams], how many of a gram's places, which come first, lie in short parts
                   (fewer than min_run tokens: those are matched whole)
@@ -56,7 +56,7 @@ class PlanArrays(NamedTuple):
     common_at: NDArray[np.bool_]
     part_start: NDArray[np.int64]
     part_weight: NDArray[np.float64]
-    slot_key: NDArray[np.uint64]
+    gram_key: NDArray[np.uint64]
     slot_gram: NDArray[np.int32]
     gram_start: NDArray[np.int64]
     gram_short: NDArray[np.int32]
@@ -148,19 +148,17 @@ def item_grams(
 @lean_kernel
 def fill_table(
     keys: NDArray[np.uint64],
-    slot_key: NDArray[np.uint64],
     slot_gram: NDArray[np.int32],
     filter_words: NDArray[np.uint64],
 ) -> None:
     """Enter distinct gram hashes, in their order, into the open-addressing table and the filter."""
-    mask = np.uint64(slot_key.shape[0] - 1)
+    mask = np.uint64(slot_gram.shape[0] - 1)
     words = np.uint64(filter_words.shape[0] - 1)
     for gram in range(keys.shape[0]):
         key = keys[gram]
         slot = key & mask
         while slot_gram[slot] != EMPTY:
             slot = (slot + _ONE) & mask
-        slot_key[slot] = key
         slot_gram[slot] = gram
         word = (key >> np.uint64(12)) & words
         high = key >> np.uint64(52)
@@ -185,12 +183,12 @@ def find_hits(
     """
     first, found = known
     filter_words = plan.filter_words
-    slot_key = plan.slot_key
+    gram_key = plan.gram_key
     slot_gram = plan.slot_gram
     words = np.uint64(filter_words.shape[0] - 1)
     front_words = plan.front_words
     front = np.uint64(front_words.shape[0] - 1)
-    mask = np.uint64(slot_key.shape[0] - 1)
+    mask = np.uint64(slot_gram.shape[0] - 1)
     maybe = int64(found)
     for i in range(count):
         key = grams[i]
@@ -216,9 +214,10 @@ def find_hits(
         key = grams[i]
         slot = key & mask
         while slot_gram[slot] != EMPTY:
-            if slot_key[slot] == key:
+            gram = slot_gram[slot]
+            if gram_key[gram] == key:
                 hit_at[n] = first + i
-                hit_gram[n] = slot_gram[slot]
+                hit_gram[n] = gram
                 n += 1
                 break
             slot = (slot + _ONE) & mask

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels.constants import RIVAL_LEAD, RIVAL_SHARE, RIVAL_WHOLE
 from contam.kernels.pairs import (
     ANSWER,
     PAIR_DOC,
@@ -24,13 +25,6 @@ from contam.kernels.pairs import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: A question stands there whole from this coverage on; a token lost to a slip is no other question.
-WHOLE = 0.97
-#: What a whole question must hold of the text that another item matches, to be its rival there.
-MOST_OF_IT = 0.8
-#: How much less of the other question must stand there: what is as good is no better.
-CLEARLY = 0.1
 
 
 @lean_kernel
@@ -79,7 +73,7 @@ def settle_document(
     n = 0
     whole = np.zeros(hi - lo, np.bool_)
     for pair in range(lo, hi):
-        whole[pair - lo] = question_coverage(rows, pair) >= WHOLE
+        whole[pair - lo] = question_coverage(rows, pair) >= RIVAL_WHOLE
         if whole[pair - lo]:
             n += first_piece[pair + 1] - first_piece[pair]
     if n == 0:
@@ -106,7 +100,7 @@ def settle_document(
     met = np.empty(hi - lo, np.int64)
     for pair in range(lo, hi):
         coverage = question_coverage(rows, pair)
-        if coverage == 0.0 or coverage > 1.0 - CLEARLY:
+        if coverage == 0.0 or coverage > 1.0 - RIVAL_LEAD:
             continue
         item = rows.pairs[pair, PAIR_ITEM]
         text = matched_text(rows, (first_piece[pair], first_piece[pair + 1]))
@@ -130,9 +124,9 @@ def settle_document(
             mine = shared[other - lo]
             shared[other - lo] = 0
             owner = rows.pairs[other, PAIR_ITEM]
-            if mine < MOST_OF_IT * total or benchmark[owner] != benchmark[item]:
+            if mine < RIVAL_SHARE * total or benchmark[owner] != benchmark[item]:
                 continue
-            if question_coverage(rows, other) - coverage < CLEARLY:
+            if question_coverage(rows, other) - coverage < RIVAL_LEAD:
                 continue
             if mine > most or (mine == most and owner < rival[pair]):
                 most = mine

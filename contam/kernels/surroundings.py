@@ -7,8 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.fill import MOST_DOC, MOST_ITEM, fill_stretch, index_words, is_indexed
-from contam.kernels.nearby import ANSWER_REACH, answer_position, find_tokens
+from contam.kernels.constants import (
+    ANSWER_DISTANCE,
+    ANSWER_REACH,
+    ANSWER_SHARE,
+    CHOICES_SHARE,
+    CHOICES_SLACK,
+    LEAST_QUESTION,
+    LISTED_SHARE,
+    MOST_DOC,
+    MOST_ITEM,
+    MOST_STEM,
+    STEM_REACH,
+    STEM_SHARE,
+    STEM_SLACK,
+)
+from contam.kernels.fill import fill_stretch, index_words, is_indexed
+from contam.kernels.nearby import answer_position, find_tokens
 from contam.kernels.pairs import (
     ANSWER,
     CHOICES,
@@ -33,11 +48,6 @@ if TYPE_CHECKING:
 
     from contam.kernels.align import AlignScratch
     from contam.kernels.plan import PlanArrays
-
-#: How far around its choices or passage a question without runs is looked for, in tokens, and
-#: how long it may be: a longer one has runs of its own where it stands.
-STEM_REACH = 60
-MOST_STEM = 40
 
 
 @lean_kernel
@@ -183,10 +193,10 @@ def add_stem(
         if rows.pieces[p, PIECE_PART] == QUESTION:
             continue
         end = int64(rows.pieces[p, PIECE_DOC]) + int64(rows.pieces[p, PIECE_LENGTH])
-        reach = min(n_doc - end, 2 * m + 24)
+        reach = min(n_doc - end, 2 * m + STEM_SLACK)
         if reach <= 0 or claimed(end, end + m, first_piece, QUESTION, rows) > 0:
             continue
-        lo, hi = add_filled(part, (end, reach), doc, 0.6, plan, scratch, rows)
+        lo, hi = add_filled(part, (end, reach), doc, STEM_SHARE, plan, scratch, rows)
         if lo >= 0:
             rows.pairs[pair, PAIR_PLACES] = 1
             return lo, hi
@@ -211,8 +221,8 @@ def add_answer(
     lo, hi, listed = limits
     # The right choice among the listed ones tells nobody which one is right.
     apart = answer_span[0] >= 0 and not (listed and answer_span[0] < lo)
-    if apart and rows.reals[pair, REAL_COVERAGE + ANSWER] >= 0.6:
-        if answer_span[0] <= hi + 300 and lo <= answer_span[1] + 300:
+    if apart and rows.reals[pair, REAL_COVERAGE + ANSWER] >= ANSWER_SHARE:
+        if answer_span[0] <= hi + ANSWER_DISTANCE and lo <= answer_span[1] + ANSWER_DISTANCE:
             rows.pairs[pair, PAIR_ANSWER] = 1
         return
     marks = (facts.letter[item], facts.number[item])
@@ -244,7 +254,7 @@ def add_surroundings(
     question = (spans[QUESTION, 0], spans[QUESTION, 1])
     if question[0] >= 0:
         disown_question(first_piece, rows)
-        if rows.reals[rows.used[0] - 1, REAL_COVERAGE + QUESTION] < 0.2:
+        if rows.reals[rows.used[0] - 1, REAL_COVERAGE + QUESTION] < LEAST_QUESTION:
             question = (-1, -1)
     if question[0] < 0:
         start, end = add_stem(item, first_piece, doc, plan, scratch, rows)
@@ -254,16 +264,16 @@ def add_surroundings(
     choices_end = -1
     choices = 4 * item + CHOICES
     m = plan.part_start[choices + 1] - plan.part_start[choices]
-    behind = (question[1], min(doc[1] - question[1], m + m // 2 + 40))
+    behind = (question[1], min(doc[1] - question[1], m + m // 2 + CHOICES_SLACK))
     if m > 0 and behind[1] > 0:
-        _, choices_end = add_filled(choices, behind, doc, 0.5, plan, scratch, rows)
+        _, choices_end = add_filled(choices, behind, doc, CHOICES_SHARE, plan, scratch, rows)
     if choices_end < 0 and spans[CHOICES, 1] >= question[1]:
         choices_end = spans[CHOICES, 1]
     # The right choice alone behind the question is an answer; with the others it is a list.
     answer = 4 * item + ANSWER
     of_answer = plan.part_start[answer + 1] - plan.part_start[answer]
     others = rows.pairs[rows.used[0] - 1, PAIR_ALIGNED + CHOICES] - of_answer
-    listed = choices_end >= 0 and 5 * others >= 2 * (m - of_answer)
+    listed = choices_end >= 0 and others >= LISTED_SHARE * (m - of_answer)
     lo = max(question[1], choices_end) if listed else question[1]
     hi = min(doc[1], lo + ANSWER_REACH)
     answer_span = (spans[ANSWER, 0], spans[ANSWER, 1])

@@ -229,7 +229,7 @@ def _mantel_haenszel(scores: Floats, flagged: Bools, kind: Ints) -> tuple[float,
     if not bool(np.all((scores == 0) | (scores == 1))):
         return _NAN, _NAN, _NAN
     size: Floats = np.bincount(kind).astype(np.float64)
-    dirty: Floats = np.bincount(kind, weights=flagged)
+    dirty: Floats = np.bincount(kind, weights=flagged).astype(np.float64)
     right_dirty = np.bincount(kind, weights=scores * flagged)
     right = np.bincount(kind, weights=scores)
     chosen = (dirty > 0) & (dirty < size)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contam.detect.report import Report, load_report
+from contam.detect.report import RUN_FILE, Report, load_report
 from contam.errors import UsageError
 from contam.rescore.annotated import annotate
 from contam.rescore.annotations import Annotations, read_annotations
@@ -57,6 +57,7 @@ class Judging:
 def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotations:
     """Read a folder of results, or a file of labels. Raises OutputError or LogError."""
     if Path(path).is_file():
+        _refuse_part(Path(path))
         return read_annotations(
             Path(path),
             columns=options.columns,
@@ -69,6 +70,12 @@ def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotation
             hint=f"{path} is none; a scan's own verdicts have their thresholds",
         )
     return load_report(path)
+
+
+def _refuse_part(path: Path) -> None:
+    """A table of a result folder says less than the folder, which is checked as a whole."""
+    if path.suffix == ".parquet" and (path.parent / RUN_FILE).is_file():
+        raise UsageError(f"{path} is a part of a result", hint=f"give its folder: {path.parent}")
 
 
 def policies_of(found: Report | Annotations, wanted: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.errors import BenchmarkError
+from contam.tables.ipc import stream_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,8 +62,12 @@ def _stream_rows(
 ) -> Iterator[Record]:
     reader = pa.ipc.open_stream(source)
     columns = _chosen(path, reader.schema, choose)
+    at = source.tell()
     for batch in reader:
+        at = source.tell()
         yield from batch.select(columns).to_pylist()
+    if problem := stream_problem(source, at):
+        raise BenchmarkError(f"{path}: {problem}", hint="fetch the file again")
 
 
 def _chosen(

@@ -1,4 +1,4 @@
-"""Turn whatever a file reader raises into an error that names the shard."""
+"""Open shards for Arrow, and turn whatever a reader raises into an error that names the shard."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from contam.errors import ContamError, ShardError
 from contam.tables.files import refuse_irregular
+from contam.tables.listed import unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,3 +39,10 @@ def shard_errors(path: str) -> Iterator[None]:
             shard=path,
             hint="the file may be truncated or corrupt: copy it again, or leave it out",
         ) from error
+
+
+@contextmanager
+def arrow_file(path: str) -> Iterator[pa.OSFile]:
+    """Open a file for Arrow, and prove that it stays as listed: see `contam.tables.listed`."""
+    with pa.OSFile(str(path)) as source, unchanged(path, source.fileno()):
+        yield source

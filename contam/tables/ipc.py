@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import ipc
 
+from contam.errors import ShardError
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
-from contam.tables.guard import shard_errors
+from contam.tables.guard import arrow_file, shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +28,9 @@ _FILE_MAGIC = b"ARROW1"
 # Record batches come as large as their writer made them; what is joined or cast is cut to this.
 _MAX_ROWS = 4096
 _UNKNOWN_BITS = 1 << 20
+# As written since format version 0.15, and before.
+_END_MARKS = (b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0")
+_LONGEST_MARK = 8
 
 
 def columns(path: str) -> tuple[ColumnRef, ...]:
@@ -57,7 +61,7 @@ def _taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
 
 def n_batches(path: str) -> int | None:
     """Tell how many record batches an IPC file has; None for a stream, which is read in order."""
-    with shard_errors(path), pa.OSFile(path) as source:
+    with shard_errors(path), arrow_file(path) as source:
         if source.read(len(_FILE_MAGIC)) != _FILE_MAGIC:
             return None
         source.seek(0)
@@ -95,7 +99,7 @@ def batches(
 def _opened(
     path: str, names: Sequence[str] | None, chosen: Sequence[int] | None = None
 ) -> Iterator[tuple[pa.Schema, Any]]:
-    with pa.OSFile(path) as source:
+    with arrow_file(path) as source:
         is_file = source.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         source.seek(0)
         open_any = ipc.open_file if is_file else ipc.open_stream
@@ -112,7 +116,35 @@ def _opened(
                 numbers = range(reader.num_record_batches) if chosen is None else chosen
                 yield schema, (reader.get_batch(i) for i in numbers)
             else:
-                yield schema, iter(reader)
+                yield schema, _to_the_end(path, source, reader)
+
+
+def stream_problem(source: pa.NativeFile, at: int) -> str:
+    """What is wrong with the end of a stream that was read through; "" when it is whole.
+
+    at  where its last record batch ends
+    Between two batches, a writer that was killed leaves a file that reads without an error.
+    """
+    end = source.tell()
+    if source.read_at(min(end - at, _LONGEST_MARK + 1), at) not in _END_MARKS:
+        return "the Arrow stream has no end mark, its writer may have been stopped"
+    if end != source.size():
+        return f"{source.size() - end:,} bytes follow the end mark of the Arrow stream"
+    return ""
+
+
+def _to_the_end(path: str, source: pa.OSFile, reader: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - Arrow ships no types
+    """Yield the batches of a stream. Raises ShardError unless its end mark ends the file."""
+    at = source.tell()
+    for batch in reader:
+        at = source.tell()
+        yield batch
+    if problem := stream_problem(source, at):
+        raise ShardError(
+            f"{path}: {problem}",
+            shard=path,
+            hint="write it again to its end, each stream into a file of its own",
+        )
 
 
 def _cheapest(schema: pa.Schema) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import lru_cache, partial
 from os import SEEK_END
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -15,8 +14,8 @@ from contam.errors import ShardError
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
-from contam.tables.files import open_file
-from contam.tables.guard import shard_errors
+from contam.tables.guard import arrow_file, shard_errors
+from contam.tables.listed import ListedPath, opened, state_of
 from contam.tables.parquet_footer import (
     ENCRYPTED_MAGIC,
     MAGIC,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import TextColumns
+    from contam.tables.listed import FileState
 
 # Decoding about 2 MB at a time keeps pages, output and whoever reads it next in cache: measured,
 # it beats reading whole row groups by a fifth.
@@ -65,13 +65,12 @@ def footer(path: str) -> Footer:
     what the library cannot decrypt or understand there, it ends the process.
     """
     with shard_errors(path):
-        status = Path(path).stat()
-        return _footer(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return _footer(str(path), state_of(path))
 
 
 @lru_cache(maxsize=16)
-def _footer(path: str, *stamp: int) -> Footer:  # noqa: ARG001 - part of the cache key
-    with open_file(Path(path)) as file:
+def _footer(path: str, state: FileState) -> Footer:
+    with opened(ListedPath(path, state)) as file:
         size = file.seek(0, SEEK_END)
         file.seek(max(0, size - TAIL_BYTES))
         tail = file.read(TAIL_BYTES)
@@ -240,8 +239,9 @@ def _batches(
         return
     with (
         shard_errors(path),
+        arrow_file(path) as source,
         pq.ParquetFile(
-            path,
+            source,
             metadata=footer(path).meta,
             pre_buffer=False,
             buffer_size=_READ_BUFFER,

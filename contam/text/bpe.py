@@ -137,6 +137,13 @@ class FileTokenizer:
         data = np.frombuffer(raw or b"\0", np.uint8)
         return self.encode(data, np.array([0, len(raw)], np.int64))
 
+    def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.uint32]]:
+        """The ids that the tokenizer gives each text exactly as it stands, special tokens left out.
+
+        Raises ConfigError when the tokenizer refuses a text.
+        """
+        return [np.array(encoding.ids, np.uint32) for encoding in self._run(list(texts))]
+
     def single_tokens(self, texts: Sequence[str]) -> NDArray[np.uint64]:
         """Sorted hashes of those of the texts that are one token each."""
         found = [self.encode_text(text).hashes for text in texts]

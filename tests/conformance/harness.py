@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from contam.benchmark.items import BenchItem
 from contam.detect.model import LABELS, LaneItems, Pairs, Totals
-from contam.detect.policy import Policy, get_policy
+from contam.detect.policy import Policy, ReadingPolicy, get_policy
 from tests.twins import brute
 
 VECTORS = Path(__file__).parent
 SEEDS = {"word": 5, "char": 24}
 MIN_RUNS = {"word": 8, "char": 50}
 DOCUMENTS_PER_SHARD = 3
+READING = ("decon-default", "decon-default:olmo-web", "decon-default:olmo-synth")
 
 
 @dataclass
@@ -36,7 +38,8 @@ def load(path: Path) -> list[dict]:
 
 def judge(policy: Policy, items: list[dict], corpus: list[str]) -> list[Row]:
     """The policy's answer for every item against this corpus, by brute force."""
-    lane, pairs, longest_at = evidence(items, corpus, policy.spec.unit)
+    reading = (policy.spec.id,) if isinstance(policy, ReadingPolicy) else ()
+    lane, pairs, longest_at = evidence(items, corpus, policy.spec.unit, reading)
     totals = totals_for(policy, lane, pairs, longest_at)
     judgement = policy.judge(lane, totals)
     return [
@@ -65,9 +68,12 @@ def part_texts(item: dict) -> list[str]:
 
 
 def evidence(
-    items: list[dict], corpus: list[str], unit: str
+    items: list[dict], corpus: list[str], unit: str, reading: tuple[str, ...] = READING
 ) -> tuple[LaneItems, Pairs, np.ndarray]:
-    """The brute-force matcher's findings in the shapes that policies read."""
+    """The brute-force matcher's findings in the shapes that policies read.
+
+    reading  policies that read the documents for themselves
+    """
     names = sorted({item.get("benchmark", "bench") for item in items})
     benchmark = [names.index(item.get("benchmark", "bench")) for item in items]
     texts = [part_texts(item) for item in items]
@@ -93,10 +99,42 @@ def evidence(
         min_run=min_run,
     )
     longest_at = [n for item in found.longest_at for part in item for n in part]
-    return lane, _pairs(found.pairs, lane), np.array(longest_at, np.int32)
+    readers = _readers(items, reading) if unit == "word" else []
+    lane = replace(lane, read=tuple(reader.known for reader in readers))
+    read = np.zeros((len(found.pairs), len(readers), 4), np.float32)
+    for row, pair in enumerate(found.pairs):
+        for number, reader in enumerate(readers):
+            read[row, number] = reader.read(corpus[pair.document], [pair.item])[0]
+    return lane, _pairs(found.pairs, lane, read), np.array(longest_at, np.int32)
 
 
-def _pairs(found: list[brute.Pair], lane: LaneItems) -> Pairs:
+def bench_items(items: list[dict]) -> list[BenchItem]:
+    """The items of a vector as a benchmark's reader gives them."""
+    return [
+        BenchItem(
+            benchmark=item.get("benchmark", "bench"),
+            split="",
+            item_id=str(number),
+            question=item.get("question") or "",
+            passage=item.get("passage"),
+            choices=tuple(item.get("choices") or ()),
+            answer=item.get("answer"),
+            answer_index=item.get("answer_index"),
+        )
+        for number, item in enumerate(items)
+    ]
+
+
+def _readers(items: list[dict], reading: tuple[str, ...]) -> list:
+    readers = []
+    for name in reading:
+        policy = get_policy(name)
+        assert isinstance(policy, ReadingPolicy)
+        readers.append(policy.reader(bench_items(items), None))
+    return readers
+
+
+def _pairs(found: list[brute.Pair], lane: LaneItems, read: np.ndarray) -> Pairs:
     def column(name: str, kind: type) -> np.ndarray:
         rows = [getattr(pair, name) for pair in found]
         return np.array(rows, kind).reshape(len(found), brute.N_PARTS)
@@ -119,8 +157,10 @@ def _pairs(found: list[brute.Pair], lane: LaneItems) -> Pairs:
         exact=column("exact", np.bool_),
         split=np.zeros(len(found), np.bool_),
         scattered=np.zeros(len(found), np.float32),
+        renumbered=np.zeros(len(found), np.float32),
         rival=np.full(len(found), -1, np.int32),
         glued=np.zeros(len(found), np.int32),
+        read=read,
     )
 
 
@@ -128,13 +168,13 @@ def totals_for(policy: Policy, lane: LaneItems, pairs: Pairs, longest_at: np.nda
     """All documents added up under one policy: the first of the best documents is the best."""
     score, hits = policy.score_pairs(pairs, lane), policy.hits(pairs, lane)
     best_score = np.zeros(lane.n_items)
-    best = Pairs.zeros(lane.n_items)
+    best = Pairs.zeros(lane.n_items, len(lane.read))
     for i in range(lane.n_items):
         mine = np.flatnonzero(pairs.item == i)
         if mine.size:
             first = mine[np.argmax(score[mine])]
             best_score[i] = score[first]
-            for name in ("item", "shard", "row", "covered", "gram_share", "answer_near", "longest"):
+            for name in ("item", "shard", "row", "covered", "longest", "read"):
                 getattr(best, name)[i] = getattr(pairs, name)[first]
     return Totals(
         longest_at=longest_at,

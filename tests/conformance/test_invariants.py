@@ -1,5 +1,7 @@
 """What holds for every published policy, whatever its definition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,7 +66,7 @@ def test_nothing_in_common_is_clean(name):
     [
         lambda text: text.upper(),
         lambda text: "\n> ".join(text.split()),
-        lambda text: text.replace(" ", " \u2026 "),
+        lambda text: text.replace(" ", " ... "),
         lambda text: FILLER * 4 + text + " " + FILLER * 4,
     ],
     ids=["upper case", "one word a line", "dots between words", "inside a long page"],
@@ -74,6 +76,12 @@ def test_case_layout_punctuation_and_padding_change_nothing(name, disguise):
     cut = [text[: len(text) * 2 // 3] for text in (MILL, STRANGE, ROPE)]
     plain = harness.judge(policy, ITEMS, cut)
     assert harness.judge(policy, ITEMS, [disguise(text) for text in cut]) == plain
+
+
+def test_decon_takes_an_ellipsis_for_a_word_and_the_others_do_not():
+    for name in POLICIES:
+        (row, *_) = harness.judge(get_policy(name), ITEMS, [MILL.replace(" ", " \u2026 ")])
+        assert (row.label == "contaminated") == (not name.startswith("decon")), name
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -144,12 +152,10 @@ def test_a_scan_that_cannot_see_short_runs_is_refused(name):
         policy.judge(blind, Totals.empty(blind))
 
 
-def test_tulu3_refuses_another_least_run_and_decon_another_gram():
+def test_tulu3_refuses_another_least_run():
     lane, pairs, _ = harness.evidence(ITEMS, [MILL], "word")
     with pytest.raises(PolicyError, match="runs of 8"):
         get_policy("tulu3-50").score_pairs(pairs, _changed(lane, min_run=6))
-    with pytest.raises(PolicyError, match="grams of 5"):
-        get_policy("decon-default").score_pairs(pairs, _changed(lane, seed=4))
 
 
 def test_broken_evidence_is_a_defect_and_not_a_verdict():
@@ -163,9 +169,17 @@ def test_broken_evidence_is_a_defect_and_not_a_verdict():
         get_policy("igmini-50").judge(_changed(chars, word_start=None), Totals.empty(chars))
 
 
-def test_a_row_of_one_item_has_no_rare_grams_for_decon():
+def test_decon_cannot_check_a_benchmark_of_one_item_since_none_of_its_grams_is_rare():
     rows = harness.judge(get_policy("decon-default"), ITEMS[:1], [MILL])
-    assert (rows[0].label, rows[0].score) == ("clean", 0.0)
+    assert (rows[0].label, rows[0].score) == ("not_checkable", 0.0)
+    assert "no weight" in rows[0].reason
+
+
+def test_decon_refuses_where_there_is_no_text_to_read():
+    lane, _, _ = harness.evidence(ITEMS, [MILL], "word")
+    with pytest.raises(PolicyError, match="reads the text") as caught:
+        get_policy("decon-default").judge(_changed(lane, read=()), Totals.empty(lane))
+    assert caught.value.hint
 
 
 def test_pairs_may_come_in_any_number_and_order():
@@ -199,4 +213,5 @@ def _without_items(lane):
             "word_start",
         )
     }
-    return _changed(lane, n_items=0, **empty)
+    read = tuple(replace(known, checkable=known.checkable[:0]) for known in lane.read)
+    return _changed(lane, n_items=0, read=read, **empty)

@@ -53,6 +53,7 @@ def _section(spec: PolicySpec) -> str:
         "`n_documents` counts": spec.count_rule,
         "too short": spec.too_short,
         "parameters": ", ".join(f"`{name}` = {value}" for name, value in spec.parameters),
+        "constants": ", ".join(f"`{name}` = {value}" for name, value in spec.constants),
         "presets": ", ".join(f"`{spec.base}:{preset}`" for preset in spec.presets),
         "version, fingerprint": f"{spec.version}, `{spec.fingerprint()}`",
     }

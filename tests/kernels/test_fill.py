@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.kernels import fill
+from contam.kernels import constants, fill
 from tests.kernels.support import FEW, frozen, u64s
 from tests.twins import stretch
 
-COSTS = (float(fill.SKIP_ITEM), float(fill.SKIP_DOC))
+COSTS = (float(constants.SKIP_ITEM), float(constants.SKIP_DOC))
 GUARD = -7
 AROUND = 9  # a token that no text of FEW holds
 
@@ -110,7 +110,7 @@ def test_of_the_tokens_that_were_entered_every_one_is_known_and_no_other(step, i
 
 @pytest.mark.parametrize("mode", [0, 1, -1])
 def test_one_token_said_over_and_over_is_matched_without_a_break(mode):
-    n_item, n_doc = fill.MOST_ITEM, fill.MOST_DOC
+    n_item, n_doc = constants.MOST_ITEM, constants.MOST_DOC
     pairs = aligned([7] * n_item, [1.0] * n_item, [7] * n_doc, mode)
     assert len(pairs) == n_item
     if mode:
@@ -120,7 +120,7 @@ def test_one_token_said_over_and_over_is_matched_without_a_break(mode):
 
 @pytest.mark.parametrize("mode", [1, -1])
 def test_of_too_long_a_stretch_the_part_at_the_anchor_is_aligned(mode):
-    n_item, n_doc = fill.MOST_ITEM + 5, fill.MOST_DOC + 5
+    n_item, n_doc = constants.MOST_ITEM + 5, constants.MOST_DOC + 5
     a, b = list(range(100, 100 + n_item)), [AROUND] * n_doc
     near = (0, 0) if mode > 0 else (n_item - 1, n_doc - 1)
     far = (n_item - 1, n_doc - 1) if mode > 0 else (0, 0)

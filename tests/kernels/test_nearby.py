@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.kernels import nearby
+from contam.kernels import constants, nearby
 from tests.kernels.support import FEW, U64, U64_EDGES, u64s
 from tests.twins import nearby as twin
 
@@ -44,7 +44,7 @@ def test_an_answer_is_found_when_one_stands_near_enough(doc, answer, has_letter,
         (np.uint64(marks[0]), np.uint64(marks[1])),
         u64s(ANNOUNCING),
     )
-    sure = len(answer) + 1 if listed else nearby.SURE_ANSWER
+    sure = len(answer) + 1 if listed else constants.SURE_ANSWER
     announcing = set(ANNOUNCING)
-    near = twin.answer_places(doc, answer, marks, announcing, (lo, hi, sure), nearby.CLOSE)
+    near = twin.answer_places(doc, answer, marks, announcing, (lo, hi, sure), constants.CLOSE)
     assert (at, n) in near if near else (at, n) == (-1, 0)

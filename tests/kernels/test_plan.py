@@ -65,14 +65,14 @@ def test_each_gram_is_in_one_share_and_equal_ones_in_the_same(parts, n, shares):
 
 def look_up(keys: list[int], asked: list[int], slots: int, words: int) -> list[tuple[int, int]]:
     """(index of the asked gram, gram number) of every asked gram that was entered."""
-    slot_key, slot_gram = np.zeros(slots, np.uint64), np.full(slots, plan.EMPTY, np.int32)
+    gram_key, slot_gram = u64s(keys), np.full(slots, plan.EMPTY, np.int32)
     filter_words = np.zeros(words, np.uint64)
-    plan.fill_table(u64s(keys), slot_key, slot_gram, filter_words)
+    plan.fill_table(gram_key, slot_gram, filter_words)
     front_words = np.bitwise_or.reduce(filter_words.reshape(2 if words > 1 else 1, -1), axis=0)
-    for array in (slot_key, slot_gram, filter_words, front_words):
+    for array in (gram_key, slot_gram, filter_words, front_words):
         array.setflags(write=False)
     arrays = lane_of([]).plan._replace(
-        slot_key=slot_key,
+        gram_key=gram_key,
         slot_gram=slot_gram,
         filter_words=filter_words,
         front_words=front_words,

@@ -38,7 +38,7 @@ def test_given_tokens_are_matched_as_made_ones_are(world):
     assert n_tokens == made.n_tokens
     assert longest_at.tolist() == made.longest_at.tolist()
     pieces = Pieces.from_rows(rows, where)
-    pairs = pairs_from_rows(rows, lane.items.benchmark, 0, 0)
+    pairs = pairs_from_rows(rows, lane, 0, 0)
     want_pairs, want_pieces = made.evidence()
     assert spoken(pairs, pieces) == spoken(want_pairs, want_pieces)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.kernels import constants, rivals
 from contam.kernels import pairs as columns
-from contam.kernels import rivals
 from tests.twins import rivals as twin
 
 BENCHMARK = [0, 0, 1, 0, 0]
@@ -54,7 +54,7 @@ def rows_of(pairs: list[twin.Pair]) -> columns.Rows:
 def test_a_rival_holds_most_of_the_text_and_stands_there_whole(pairs):
     rows = rows_of(pairs)
     found = rivals.find_rivals(rows, rivals.first_pieces(rows), np.array(BENCHMARK, np.int32))
-    limits = (rivals.WHOLE, rivals.MOST_OF_IT, rivals.CLEARLY)
+    limits = (constants.RIVAL_WHOLE, constants.RIVAL_SHARE, constants.RIVAL_LEAD)
     assert found.tolist() == [twin.rival(pair, pairs, BENCHMARK, *limits) for pair in pairs]
 
 

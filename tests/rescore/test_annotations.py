@@ -281,6 +281,14 @@ def test_a_file_that_is_no_list_of_labels_is_refused(tmp_path, text, said):
         scored(path, named_log(tmp_path), threshold=0.5 if "score" in text else None)
 
 
+def test_a_table_of_a_result_folder_is_no_file_of_labels(tmp_path):
+    path = write(tmp_path / "verdicts.parquet", rows(text=False))
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(UsageError, match="is a part of a result") as caught:
+        scored(path, named_log(tmp_path))
+    assert str(tmp_path) in caught.value.hint
+
+
 def test_options_for_a_file_do_not_go_with_a_folder(tmp_path):
     with pytest.raises(UsageError, match="are for a file of labels"):
         rescore(tmp_path, named_log(tmp_path), threshold=0.5)

@@ -1,12 +1,20 @@
 """Policies that flag an item for one run of n words: `gpt3-test`, `lmeval-13`, `openr1-8`.
 
-Pinned, where the sources leave it open:
+Words are contam's: letters and digits in a row, case, accents and width folded. What differs from
+the originals, or is pinned where they leave it open:
 
 - A run lies inside one part. The originals join some parts first; a gram across the seam is not
   text that anybody wrote, and is not searched.
 - Choices and answers are not judged: the originals search the prompt they build, without options.
 - An item none of whose judged parts has n words holds no gram. The originals call it clean; here it
-  is `not_checkable`.
+  is `not_checkable`. (The body of the GPT-3 paper also speaks of an overlap with the whole of a
+  shorter example; its appendix, which gives the method and the figures, does not.)
+- `lmeval-13`: the original deletes punctuation and splits at white space, so `well-known` is one
+  word there and two here, and two tokens of mere punctuation are no words in either. What is
+  searched is set task by task there: the question in most, the passage alone in some, the question
+  between `Question:` and `Answer:` in others. Here it is passage and question in all.
+- `openr1-8`: the original splits at white space and keeps punctuation, so `mill,` is not `mill`
+  there, and it looks at the problem of a training row, not at its solution. Here all of a document.
 - Nothing is forgiven for being frequent: GPT-3 skipped grams of more than 10 documents when it cut
   its training set, not when it rated test items, and an item on a thousand pages is the worst leak.
 - `gpt3-test`: N is the 5th percentile of the benchmark's item lengths, counted in white-space
@@ -60,13 +68,14 @@ LMEVAL_13: Final = PolicySpec(
     id="lmeval-13",
     title="lm-evaluation-harness, 13 words",
     description=(
-        "An item is contaminated when a run of 13 words of its query stands in any document. The"
-        " query is the passage and the question, without options and answer. The original lowers"
-        " ASCII case, deletes ASCII punctuation and splits at white space; contam's words also"
-        " split at inner punctuation and fold accents and width, so lengths can differ by a few."
+        "An item is contaminated when a run of 13 words of its passage or question stands in any"
+        " document. Approximate: the original deletes ASCII punctuation and splits at white space,"
+        " so that well-known is one word; here it is two, and accents and width are folded. There"
+        " each task names the text that is searched, most often the question alone."
     ),
     source="EleutherAI lm-evaluation-harness, lm_eval/decontamination",
     confidence="source",
+    approximate=True,
     unit="word",
     n=13,
     scope="any document",
@@ -80,12 +89,14 @@ OPENR1_8: Final = PolicySpec(
     id="openr1-8",
     title="Open-R1 and s1, 8 words",
     description=(
-        "An item is contaminated when a run of 8 words of its question stands in any document. The"
-        " original drops the training row; it lowers case, collapses white space and keeps"
-        " punctuation inside words, which contam's words ignore."
+        "An item is contaminated when a run of 8 words of its question stands in any document."
+        " Approximate: the original splits at white space and keeps punctuation, so that mill, and"
+        " mill differ; here punctuation counts for nothing, and more copies are found. It compares"
+        " with the problem of a training row; here with all of a document."
     ),
     source="Hugging Face open-r1, scripts/decontaminate.py, after the s1 project",
     confidence="source",
+    approximate=True,
     unit="word",
     n=8,
     scope="any document",

@@ -1,13 +1,23 @@
 """`tulu3-50`: one document must hold more than half of the question by itself.
 
-Pinned, where the source leaves it open:
+As in the original:
 
 - Passage and question are rated each by itself, as the share of its words inside runs of 8 or more
-  in that document; an item with both scores their mean, as the original averages its query fields.
-- Exactly one half is clean: the original compares with "more than".
-- A part shorter than 8 words holds no run and rates 0, which weighs on the mean; an item none of
-  whose judged parts has 8 words is `not_checkable`.
-- The original asks a search engine whose first hits it trusts; here every document is rated.
+  in that document; an item with both scores their mean.
+- Exactly one half is clean: it compares with "more than".
+- A part shorter than 8 words holds no run and rates 0, which weighs on the mean.
+
+What differs:
+
+- Tokens. There spaCy's, among which punctuation counts; a run of 8 of them is then searched as a
+  phrase of what is left between spaces and `,.?!:;()"-` and the backslash. So a run may have fewer
+  than 8 words there, `3+4` is one, and punctuation counts in the share.
+- A gram that an item has twice covers its last place only there, all of its places here.
+- There a gram is looked up in the 100 documents that a search engine ranks first, and only in what
+  users say; here in every document.
+- A field that is there but empty counts as 0 in the mean there, and an item that lacks a field is
+  left out; here the mean is over the parts that an item has.
+- An item none of whose judged parts has 8 words is `not_checkable`; there it scores 0.
 """
 
 from __future__ import annotations
@@ -43,11 +53,13 @@ TULU3_50: Final = PolicySpec(
     title="Tülu 3, half of the words in one document",
     description=(
         "An item is contaminated when more than half of its words lie inside runs of 8 or more that"
-        " stand in one and the same document. The original splits words with spaCy and a search"
-        " engine's analyser, and asks it for candidates; here contam's words and all documents."
+        " stand in one and the same document. Approximate: the original counts spaCy's tokens,"
+        " punctuation among them, and looks a run up in the first 100 hits of a search engine; here"
+        " contam's words, and every document."
     ),
     source="Lambert et al. 2024, Tülu 3, and open-instruct, decontamination/search.py",
     confidence="source",
+    approximate=True,
     unit="word",
     n=8,
     scope="one document",

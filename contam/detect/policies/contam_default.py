@@ -25,61 +25,18 @@ from contam.detect.model import (
     Judgements,
 )
 from contam.detect.policies.common import counted, several, unit_name
-from contam.detect.policy_spec import PolicySpec
+from contam.detect.policies.contam_definition import CONTAM
 from contam.detect.standing import question_words
 from contam.detect.sums import part_sums
+from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contam.detect.model import Bools, Float64s, Int32s, LaneItems, Pairs, Totals
     from contam.detect.policy import Policy
+    from contam.detect.policy_spec import PolicySpec
 
-CONTAM: Final = PolicySpec(
-    id="contam",
-    title="contam's own: weighted coverage by the best single document",
-    description=(
-        "The share of the question that stands in one document, aligned over edits, insertions and"
-        " moved sentences. Common words and wording shared by many items of the benchmark weigh"
-        " little; a stem that says little counts only together with its choices or its passage."
-    ),
-    source="this project, docs/adr",
-    version="2",
-    confidence="source",
-    unit="word",
-    n=8,
-    scope="one document",
-    aggregation="weighted coverage",
-    parts=("passage", "question", "choices"),
-    thresholds=((0.45, "suspect"), (0.75, "contaminated")),
-    count_rule="documents that by themselves make the item suspect or contaminated",
-    too_short=(
-        "an item is not_checkable when neither passage, question nor any one choice has as many"
-        " tokens as a seed, or its question has none; a question shorter than a seed is looked for"
-        " beside its choices"
-    ),
-    # telling: what a question's words must weigh to speak for themselves.
-    # strictness, no_run: what is lost for each share not found, of a question that weighs nothing
-    # and of one whose longest run is half as long as a run must be (no_run_beside: at most, where
-    # its passage or choices stand there too).
-    # run_weight: what a run must weigh, so that common wording needs a longer one.
-    # least_support: passage or choices stand in the document from this share on.
-    # word_characters: characters of a script without spaces that make a run of one word; half
-    # a question in one run is a run all the same, from n tokens on.
-    # few_weigh: what is found must weigh, where it is fewer than half of the question's words.
-    # most_scattered: other text, of the stretch over which words without a run may lie.
-    parameters=(
-        ("telling", 5.0),
-        ("strictness", 2.5),
-        ("no_run", 1.8),
-        ("no_run_beside", 1.0),
-        ("run_weight", 4.0),
-        ("least_support", 0.3),
-        ("word_characters", 2.0),
-        ("few_weigh", 8.0),
-        ("most_scattered", 0.4),
-    ),
-)
 SPECS: Final = (CONTAM,)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
@@ -105,15 +62,23 @@ def run_lengths(spec: PolicySpec, items: LaneItems, pairs: Pairs) -> Float64s:
     words = question_words(pairs, items.n_tokens)
     if items.n_single is None:
         return np.minimum(spec.n, words).astype(np.float64)
+    return _at_most_half(spec, _run_of(spec, items, pairs), words)
+
+
+def _run_of(spec: PolicySpec, items: LaneItems, pairs: Pairs) -> Float64s:
+    """Tokens in a row that are a phrase in the script of each pair's question, float64[m]."""
+    if items.n_single is None:
+        return np.full(len(pairs), float(spec.n))
     own = items.n_tokens[pairs.item, QUESTION]
     single = items.n_single[pairs.item, QUESTION] / np.maximum(own, 1)
-    return _at_most_half(spec, spec.n * (1.0 + (_longer(spec) - 1.0) * single), words)
+    result: Float64s = spec.n * (1.0 + (_longer(spec) - 1.0) * single)
+    return result
 
 
 def telling_run_lengths(spec: PolicySpec, words: Int32s, own: Float64s) -> Float64s:
     """The same of wording as common as a question's of so many words, which weigh `own`."""
     average = own / np.maximum(words, 1)
-    needed = spec.number("run_weight") / np.maximum(average, 1e-6)
+    needed = spec.number("run_weight") / np.maximum(average, LEAST_WEIGHT)
     return _at_most_half(spec, np.clip(needed, spec.n, _longer(spec) * spec.n), words)
 
 
@@ -122,7 +87,7 @@ def _longer(spec: PolicySpec) -> float:
 
 
 def _at_most_half(spec: PolicySpec, needed: Float64s, words: Int32s) -> Float64s:
-    half = np.maximum(np.ceil(words / 2), spec.n)
+    half = np.maximum(np.ceil(spec.number("half") * words), spec.n)
     result: Float64s = np.minimum(np.minimum(np.ceil(needed), half), words)
     return result
 
@@ -132,9 +97,8 @@ def _words(best: Pairs, items: LaneItems, i: int) -> int:
     return int(best.glued[i]) or int(items.n_tokens[i, QUESTION])
 
 
-#: A question of which this share stands there is short of a full score for another reason.
-NEARLY_ALL = 0.9
 _FEW_WORDS: Final = "; but so few words may stand anywhere"
+_SHARED: Final = "; nearly all of its words do, but many items share them"
 _SAYS_LITTLE: Final = "; but that wording says little, or many items share it"
 
 
@@ -148,7 +112,9 @@ class WeightedCoverage:
         """Weighted share of what makes the item itself that stands in the document."""
         weights = part_weights(items)[pairs.item]
         coverage = pairs.coverage.astype(np.float64)
-        telling = self.spec.number("telling")
+        number, threshold = self.spec.number, self.spec.threshold
+        telling = number("telling")
+        little = number("least_telling") * telling
         question = coverage[:, QUESTION]
         own = weights[:, QUESTION]
         lack = np.maximum(telling - own, 0.0)
@@ -158,41 +124,49 @@ class WeightedCoverage:
         one = np.where(passage_first, PASSAGE, CHOICES)
         rows = np.arange(len(pairs))
         support = coverage[rows, one]
-        lent = np.where(
-            support >= self.spec.number("least_support"), np.minimum(lack, weights[rows, one]), 0.0
-        )
+        beside = support >= number("least_support")
+        lent = np.where(beside, np.minimum(lack, weights[rows, one]), 0.0)
         found = own * question + lent * support
-        score = found / np.maximum(own + lent, 1e-9)
+        score = found / np.maximum(own + lent, LEAST_WEIGHT)
         # What still lacks must be made good by standing there whole; so must the want of a run.
         words = question_words(pairs, items.n_tokens)
         no_run = self._want_of_run(pairs, items, support)
         short = (lack - lent) / telling
         # Both wants together are worse than their sum: few scattered words prove nothing.
-        doubt = (self.spec.number("strictness") * short + no_run) * (1.0 + short * no_run)
+        doubt = (number("strictness") * short + no_run) * (1.0 + short * no_run)
         score = np.maximum(score - doubt * (1.0 - score), 0.0)
         # Little that is found proves little, however large a share of the item it is.
-        score = np.minimum(score, found / (0.5 * telling))
+        score = np.minimum(score, found / little)
         # A stem is asked of its passage: where nothing of that stands, it is another's.
-        copied = pairs.exact[:, QUESTION] & (words >= self.spec.n) & (own >= 0.5 * telling)
+        copied = pairs.exact[:, QUESTION] & (words >= self.spec.n) & (own >= little)
         stem = (items.n_tokens[pairs.item, PASSAGE] > 0) & (own < telling) & (lent == 0.0) & ~copied
         # A whole question, word for word, is a leak; one that says little, a doubt.
         whole = pairs.exact[:, QUESTION] & (words >= self.spec.n) & ~stem
-        certain = whole & ((own >= 0.5 * telling) | (words >= 2 * self.spec.n))
-        score = np.where(whole, np.maximum(score, self.spec.threshold("suspect")), score)
-        score = np.where(certain, 1.0, score)
+        certain = whole & ((own >= little) | (words >= number("certain_runs") * self.spec.n))
         # Half of a telling question, word for word, is at least a doubt.
-        half = (2 * pairs.covered[:, QUESTION] >= words) & (found >= 0.4 * telling)
-        score = np.where(half, np.maximum(score, self.spec.threshold("suspect")), score)
+        half = pairs.covered[:, QUESTION] >= number("half") * words
+        half &= found >= number("half_weighs") * telling
+        # So is a long one that stands there as good as whole, however many items share its words.
+        shared = self._nearly_whole(pairs, items, stem)
+        score = np.where(whole | half | shared, np.maximum(score, threshold("suspect")), score)
+        score = np.where(certain, 1.0, score)
         # Another question on the same passage shares its wording: only nearly all of it counts.
-        borrowed = (lent > 0.0) & passage_first & (question < NEARLY_ALL)
-        # Few words may stand anywhere: without choices, passage or answer, they stay a doubt.
+        borrowed = (lent > 0.0) & passage_first & (question < number("borrowed_from"))
+        # Few words may stand anywhere: without choices, passage or answer, they stay a doubt. So
+        # do words that say little, where no run of them stands there.
         alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
-        below = 0.99 * self.spec.threshold("contaminated")
+        alone |= (no_run > 0.0) & (own < telling) & ~beside
+        below = number("just_below") * threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
-        rivalled = (pairs.rival >= 0) & (score < self.spec.threshold("contaminated"))
-        chance = stem | rivalled | self._few(pairs, items, found)
-        chance |= self._scattered(pairs, items) & (support < self.spec.number("least_support"))
-        score = np.where(chance, np.minimum(score, 0.99 * self.spec.threshold("suspect")), score)
+        # What is another item's, or has other numbers and other words, is one step less sure.
+        doubted = score < threshold("contaminated")
+        another = self._renumbered(pairs, "renumbered_sure") | (pairs.rival >= 0)
+        score = np.where(another, np.minimum(score, below), score)
+        another = doubted & (self._renumbered(pairs, "renumbered") | (pairs.rival >= 0))
+        chance = (stem & ~shared) | another | self._few(pairs, items, found)
+        chance |= self._scattered(pairs, items) & ~beside
+        clean = number("just_below") * threshold("suspect")
+        score = np.where(chance, np.minimum(score, clean), score)
         result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
         return result
 
@@ -202,8 +176,32 @@ class WeightedCoverage:
         Weights alone do not see that: what says little weighs little where it is missing, too.
         """
         words = question_words(pairs, items.n_tokens)
-        few = 2 * pairs.aligned[:, QUESTION] < words
+        few = pairs.aligned[:, QUESTION] < self.spec.number("half") * words
         result: Bools = few & (found < self.spec.number("few_weigh"))
+        return result
+
+    def _renumbered(self, pairs: Pairs, most: str) -> Bools:
+        """Whether all numbers of a question are others there, and more of its words than may be.
+
+        most  the parameter that says from which share of its words on it may be a copy
+        """
+        result: Bools = (pairs.renumbered > 0.0) & (pairs.renumbered < self.spec.number(most))
+        return result
+
+    def _nearly_whole(self, pairs: Pairs, items: LaneItems, stem: Bools) -> Bools:
+        """Whether nearly all of a long question stands there, counted in words, not by weight.
+
+        Wording that many items share weighs next to nothing, but a question that is made of it
+        would be clean wherever it stands if only weights counted.
+        """
+        words = question_words(pairs, items.n_tokens)
+        longest = pairs.longest[:, QUESTION]
+        run, number = _run_of(self.spec, items, pairs), self.spec.number
+        long = (longest >= number("run_long") * run) & ~stem
+        long |= longest >= number("run_certain") * run
+        edited = (longest >= run) & (words >= number("certain_runs") * run) & ~stem
+        edited &= pairs.aligned[:, QUESTION] >= number("edited_share") * words
+        result: Bools = (long & (longest >= number("run_share") * words)) | edited
         return result
 
     def _scattered(self, pairs: Pairs, items: LaneItems) -> Bools:
@@ -294,15 +292,30 @@ class WeightedCoverage:
         label = judgement.label[i]
         if label == CONTAMINATED:
             return ""
-        nearly = float(pair.coverage[i, QUESTION]) >= NEARLY_ALL or bool(pair.exact[i, QUESTION])
+        share = float(pair.coverage[i, QUESTION])
+        nearly = share >= self.spec.number("borrowed_from") or bool(pair.exact[i, QUESTION])
         supported = float(pair.coverage[i, [PASSAGE, CHOICES]].max())
         if label == CLEAN and nearly and items.n_tokens[i, PASSAGE] and supported == 0.0:
             return "; but nothing of the passage that it is asked of"
         if label == CLEAN:
             return self._why_clean(items, pair, i, nearly=nearly)
-        if nearly and _words(pair, items, i) < CONTAM.n:
-            return _FEW_WORDS
-        return _SAYS_LITTLE if nearly else ""
+        return self._why_suspect(items, pair, i, nearly=nearly, score=float(judgement.score[i]))
+
+    def _why_suspect(
+        self, items: LaneItems, pair: Pairs, i: int, *, nearly: bool, score: float
+    ) -> str:
+        """What keeps item i's best document from being sure, "" where too little stands there."""
+        if pair.rival[i] >= 0 and items.item_ids:
+            other = items.item_ids[pair.rival[i]]
+            return f"; but most of that is the text of another item, {other}, which stands there"
+        if self._renumbered(pair, "renumbered_sure")[i]:
+            return "; but all its numbers are others there"
+        if nearly:
+            return _FEW_WORDS if _words(pair, items, i) < CONTAM.n else _SAYS_LITTLE
+        # No more than a doubt, and that for its words alone.
+        raised = score <= self.spec.threshold("suspect")
+        raised &= self._nearly_whole(pair.take(np.array([i])), items, np.zeros(1, np.bool_))[0]
+        return _SHARED if raised else ""
 
     def _why_clean(self, items: LaneItems, pair: Pairs, i: int, *, nearly: bool) -> str:
         """What tells item i's best document from a leak, though some of its question is there."""
@@ -311,7 +324,9 @@ class WeightedCoverage:
             other = items.item_ids[pair.rival[i]]
             return f"; but that is the text of another item, {other}, which stands there whole"
         if pair.coverage[i, QUESTION] >= self.spec.threshold("suspect"):
-            if 2 * pair.aligned[i, QUESTION] < words:
+            if self._renumbered(pair, "renumbered")[i]:
+                return "; but all its numbers are others there, and some of its words"
+            if pair.aligned[i, QUESTION] < self.spec.number("half") * words:
                 return "; but fewer than half of its words do, and they say little"
             if self._scattered(pair.take(np.array([i])), items)[0]:
                 other = f"{pair.scattered[i]:.0%}"

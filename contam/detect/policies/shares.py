@@ -14,8 +14,10 @@ ones. Pinned, where the sources leave it open:
   found useful with 8-grams, and a policy file may set another.
 - `palm-70` judges three texts, and the highest share counts: the question, the prompt (passage and
   question) and the target (the answer).
-- `igmini-50` judges passage and question as one text. A window of 50 letters and digits starts at
-  every white-space separated word that has 50 left in its part.
+- `igmini-50`: the project has published its search engine, not the code of its contamination
+  figures, so the paper is all there is to go by. It judges passage and question as one text. A
+  window of 50 letters and digits starts at every white-space separated word that has 50 left in
+  its part.
 """
 
 from __future__ import annotations

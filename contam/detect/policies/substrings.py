@@ -7,7 +7,9 @@ Pinned, where the source leaves it open:
   characters and by the parameter `draw_seed`, so it depends neither on the item's place in a file
   nor on other items, and equal items get equal pieces.
 - An item without 50 characters in a judged part is searched whole, as its question: letters and
-  digits of it all in a row. If the scan cannot see so short a run, the item is `not_checkable`.
+  digits of it all in a row. The source searches the whole example; it leaves open what that is
+  where a passage and a question are short each by itself. If the scan cannot see so short a run,
+  the item is `not_checkable`.
 - `n_documents` counts documents with any 50 characters of the item in a row, not only the three
   pieces; an item can be clean and have some.
 """

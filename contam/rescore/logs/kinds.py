@@ -25,6 +25,7 @@ from contam.tables.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from contam.rescore.logs.files import LogFile, Row
 
@@ -62,7 +63,6 @@ _DOCUMENTS: Final[tuple[tuple[Kind, Callable[[object], bool]], ...]] = (
     ("inspect", inspect_ai.is_log),
     ("evalplus", eval_plus.is_results),
     ("swe-bench", swe_bench.is_report),
-    ("unread", lambda value: unread.what_it_is(value) is not None),
     ("companion", lm_eval.is_results),
     ("companion", every_eval.is_aggregate),
     ("companion", lighteval.is_results),
@@ -103,9 +103,14 @@ def _kind_of_json(file: LogFile) -> Kind:
         return "table"
     if head != b"{":
         return ""
-    value = file.document
-    if opencompass.is_part(file.path, value):
+    return _kind_of_document(file.path, file.document)
+
+
+def _kind_of_document(path: Path, value: object) -> Kind:
+    if unread.what_it_is(value) is not None:
+        return "unread"
+    if opencompass.is_part(path, value):
         return "opencompass"
-    if swe_bench.is_instance(file.path, value):
+    if swe_bench.is_instance(path, value):
         return "swe-bench-instance"
     return next((kind for kind, fits in _DOCUMENTS if fits(value)), "")

@@ -103,8 +103,9 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
 
 def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
     """Role -> column, as mapped or by the usual names."""
-    for name in mapping.values():
-        missing = [one for one in name.split("+") if one and not table.has(one)]
+    for role, name in mapping.items():
+        names = name.split("+") if role == "models" else [name]
+        missing = [one for one in names if one and not table.has(one)]
         if missing:
             raise LogError(
                 f"{table.file.path}: no column {missing[0]!r}",

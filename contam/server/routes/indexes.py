@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from fastapi import APIRouter, Depends, Response
@@ -18,6 +18,9 @@ from contam.server.state import CurrentState, holder_of
 
 if TYPE_CHECKING:
     from contam.server.holder import Lease
+
+#: Files named that are in the corpus and not in the index.
+_MOST_NAMED: Final = 20
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"], dependencies=[Depends(require("check"))])
 
@@ -74,7 +77,11 @@ def told(lease: Lease) -> dict[str, Any]:
         "guarantee_tokens": recipe.guarantee,
         "near_copies": recipe.minhash is not None,
         "corpus": [PurePath(path).name for path in figures["corpus"]],
-        "coverage": summary(lease.opened.coverage.totals),
+        "coverage": {
+            **summary(lease.opened.coverage.totals),
+            "not_indexed": list(lease.opened.missing[:_MOST_NAMED]),
+            "n_not_indexed": len(lease.opened.missing),
+        },
         **{name: figures[name] for name in kept},
         "capped_grams": figures["capped_grams"],
         "dates": figures["dates"],

@@ -256,7 +256,8 @@ def test_predictions_that_do_not_fit_their_results_are_refused(tmp_path):
     ],
 )
 def test_outputs_without_scores_per_item_say_what_to_export(tmp_path, document, fact, way_out):
-    path = write_json(tmp_path / "found.json", document)
+    # simple-evals itself suggests folders called `results`, where OpenCompass keeps its own.
+    path = write_json(tmp_path / "results" / "monday" / "found.json", document)
     with pytest.raises(LogError) as caught:
         read_logs([path])
     assert str(path) in caught.value.message

@@ -62,6 +62,8 @@ def test_a_lone_score_in_a_record_is_found_and_one_of_two_is_asked_for(tmp_path)
     with pytest.raises(LogError, match=r"no column 'metrics\.bleu'") as caught:
         read_logs([tmp_path / "t.jsonl"], columns={"score": "metrics.bleu"})
     assert "'metrics.em'" in caught.value.hint
+    with pytest.raises(LogError, match=r"no column 'a\+b'"):
+        read_logs([tmp_path / "t.jsonl"], columns={"score": "metrics.em", "question": "a+b"})
 
 
 def test_a_field_that_some_records_lack_is_no_score(tmp_path):

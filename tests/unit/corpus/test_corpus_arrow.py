@@ -94,3 +94,51 @@ def test_a_cut_file_is_an_error_that_names_it(tmp_path, read_corpus, make, left)
     with pytest.raises(ShardError, match=r"bad\.arrow") as caught:
         read_corpus(tmp_path)
     assert caught.value.hint
+
+
+LONG = pa.table({"text": [f"document {i}" for i in range(40)]})
+KIND = pa.table({"text": LONG["text"].combine_chunks(), "kind": ["a", "b"] * 20})
+AS_DICTIONARY = pa.table({"text": KIND["text"], "kind": KIND["kind"].dictionary_encode()})
+
+
+@pytest.mark.parametrize("table", [LONG, AS_DICTIONARY], ids=["plain", "dictionary"])
+@pytest.mark.parametrize("old", [False, True], ids=["mark of 8", "mark of 4"])
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+def test_no_beginning_of_a_file_passes_for_the_whole(tmp_path, read_corpus, make, old, table):
+    path = tmp_path / "a.arrow"
+    write(path, table, make, rows=10, use_legacy_format=old)
+    raw = path.read_bytes()
+    assert read_corpus(tmp_path).texts == [LONG["text"].to_pylist()]
+    for cut in range(0, len(raw), 4):
+        path.write_bytes(raw[:cut])
+        with pytest.raises(ShardError, match=r"a\.arrow"):
+            read_corpus(tmp_path)
+
+
+def test_a_dictionary_at_the_end_is_no_end_mark(tmp_path, read_corpus):
+    path = tmp_path / "a.arrows"
+    options = ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    starts = []
+    with path.open("wb") as file, ipc.new_stream(file, AS_DICTIONARY.schema, options=options) as to:
+        for values in ("ab", "abc"):
+            starts.append(file.tell())
+            kind = pa.array([values[-1]]).dictionary_encode()
+            kind = pa.DictionaryArray.from_arrays(
+                pa.array([len(values) - 1], kind.type.index_type), pa.array(list(values))
+            )
+            to.write_batch(pa.record_batch([["one"], kind], schema=AS_DICTIONARY.schema))
+    raw = path.read_bytes()
+    assert read_corpus(tmp_path).texts == [["one", "one"]]
+    for cut in range(starts[1], len(raw)):
+        path.write_bytes(raw[:cut])
+        with pytest.raises(ShardError, match=r"a\.arrows"):
+            read_corpus(tmp_path)
+
+
+def test_streams_in_one_file_are_not_read_as_one(tmp_path, read_corpus):
+    path = tmp_path / "a.arrows"
+    write(path, make=ipc.new_stream)
+    path.write_bytes(2 * path.read_bytes())
+    with pytest.raises(ShardError, match="bytes follow the end mark") as caught:
+        read_corpus(tmp_path)
+    assert caught.value.hint

@@ -180,14 +180,18 @@ def test_digests_notice_a_rewritten_or_cut_shard(tmp_path):
     shard = find_shards([path])[0]
     first = shard_digest(shard), file_sha256(shard)
     assert (shard_digest(shard), file_sha256(shard)) == first
-    pq.write_table(pa.table({"text": ["one", "too"]}), path)
-    assert shard_digest(shard) != first[0]
-    assert file_sha256(shard) != first[1]
+    pq.write_table(pa.table({"text": ["one", "too many"]}), path)
+    for digest in (shard_digest, file_sha256):
+        with pytest.raises(ShardError, match=r"^a\.parquet: .* after it was listed"):
+            digest(shard)
+    other = find_shards([path])[0]
+    second = shard_digest(other), file_sha256(other)
+    assert not set(first) & set(second)
     path.write_bytes(path.read_bytes()[:-1])
-    cut = shard_digest(shard)
+    cut = shard_digest(find_shards([path])[0])
     path.write_bytes(b"")
-    assert shard_digest(shard) != cut
+    assert len({first[0], second[0], cut, shard_digest(find_shards([path])[0])}) == 4
     path.unlink()
     for digest in (shard_digest, file_sha256):
         with pytest.raises(ShardError, match=r"a\.parquet"):
-            digest(shard)
+            digest(other)

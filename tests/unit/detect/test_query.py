@@ -11,7 +11,7 @@ import pytest
 import contam
 from contam.detect import indexed
 from contam.detect.verdict import FLAGGED
-from contam.errors import IndexMismatchError, UsageError
+from contam.errors import IndexMismatchError, PolicyError, UsageError
 from tests.unit.detect.indexes import evidence, long_pairs, make, retire, verdicts
 
 FIXTURES = Path(__file__).parents[3] / "bench_fixtures"
@@ -166,6 +166,24 @@ def test_what_hashes_saw_is_not_cleared_by_allowing_gaps(tmp_path, shards):
     assert "its text is gone" in " ".join(result.run["notes"])
 
 
+def test_decon_reads_the_documents_of_an_index_of_short_runs_and_refuses_hashes(shards, tmp_path):
+    items = tmp_path / "items.jsonl"
+    questions = [f"{QUOTED} {OTHER}", f"{OTHER} {QUOTED}"]
+    items.write_text(
+        "".join(json.dumps({"id": n, "question": q}) + "\n" for n, q in enumerate(questions))
+    )
+    with (shards / "part-2.jsonl").open("a") as corpus:
+        corpus.write(json.dumps({"text": f"a copy: {questions[0]}!"}) + "\n")
+    index = make(shards, tmp_path / "i", gram=5, stride=1)
+    asked = contam.query(index, items, policies=["decon-default"])
+    scanned = contam.scan(shards, items, policies=["decon-default"])
+    assert labels(asked) == labels(scanned) == {"0": "contaminated", "1": "clean"}
+    assert [v.score for v in asked] == [v.score for v in scanned]
+    shutil.rmtree(shards)
+    with pytest.raises(PolicyError, match="only the hashes are left"):
+        contam.query(index, items, policies=["decon-default"])
+
+
 def test_a_changed_shard_is_named_and_nothing_is_clean_over_it(shards, bench, tmp_path):
     index = make(shards, tmp_path / "i")
     path = shards / "part-1.jsonl"
@@ -187,7 +205,8 @@ def test_a_text_that_changed_under_an_equal_digest_is_noticed(tmp_path, bench, m
     index = make(corpus, tmp_path / "i")
     path.write_text(json.dumps({"text": QUOTED.replace("slow", "fast")}) + "\n")
     real = indexed.Source
-    monkeypatch.setattr(indexed, "Source", lambda **fields: real(**{**fields, "digest": None}))
+    blind = {"digest": None, "doubt": None}
+    monkeypatch.setattr(indexed, "Source", lambda **fields: real(**{**fields, **blind}))
     result = contam.query(index, bench)
     assert "row 0 changed" in result.coverage["shards_failed"][0]["reason"]
     assert labels(result)["found"] == "not_checkable"

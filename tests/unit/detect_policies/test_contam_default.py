@@ -132,54 +132,26 @@ SISTER = (
 )
 
 
-def test_the_text_of_another_item_makes_no_item_suspect(tmp_path):
-    alone = judged(tmp_path, {"question": SISTER}, RIDDLE)
-    assert alone.label == "suspect"
-    beside = judged(tmp_path, {"question": SISTER}, RIDDLE, others=[{"question": RIDDLE}])
-    assert beside.label == "clean"
-    assert "that is the text of another item, q1, which stands there whole" in beside.reason
+LONG = (
+    "Mara carried brass lanterns over the frozen harbour towards the old granite quarry while Tomas"
+    " painted the northern lighthouse violet and counted every copper kettle on the windy pier"
+)
 
 
-def test_a_changed_copy_is_found_where_no_other_item_stands_whole(tmp_path):
-    text = SISTER.replace("jade", "opal").replace("seven", "eight")
-    verdict = judged(tmp_path, {"question": SISTER}, text, others=[{"question": RIDDLE}])
-    assert verdict.label == "contaminated"
+def test_the_text_of_another_item_is_one_step_less_sure(tmp_path):
+    twin = LONG
+    for mine, other in (("brass", "paper"), ("frozen", "muddy"), ("violet", "green")):
+        twin = twin.replace(mine, other)
+    item = {"question": LONG}
+    assert judged(tmp_path, item, twin).label == "contaminated"
+    beside = judged(tmp_path, item, twin, others=[{"question": twin}])
+    assert beside.label == "suspect"
+    assert "text of another item, q1" in beside.reason
 
 
-def test_a_text_of_its_own_beside_another_items_is_found(tmp_path):
-    others = [{"question": RIDDLE}]
-    assert judged(tmp_path, {"question": SISTER}, f"{RIDDLE} {SISTER}", others=others).label == (
-        "contaminated"
-    )
-
-
-def test_true_duplicates_are_flagged_together(tmp_path):
-    for twin in (RIDDLE.upper(), RIDDLE.replace("linen", "hempen")):
-        for item, text in ((RIDDLE, twin), (twin, RIDDLE)):
-            verdict = judged(tmp_path, {"question": item}, text, others=[{"question": text}])
-            assert verdict.label == "contaminated"
-
-
-def test_a_term_of_a_question_is_no_copy_of_it(tmp_path):
-    stem = "Which of the following statements is true of a"
-    item = {"question": f"{stem} counterclockwise Weddell ocean gyre?"}
-    others = [{"question": f"{stem} pond with {number} otters?"} for number in range(20)]
-    text = "She sailed a counterclockwise Weddell ocean gyre in May."
-    verdict = judged(tmp_path, item, text, others=others)
-    assert verdict.label == "clean"
-    assert "fewer than half of its words" in verdict.reason
-
-
-def test_words_strewn_over_other_text_are_no_copy(tmp_path):
-    question = (
-        "Kestrels nested beneath the viaduct while surveyors measured cracked granite pillars and"
-        " bargemen hauled turnips toward Lowestoft"
-    )
-    words = question.split()
-    dense = " ".join(" ".join([*words[at : at + 5], "indeed"]) for at in range(0, len(words), 5))
-    other = "so the minutes of that meeting tell anybody who cares to read"
-    strewn = " ".join(" ".join([*words[at : at + 5], other]) for at in range(0, len(words), 5))
-    assert judged(tmp_path, {"question": question}, dense).label == "contaminated"
-    verdict = judged(tmp_path, {"question": question}, strewn)
-    assert verdict.label == "clean"
-    assert "is other text" in verdict.reason
+def test_common_words_without_a_run_are_a_doubt(tmp_path):
+    question = "Is it so that most of them are the best and the first of all of these?"
+    copy = question.replace("most", "many").replace("the first", "a last")
+    verdict = judged(tmp_path, {"question": question}, copy)
+    assert (verdict.label, verdict.kind) == ("suspect", "near")
+    assert judged(tmp_path, {"question": question}, question).label == "contaminated"

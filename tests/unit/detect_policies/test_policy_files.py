@@ -31,7 +31,7 @@ def test_presets_differ_where_they_say():
         get_policy("decon-default:olmo-web").spec,
         get_policy("decon-default:olmo-synth").spec,
     )
-    assert web.parts == ("question", "answer")
+    assert web.parts == ("question", "choices", "answer")
     assert (web.thresholds, web.number("ramp_start"), web.number("ramp_end")) == (
         ((0.88, "contaminated"),),
         25,
@@ -67,7 +67,11 @@ def test_a_json_file_may_start_from_a_preset(tmp_path):
         ),
     )
     spec = get_policy(path).spec
-    assert (spec.id, spec.base, spec.parts) == ("web-85", "decon-default", ("question", "answer"))
+    assert (spec.id, spec.base, spec.parts) == (
+        "web-85",
+        "decon-default",
+        ("question", "choices", "answer"),
+    )
 
 
 def test_a_written_down_policy_reads_back_the_same(tmp_path):
@@ -96,6 +100,8 @@ def test_a_published_name_cannot_be_borrowed(tmp_path):
         ("a.toml", 'base = "gpt4-50char"\nid = "x"\nparts = ["passage"]\n'),
         ("a.toml", 'base = "gpt4-50char"\n[parameters]\nn_substrings = 0\n'),
         ("a.toml", 'base = "decon-default"\n[parameters]\nramp_end = 5\n'),
+        ("a.toml", 'base = "decon-default"\nid = "b"\n[parameters]\nrarity_within = "file"\n'),
+        ("a.toml", 'base = "decon-default"\nid = "b"\n[parameters]\nanswer_gram = 0\n'),
         ("a.json", "[]"),
         ("a.json", "{"),
         ("a.json", '{"base": 3}'),

@@ -1,0 +1,73 @@
+"""What contam itself wrote into a folder: results, packs and indexes are no corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from contam.tables.files import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_TOOL: Final = "contam"
+
+Written = tuple[str, int]
+"""A file's path below the folder, and its size in bytes."""
+
+
+def written_by_contam(folder: Path) -> dict[Path, str]:
+    """Files below a folder that a result, a pack or an index in it consists of, and of which.
+
+    A file of such a name and another size is not among them: it may be anybody's.
+    """
+    found: dict[Path, str] = {}
+    for marker, (what, files) in _MARKERS.items():
+        try:
+            if not (folder / marker).is_file():
+                continue
+            tree = orjson.loads(read_file(folder / marker))
+            written = list(files(tree))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            continue  # somebody else's file of that name
+        if not written:
+            continue
+        reason = f"part of {what}, see {marker}"
+        found[folder / marker] = reason
+        for name, n_bytes in written:
+            path = folder / name
+            if _size(path) == n_bytes:
+                found[path] = reason
+    return found
+
+
+def _of_result(tree: dict[str, Any]) -> Iterator[Written]:
+    if tree["tool"] == _TOOL:
+        yield from ((name, one["bytes"]) for name, one in tree["outputs"].items())
+
+
+def _of_pack(tree: dict[str, Any]) -> Iterator[Written]:
+    if tree["tool"] == _TOOL:
+        yield from ((name, one["bytes"]) for name, one in tree["files"].items())
+
+
+def _of_index(tree: dict[str, Any]) -> Iterator[Written]:
+    for segment in tree["body"]["segments"]:
+        for file in segment["files"]:
+            yield f"segments/{segment['id']}/{file['name']}", file["n_bytes"]
+
+
+_MARKERS: Final[dict[str, tuple[str, Callable[[dict[str, Any]], Iterator[Written]]]]] = {
+    "run.json": ("a result of contam", _of_result),
+    "manifest.json": ("an audit of contam", _of_pack),
+    "MANIFEST.json": ("an index of contam", _of_index),
+}
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,250 @@
+"""One document against the rows of an item: clusters of the question, and what stands beside.
+
+A cluster begins at a gram of the question and reaches to both sides until too many grams in a row
+are none of it. Answers are looked for behind a cluster, the passage before it, each in a window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from contam.detect.policies import decon_formulas as formulas
+from contam.detect.policies.decon_rows import gram_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from contam.detect.model import Bools, Float32s, Float64s, Int64s, Uint64s
+    from contam.detect.policies.decon_rows import Grams, Rows
+    from contam.detect.policy_spec import PolicySpec
+
+
+class Cluster(NamedTuple):
+    """Where a question stands in a document.
+
+    first, last  the outermost of its grams, numbered by their first token
+    grams        which of the question's different grams stand there
+    """
+
+    first: int
+    last: int
+    grams: frozenset[int]
+
+
+def clusters(
+    positions: list[int], grams: list[int], n_grams: int, most_misses: int
+) -> Iterator[Cluster]:
+    """The clusters of one question, from left to right.
+
+    positions, grams  where grams of the question stand, ascending, and which of them
+    n_grams           grams of the document
+    most_misses       grams in a row that end a cluster when none of them is new to it
+    """
+    at = after = 0
+    while at < len(positions):
+        if positions[at] < after:
+            at += 1
+            continue
+        seen = {grams[at]}
+        left, _ = _walk(positions, grams, (at, -1, -1), seen, most_misses)
+        right, end = _walk(positions, grams, (at, 1, n_grams), seen, most_misses)
+        yield Cluster(positions[left], positions[right], frozenset(seen))
+        after = end + 1
+
+
+def _walk(
+    positions: list[int],
+    grams: list[int],
+    way: tuple[int, int, int],
+    seen: set[int],
+    most_misses: int,
+) -> tuple[int, int]:
+    """Follow a cluster to one side, noting its grams.
+
+    way  (the seed's number, 1 or -1, the place behind the document's last gram on that side)
+
+    Returns the number of the outermost place that belongs to it, and the last gram looked at.
+    """
+    seed, step, limit = way
+    outermost = seed
+    misses = 0
+    place = positions[seed]
+    following = seed + step
+    while 0 <= following < len(positions):
+        gap = abs(positions[following] - place) - 1
+        if misses + gap >= most_misses:
+            break
+        misses += gap
+        place = positions[following]
+        if grams[following] not in seen:
+            seen.add(grams[following])
+            misses = 0
+        outermost = following
+        following += step
+    end = place + step * (most_misses - misses)
+    return outermost, min(end, limit - 1) if step > 0 else max(end, limit + 1)
+
+
+@dataclass(eq=False)
+class Document:
+    """The tokens of a document, and its grams of every length that was asked for."""
+
+    tokens: Int64s
+    _keys: dict[int, Uint64s] = field(default_factory=dict)
+    _order: dict[int, tuple[Int64s, Uint64s]] = field(default_factory=dict)
+
+    def keys(self, n: int) -> Uint64s:
+        """The hash of every n tokens in a row, by place."""
+        if n not in self._keys:
+            self._keys[n] = gram_keys(self.tokens, n)
+        return self._keys[n]
+
+    def places(self, wanted: Uint64s, n: int) -> tuple[Int64s, Int64s]:
+        """Where the wanted grams stand, ascending, and which of them each is."""
+        if n not in self._order:
+            order = np.argsort(self.keys(n), kind="stable")
+            self._order[n] = (order, self.keys(n)[order])
+        order, ascending = self._order[n]
+        begin = np.searchsorted(ascending, wanted, side="left")
+        count = np.searchsorted(ascending, wanted, side="right") - begin
+        which = np.repeat(np.arange(len(wanted)), count)
+        within = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+        place = order[begin[which] + within]
+        by_place = np.argsort(place)
+        return place[by_place], which[by_place]
+
+
+class Scores(NamedTuple):
+    """What a document holds of an item: score, O_q, O_a and O_p of the best row and place."""
+
+    score: float
+    question: float
+    answer: float
+    passage: float
+
+
+NOTHING = Scores(0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """decon's rules over the rows of all items."""
+
+    spec: PolicySpec
+    rows: Rows
+
+    def score(self, document: Document, item: int) -> Scores:
+        """The best that the document holds of an item."""
+        rows, n = self.rows, self.spec.n
+        if not rows.findable[item] or len(document.tokens) < 2 * n:
+            return NOTHING
+        keys, idf = rows.question.text(item)
+        places, which = document.places(keys, n)
+        there = np.zeros(len(keys), np.bool_)
+        there[which] = True
+        if not self._passes(idf, there, item):
+            return NOTHING
+        best = NOTHING
+        n_grams = len(document.tokens) - n + 1
+        misses = int(self.spec.number("question_misses"))
+        for cluster in clusters(places.tolist(), which.tolist(), n_grams, misses):
+            there[:] = False
+            there[list(cluster.grams)] = True
+            if self._passes(idf, there, item):
+                scores = self._score_rows(document, item, cluster, _share(idf, there))
+                best = max(best, scores, key=lambda one: one.score)
+        return best
+
+    def _passes(self, idf: Float64s, there: Bools, item: int) -> bool:
+        """Whether so much of the question stands there that decon goes on."""
+        share = _share(idf, there)
+        gate = formulas.early_gate(self.spec.threshold("contaminated"))
+        return bool(share >= gate and share >= self.rows.gate[item])
+
+    def _score_rows(
+        self, document: Document, item: int, cluster: Cluster, o_q: np.float32
+    ) -> Scores:
+        rows = self.rows
+        o_p = self._passage(document, item, cluster.first)
+        end = cluster.last + self.spec.n - 1
+        # Where grams of the question recur behind it, the answer may begin before the end.
+        end -= max(0, end - cluster.first + 1 - int(rows.n_question[item]))
+        mine = np.arange(rows.first[item], rows.first[item + 1])
+        mine = mine[rows.taken[mine]]
+        o_a = np.array([self._answer(document, row, end + 1) for row in mine], np.float32)
+        weight = formulas.Weights(*(part[mine] for part in rows.weight))
+        base = formulas.base_score(weight, o_q, o_a, o_p)
+        score = formulas.scaled_score(base, self.spec.threshold("contaminated"), rows.needed[mine])
+        best = int(score.argmax())
+        return Scores(float(score[best]), float(o_q), float(o_a[best]), float(o_p))
+
+    def _answer(self, document: Document, row: int, begin: int) -> np.float32:
+        """O_a of a row's answer behind the question."""
+        rows, length = self.rows, int(self.rows.n_answer[row])
+        if length == 0:
+            return np.float32(0)
+        if length <= self.spec.number("short_answer"):
+            end = begin + int(self.spec.number("short_answer_window"))
+            found = rows.informative[row] and _stands(
+                document.tokens, rows.answers[row], begin, end
+            )
+            return np.float32(found)
+        window = max(2 * length, int(self.spec.number("answer_window")))
+        n = int(self.spec.number("answer_gram"))
+        end = min(begin + window, len(document.tokens))
+        return _overlap(rows.answer, row, document.keys(n)[begin : max(end - n + 1, begin)])
+
+    def _passage(self, document: Document, item: int, question: int) -> np.float32:
+        """O_p of the item's passage before the question's first token."""
+        length = int(self.rows.n_passage[item])
+        n = int(self.spec.number("passage_gram"))
+        end = question - 1
+        begin = max(0, end - max(2 * length, int(self.spec.number("passage_window"))))
+        keys, idf = self.rows.passage.text(item)
+        total = self.rows.passage.total[item]
+        if length == 0 or end - begin < n or total == 0:
+            return np.float32(0)
+        window = document.keys(n)[begin : end - n + 1][::-1]
+        at = np.searchsorted(keys, window)
+        known = at < len(keys)
+        known[known] = keys[at[known]] == window[known]
+        hits = np.flatnonzero(known)
+        # Misses before the first gram of the passage are free; later ones end it.
+        gaps = np.diff(hits) - 1
+        broken = np.flatnonzero(gaps > self.spec.number("passage_misses"))
+        hits = hits[: broken[0] + 1] if len(broken) else hits
+        return np.float32(idf[np.unique(at[hits])].sum() / total)
+
+
+def _share(idf: Float64s, there: Bools) -> np.float32:
+    """The weight share of the grams that stand there; 1 where all do."""
+    return np.float32(idf[there].sum() / idf.sum())
+
+
+def _stands(tokens: Int64s, answer: Int64s, begin: int, end: int) -> bool:
+    """Whether the answer stands there whole, begun in tokens[begin:end]."""
+    end = min(end, len(tokens) - len(answer) + 1)
+    if end <= begin:
+        return False
+    found = np.ones(end - begin, np.bool_)
+    for step, token in enumerate(answer):
+        found &= tokens[begin + step : end + step] == token
+    return bool(found.any())
+
+
+def _overlap(grams: Grams, row: int, window: Uint64s) -> np.float32:
+    """The weight share of a text's grams that stand anywhere in the window."""
+    keys, idf = grams.text(row)
+    total = grams.total[row]
+    if total == 0 or len(window) == 0:
+        return np.float32(0)
+    there = np.isin(keys, window)
+    return np.float32(idf[there].sum() / idf.sum())
+
+
+def as_scores(found: list[Scores]) -> Float32s:
+    """float32[k, 4] of k scores."""
+    return np.array(found, np.float32).reshape(-1, len(NOTHING))

@@ -1,0 +1,101 @@
+"""The states of the shards' files when all their bytes were those of the index.
+
+A change in the middle of a shard shows in none of the digests that an answer has time for, but in
+the time of the file. These states lie beside the manifest, not in it: copying a corpus changes
+times and not what is indexed. See docs/adr/0024-times-of-shards.md.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from contam.index.files import damaged, reading, sync, write_synced, writing
+from contam.tables.files import read_file
+from contam.tables.listed import FileState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+STATES: Final = "MANIFEST.json.states"
+"""Named so that versions that do not know it take it for a draft of the manifest, and remove it."""
+
+_SECOND: Final = 1_000_000_000
+
+States = dict[str, tuple[str, FileState]]
+"""Place of a file -> SHA-256 of its bytes, and its state when they were read."""
+
+
+def read_states(folder: Path) -> States:
+    """The states that an index knows; none of one that an older version built.
+
+    Raises IndexDamageError when the file is not as it was written.
+    """
+    path = folder / STATES
+    if not path.exists():
+        return {}
+    with reading(path):
+        raw = read_file(path)
+    try:
+        found = json.loads(raw)
+        return {
+            place: (str(sha256), FileState(*map(_whole, state)))
+            for place, (sha256, state) in found["states"].items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise damaged(path, "is no list of states; remove it and run `contam index verify`") from (
+            error
+        )
+
+
+def note_states(folder: Path, fresh: Mapping[str, tuple[str, FileState]]) -> bool:
+    """Add or replace states, and say whether that changed any; the caller has the lock.
+
+    Raises OutputError when the folder cannot be written.
+    """
+    known = read_states(folder)
+    found = {**known, **fresh}
+    if found == known:
+        return False
+    path = folder / STATES
+    draft = folder / f"{STATES}.draft"
+    text = json.dumps({"states": found}, sort_keys=True, separators=(",", ":"))
+    with writing(path):
+        write_synced(draft, text.encode("ascii") + b"\n")
+        draft.replace(path)
+    sync(folder)
+    return True
+
+
+def state_for(states: States, place: str, sha256: str) -> FileState | None:
+    """The state in which the file at a place had these bytes; None when nobody knows one."""
+    found = states.get(place)
+    return found[1] if found is not None and found[0] == sha256 else None
+
+
+def doubt(known: FileState, now: FileState) -> str:
+    """Why a file may have other bytes than in a known state; "" when it has those.
+
+    Of a copy the time of change says nothing, and its time of writing may have lost its fraction.
+    """
+    if known[:3] == now[:3]:
+        return ""
+    if known[3:] == now[3:]:
+        if known.modified_ns != now.modified_ns:
+            return "was written to since it was indexed"
+        return "was changed since it was indexed, or its rights, links or name were"
+    times = {known.modified_ns, now.modified_ns}
+    if len(times) == 1 or (now.modified_ns % _SECOND == 0 and _same_second(*times)):
+        return ""
+    return "is another file than the one indexed, written at another time"
+
+
+def _same_second(one: int, other: int) -> bool:
+    return one // _SECOND == other // _SECOND
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value

@@ -1,0 +1,203 @@
+"""What lies in a corpus folder and is no corpus, and what is corpus and in no index: both are named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from contam.config import Settings
+from contam.corpus.shards import survey
+from contam.detect.query import query
+from contam.detect.scan import scan
+from contam.index.change import add, retire
+from contam.index.describe import describe
+from contam.index.open import Index
+from contam.server.holder import IndexHolder
+from contam.server.routes.indexes import told
+from tests.integration.inputs import (
+    ABSENT,
+    FILLER,
+    QUESTION,
+    contam_here,
+    labels,
+    run_scan,
+    write_items,
+    write_jsonl,
+)
+from tests.unit.index.builds import build
+
+TEXT = f"Nobody asked. {QUESTION} Nobody answered. {FILLER}"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    write_jsonl(tmp_path / "corpus" / "one.jsonl", [{"text": FILLER}, {"text": "and a row"}])
+    return tmp_path / "corpus"
+
+
+@pytest.fixture
+def items(tmp_path):
+    return write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
+
+
+@pytest.fixture
+def result(corpus, items, tmp_path):
+    """A result folder whose items.parquet quotes every item."""
+    assert run_scan(corpus, items, tmp_path / "out").returncode == 0
+    return tmp_path / "out"
+
+
+def left_out(found):
+    return [note for note in found.run["notes"] if "of contam, see" in note]
+
+
+def test_a_result_copied_into_a_corpus_is_named_and_not_read(corpus, items, result):
+    shutil.copytree(result, corpus / "older" / "results")
+    found = scan(corpus, items)
+    assert labels(found) == {"q0": "clean", "q1": "clean"}
+    assert found.complete
+    assert [one["name"] for one in found.run["inputs"]["shards"]] == ["one.jsonl"]
+    named = {note.split(": ")[1].rsplit("/", 1)[1] for note in left_out(found)}
+    assert named == {"verdicts.parquet", "evidence.parquet", "items.parquet", "run.json"}
+
+
+def test_the_files_of_a_result_beside_shards_are_told_from_them(corpus, items, result):
+    for path in result.iterdir():
+        shutil.copy(path, corpus)
+    write_jsonl(corpus / "two.jsonl", [{"text": TEXT}])
+    for given in (corpus, f"{corpus}/*"):
+        found = scan(given, items)
+        assert labels(found) == {"q0": "contaminated", "q1": "clean"}
+        assert len(left_out(found)) == 4
+
+
+def test_a_shard_with_the_name_of_a_result_file_is_a_shard(corpus, items, result):
+    """As is one beside the record of somebody else's run."""
+    shutil.copy(result / "run.json", corpus)
+    write_jsonl(corpus / "more" / "items.jsonl", [{"text": TEXT}])
+    (corpus / "more" / "run.json").write_text('{"tool": "ours", "outputs": {"items.jsonl": {}}}')
+    (corpus / "more" / "MANIFEST.json").write_text("[1, 2")
+    (corpus / "more" / "manifest.json").write_text('{"files": 3}')
+    write_jsonl(corpus / "items.parquet.jsonl", [{"text": FILLER}])
+    found = scan(corpus, items)
+    assert labels(found)["q0"] == "contaminated"
+    names = {one["name"] for one in found.run["inputs"]["shards"]}
+    assert names == {"one.jsonl", "more/items.jsonl", "items.parquet.jsonl"}
+
+
+def test_an_index_copied_into_a_corpus_is_named_and_not_read(corpus, tmp_path):
+    build(corpus, tmp_path / "ix")
+    shutil.copytree(tmp_path / "ix", corpus / "ix")
+    shards, skipped = survey([corpus])
+    assert [one.name for one in shards] == ["one.jsonl"]
+    named = {one.path.name for one in skipped if "an index of contam" in one.reason}
+    assert {"MANIFEST.json", "documents.parquet"} <= named
+    build(corpus, tmp_path / "again")
+    assert Index.open(tmp_path / "again").names == ("one.jsonl",)
+
+
+@pytest.mark.usefixtures("items")
+def test_an_audit_copied_into_a_corpus_is_named_and_not_read(corpus, tmp_path):
+    spec = tmp_path / "AUDIT.toml"
+    corpora = '[[corpus]]\nname = "web"\npaths = ["corpus"]\n'
+    spec.write_text(f'{corpora}\n[[benchmark]]\npaths = ["items.jsonl"]\n')
+    done = contam_here("audit", spec, "--out", tmp_path / "pack")
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(tmp_path / "pack", corpus / "pack")
+    shards, skipped = survey([corpus])
+    assert [one.name for one in shards] == ["one.jsonl"]
+    reasons = {one.path.name: one.reason for one in skipped}
+    assert "an audit of contam" in reasons["manifest.json"]
+    assert "of contam" in reasons["items.parquet"]
+
+
+def test_a_named_file_of_a_result_is_read_as_asked(items, result):
+    assert labels(scan(result / "items.parquet", items))["q0"] == "contaminated"
+
+
+@pytest.mark.parametrize("how", ["absolute", "relative", "here", "above", "glob"])
+def test_a_new_shard_in_an_indexed_folder_is_named(corpus, items, tmp_path, monkeypatch, how):
+    folder = corpus / "deeper" if how == "above" else corpus
+    folder.mkdir(exist_ok=True)
+    monkeypatch.chdir(folder if how in {"here", "above"} else tmp_path)
+    given = {
+        "absolute": corpus,
+        "relative": "corpus",
+        "here": ".",
+        "above": "..",
+        "glob": "corpus/*.jsonl",
+    }
+    build(given[how], tmp_path / "ix")
+    monkeypatch.chdir("/")
+    assert query(tmp_path / "ix", items).run["notes"] == []
+    assert describe(Index.open(tmp_path / "ix"))["not_indexed"] == []
+    write_jsonl(corpus / "new-2.jsonl", [{"text": TEXT}])
+    found = query(tmp_path / "ix", items)
+    assert labels(found)["q0"] == "clean"
+    (note,) = found.run["notes"]
+    assert "does not cover new-2.jsonl:" in note
+    assert "contam index add" in note
+    assert describe(Index.open(tmp_path / "ix"))["not_indexed"] == ["new-2.jsonl"]
+    holder = IndexHolder.open(Settings(index=(str(tmp_path / "ix"),)))
+    with holder.lease() as lease:
+        coverage = told(lease)["coverage"]
+    assert (coverage["not_indexed"], coverage["n_not_indexed"]) == (["new-2.jsonl"], 1)
+    add(tmp_path / "ix", corpus)
+    assert query(tmp_path / "ix", items).run["notes"] == []
+
+
+def test_the_command_line_names_it(corpus, items, tmp_path):
+    build(corpus, tmp_path / "ix")
+    write_jsonl(corpus / "new.jsonl", [{"text": TEXT}])
+    out = tmp_path / "answer"
+    done = contam_here("query", "--index", tmp_path / "ix", "--benchmark", items, "--out", out)
+    assert done.returncode == 0
+    assert "does not cover new.jsonl" in done.stderr
+    assert "new.jsonl" in json.loads((out / "run.json").read_text())["notes"][0]
+    assert "new.jsonl" in contam_here("index", "show", "--index", tmp_path / "ix").stdout
+
+
+def test_what_an_index_knows_is_not_named(corpus, items, tmp_path):
+    write_jsonl(corpus / "retired.jsonl", [{"text": FILLER}])
+    (corpus / "broken.parquet").write_bytes(b"PAR1")
+    build(corpus, tmp_path / "ix")
+    retire(tmp_path / "ix", shards=["retired.jsonl"])
+    assert query(tmp_path / "ix", items).run["notes"] == []
+
+
+def test_files_beside_shards_that_were_named_one_by_one_are_not_of_the_corpus(
+    corpus, items, tmp_path
+):
+    build(corpus / "one.jsonl", tmp_path / "ix")
+    write_jsonl(corpus / "new.jsonl", [{"text": TEXT}])
+    assert query(tmp_path / "ix", items).run["notes"] == []
+
+
+def test_shards_that_two_indexes_share_a_folder_for_are_covered(corpus, items, tmp_path):
+    build(corpus, tmp_path / "ix")
+    write_jsonl(corpus / "new.jsonl", [{"text": TEXT}])
+    build(corpus / "new.jsonl", tmp_path / "other")
+    both = query([tmp_path / "ix", tmp_path / "other"], items)
+    assert both.run["notes"] == []
+    assert labels(both)["q0"] == "contaminated"
+
+
+def test_a_new_shard_where_the_corpus_was_moved_to_is_named(corpus, items, tmp_path):
+    build(corpus, tmp_path / "ix")
+    moved = shutil.copytree(corpus, tmp_path / "moved", copy_function=shutil.copy2)
+    shutil.rmtree(corpus)
+    write_jsonl(moved / "new.jsonl", [{"text": TEXT}])
+    found = query(tmp_path / "ix", items, corpus=os.fspath(moved))
+    assert found.complete
+    assert "does not cover new.jsonl:" in found.run["notes"][0]
+
+
+def test_an_index_build_names_what_it_leaves_out(corpus, result, tmp_path):
+    shutil.copytree(result, corpus / "older")
+    done = contam_here("index", "build", "--corpus", corpus, "--index", tmp_path / "ix")
+    assert done.returncode == 0
+    assert "items.parquet: part of a result of contam, see run.json" in done.stderr
+    assert Index.open(tmp_path / "ix").names == ("one.jsonl",)
