@@ -23,6 +23,7 @@ from contam.index.build import (
 from contam.index.intake import new_record, shard_of
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
 from contam.index.merge import merge_segments, merged_id
+from contam.index.open import check_normaliser
 from contam.index.retired import read_retired, write_retired
 from contam.index.sampling import sketcher_of
 from contam.index.segment import Segment
@@ -74,6 +75,7 @@ def add(
     check_limits(workers, memory)
     with _writing(folder):
         manifest = read_manifest(folder)
+        check_normaliser(folder, manifest.recipe)
         refuse_inside(folder, paths)
         columns = {record.column for record in manifest.shards}
         column = text if text is not None or len(columns) != 1 else columns.pop()
