@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.benchmark import read_benchmarks
 from contam.detect import grams as gram_tables
+from contam.detect.lane import build_lane
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, MIN_RUN, SEED
+from contam.kernels._jit import INTERPRETED
 from tests.kernels.evidence_support import check
 from tests.kernels.support import frozen, lane_of, make_item
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from contam.benchmark.items import BenchItem
     from contam.detect.lane import Lane
 
@@ -33,38 +39,72 @@ def item_words(draw) -> list[list[str]]:
     """Passage, question and up to four choices."""
     word = st.sampled_from(draw(st.sampled_from((FEW_WORDS, MANY_WORDS, MANY_WORDS))))
     passage = draw(st.lists(word, max_size=24))
-    question = draw(st.lists(word, max_size=24))
+    question = draw(st.lists(word, min_size=9, max_size=24) | st.lists(word, max_size=5))
     if passage and draw(st.booleans()):
         question = [*question, *passage[:9]]
-    choice = st.lists(word, min_size=1, max_size=5)
-    return [passage, question, *draw(st.lists(choice, max_size=4))]
+    choice = st.lists(word, min_size=1, max_size=5) | st.lists(word, min_size=1, max_size=1)
+    return [passage, question, *draw(st.lists(choice, min_size=2, max_size=4) | st.just([]))]
 
 
-@st.composite
-def excerpts(draw, texts: list[list[str]]) -> list[str]:
-    """A text, or some of it, with a few edits."""
-    words = list(draw(st.sampled_from(texts)))
-    if words and draw(st.booleans()):
-        cut = draw(st.integers(0, len(words)))
-        words = draw(st.sampled_from((words[:cut], words[cut:], words[cut:] + words[:cut])))
-    word = st.sampled_from((*OTHER, *FEW_WORDS, *MANY_WORDS[:3]))
-    for at, how, new in draw(
-        st.lists(st.tuples(st.integers(0, 40), st.sampled_from("dri"), word), max_size=3)
-    ):
+OTHERS = st.tuples(st.sampled_from(OTHER), st.sampled_from((0, 0, 0, 1, 2, 5, 30, 60, 90))).map(
+    lambda some: [some[0]] * some[1]
+)
+EDITS = st.lists(
+    st.tuples(
+        st.integers(0, 40),
+        st.sampled_from(("drop", "replace", "insert")),
+        st.sampled_from((*OTHER, *FEW_WORDS, *MANY_WORDS[:3])),
+    ),
+    max_size=3,
+)
+
+
+def edited(words: list[str], edits: list[tuple[int, str, str]]) -> list[str]:
+    words = list(words)
+    for at, how, new in edits:
         if at < len(words):
-            words[at : at + (how != "i")] = [] if how == "d" else [new]
+            words[at : at + (how != "insert")] = [] if how == "drop" else [new]
     return words
 
 
 @st.composite
-def documents_of(draw, texts: list[list[str]]) -> str:
-    """What a document may hold: excerpts, answers and their marks, and other text between."""
+def excerpts(draw, words: list[str]) -> list[str]:
+    """A text with a few edits: whole, one end of it, its ends swapped, or apart."""
+    cut = draw(st.integers(0, len(words)))
+    head, tail = words[:cut], words[cut:]
+    shapes = (words, words, head, tail, tail + head, [*head, *draw(OTHERS), *tail])
+    return edited(draw(st.sampled_from(shapes)), draw(EDITS | st.just([])))
+
+
+@st.composite
+def copies(draw, item: list[list[str]]) -> list[str]:
+    """An item as documents have it: passage, question, choices and the answer, or some of them."""
+    passage, question, *choices = item
+    listed = [word for mark, one in zip("abcd", choices, strict=False) for word in (mark, *one)]
+    plain = [word for one in choices for word in one]
+    right = st.sampled_from([["a"], ["b"], ["0"], ["1"], *choices])
+    said = st.sampled_from((["answer"], ["answer", "und"], ["answer", "so", "und"], []))
+    answer = st.tuples(said, right)
+    written = [
+        draw(st.just([]) | excerpts(passage)),
+        draw(OTHERS),
+        draw(excerpts(question)),
+        draw(OTHERS),
+        draw(st.sampled_from((listed, plain, [])) | excerpts(plain)),
+        draw(OTHERS),
+        draw(answer.map(lambda some: [word for one in some for word in one]) | st.just([])),
+    ]
+    return [word for one in written for word in one]
+
+
+@st.composite
+def documents_of(draw, items: list[list[list[str]]]) -> str:
+    """What a document may hold: copies, excerpts and marks, and other text between."""
     beside = st.lists(st.sampled_from(BESIDE), max_size=3)
-    other = st.tuples(st.sampled_from(OTHER), st.sampled_from((0, 1, 2, 5, 30, 60))).map(
-        lambda some: [some[0]] * some[1]
-    )
-    excerpt = excerpts(texts)
-    pieces = draw(st.lists(excerpt | excerpt | beside | other, max_size=7))
+    item = st.sampled_from(items)
+    excerpt = item.flatmap(st.sampled_from).flatmap(excerpts)
+    copy = item.flatmap(copies)
+    pieces = draw(st.lists(copy | copy | excerpt | beside | OTHERS, min_size=1, max_size=4))
     return " ".join(word for piece in pieces for word in piece)
 
 
@@ -75,7 +115,7 @@ def worlds(draw) -> tuple[list[BenchItem], list[str]]:
     items = []
     for number, (passage, question, *choices) in enumerate(drawn):
         texts = tuple(" ".join(choice) for choice in choices)
-        right = draw(st.integers(0, len(choices) - 1)) if choices else None
+        right = draw(st.integers(0, 1)) if choices else None
         items.append(
             make_item(
                 number,
@@ -86,10 +126,7 @@ def worlds(draw) -> tuple[list[BenchItem], list[str]]:
                 answer_index=right,
             )
         )
-    texts = [text for one in drawn for text in one]
-    # Whole items as documents have them: question, choices, answer.
-    texts += [[word for text in one[1:] for word in text] for one in drawn]
-    return items, draw(st.lists(documents_of(texts), min_size=1, max_size=3))
+    return items, draw(st.lists(documents_of(drawn), min_size=2, max_size=4))
 
 
 def with_weights(lane: Lane, weights: list[float]) -> Lane:
@@ -104,10 +141,6 @@ def with_weights(lane: Lane, weights: list[float]) -> Lane:
             weight=frozen(weight, np.float32), part_weight=frozen(whole, np.float64)
         ),
     )
-
-
-def everything(items: list[BenchItem], documents: list[str]) -> list[tuple[int, int]]:
-    return list(product(range(len(documents)), range(len(items))))
 
 
 def some_lane(items: list[BenchItem], owners: int, **lengths: int) -> Lane:
@@ -127,4 +160,43 @@ def test_every_row_and_piece_is_the_twins(world, lengths, owners, weights):
     items, documents = world
     seed, min_run, stride = lengths
     lane = some_lane(items, owners, seed=seed, min_run=min_run, stride=stride)
-    check(with_weights(lane, weights), documents, everything(items, documents))
+    check(with_weights(lane, weights), documents)
+
+
+WORD = {"unit": "word", "seed": SEED, "min_run": MIN_RUN, "glued": True}
+CHAR = {"unit": "char", "seed": CHAR_SEED, "min_run": CHAR_MIN_RUN}
+UNITS = {"word": WORD, "char": CHAR, "char-stride": {**CHAR, "stride": CHAR_STRIDE}}
+
+
+def texts_of(paths: list[Path]) -> list[str]:
+    return [text for path in paths for text in pq.read_table(path)["text"].to_pylist() if text]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_every_row_and_piece_of_the_small_corpus_is_the_twins(unit, bench_fixtures):
+    items = [one for found in read_benchmarks([bench_fixtures / "items"]) for one in found.items]
+    documents = texts_of(sorted((bench_fixtures / "corpus").rglob("*.parquet")))
+    assert len(documents) > 300
+    if INTERPRETED:
+        documents = documents[::40]
+    told = check(build_lane(items, **UNITS[unit]), documents)
+    assert len(told) > len(documents) / 8
+
+
+@pytest.mark.skipif(INTERPRETED, reason="real documents would take minutes")
+def test_every_row_and_piece_of_labelled_documents_is_the_twins(labelled_data):
+    labels = pq.read_table(labelled_data / "labels.parquet", columns=["item_id", "doc_id", "shard"])
+    some = labels.sort_by("doc_id").slice(7).to_pylist()[::80]
+    wanted = {(row["shard"], row["doc_id"]) for row in some}
+    mine = {row["item_id"] for row in some}
+    found = read_benchmarks([labelled_data / "items"])
+    every = [one for benchmark in found for one in benchmark.items]
+    items = [one for n, one in enumerate(every) if n % 40 == 0 or one.item_id in mine]
+    documents = []
+    for shard in sorted({shard for shard, _ in wanted}):
+        table = pq.read_table(labelled_data / "corpus" / shard, columns=["id", "text"])
+        rows = zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True)
+        documents += [text for name, text in rows if (shard, name) in wanted and text]
+    assert len(documents) > 150
+    told = check(build_lane(items, **WORD), documents)
+    assert len(told) > 100
