@@ -44,6 +44,25 @@ def twin_item(lane: Lane, number: int) -> twin.Item:
     return twin.Item(parts, int(facts.letter[number]), int(facts.number[number]), words)
 
 
+def row_of(rows: columns.Rows, number: int) -> tuple[dict[str, object], list[float]]:
+    """The columns of a pair row by name, and its reals: shares of grams, then coverages."""
+    row = rows.pairs[number].tolist()
+    by_part = {
+        "longest": columns.PAIR_LONGEST,
+        "covered": columns.PAIR_COVERED,
+        "n_runs": columns.PAIR_RUNS,
+        "aligned": columns.PAIR_ALIGNED,
+        "exact": columns.PAIR_EXACT,
+    }
+    shown: dict[str, object] = {name: row[at : at + 4] for name, at in by_part.items()}
+    shown |= {
+        "places": row[columns.PAIR_PLACES],
+        "answer": row[columns.PAIR_ANSWER],
+        "split": row[columns.PAIR_SPLIT],
+    }
+    return shown, rows.reals[number].tolist()
+
+
 def told_by_kernels(lane: Lane, documents: list[str]) -> dict[tuple[int, int], Told]:
     """(document, item) -> what a scan writes of it."""
     here = batch(documents)
@@ -69,17 +88,7 @@ def told_by_kernels(lane: Lane, documents: list[str]) -> dict[tuple[int, int], T
     for number, row in enumerate(rows.pairs[:n_pairs].tolist()):
         key = row[columns.PAIR_DOC], row[columns.PAIR_ITEM]
         assert key not in found
-        shown = {
-            "longest": row[columns.PAIR_LONGEST : columns.PAIR_LONGEST + 4],
-            "covered": row[columns.PAIR_COVERED : columns.PAIR_COVERED + 4],
-            "n_runs": row[columns.PAIR_RUNS : columns.PAIR_RUNS + 4],
-            "aligned": row[columns.PAIR_ALIGNED : columns.PAIR_ALIGNED + 4],
-            "exact": row[columns.PAIR_EXACT : columns.PAIR_EXACT + 4],
-            "places": row[columns.PAIR_PLACES],
-            "answer": row[columns.PAIR_ANSWER],
-            "split": row[columns.PAIR_SPLIT],
-        }
-        found[key] = shown, rows.reals[number].tolist(), pieces[number]
+        found[key] = *row_of(rows, number), pieces[number]
     assert list(found) == sorted(found)
     return found
 

@@ -15,6 +15,7 @@ from contam.benchmark import read_benchmarks
 from contam.detect import grams as gram_tables
 from contam.detect.lane import build_lane
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, MIN_RUN, SEED
+from contam.kernels import pairs as columns
 from contam.kernels._jit import INTERPRETED
 from tests.kernels.evidence_support import check
 from tests.kernels.support import frozen, lane_of, make_item
@@ -161,6 +162,175 @@ def test_every_row_and_piece_is_the_twins(world, lengths, owners, weights):
     seed, min_run, stride = lengths
     lane = some_lane(items, owners, seed=seed, min_run=min_run, stride=stride)
     check(with_weights(lane, weights), documents)
+
+
+# ------------------------------------------------------------------------- picked by hand
+
+PASSAGE = " ".join(f"pas{n}" for n in range(30))
+QUESTION = " ".join(f"que{n}" for n in range(20))
+CHOICES = ("one two three", "four five six", "seven eight nine")
+
+
+def filler(n: int) -> str:
+    return " ".join(f"z{k % 7}" for k in range(n))
+
+
+def numbered(letter: str, numbers: range) -> str:
+    return " ".join(f"{letter}{n}" for n in numbers)
+
+
+def told_of(document: str, **parts: object) -> tuple[dict, list[float], list[tuple]]:
+    """What is written of one item, the same by the kernels and by the twin."""
+    given = {"question": QUESTION, **parts}
+    told = check(lane_of([make_item(0, **given)]), [document])
+    assert list(told) == [(0, 0)]
+    return told[0, 0]
+
+
+def alignments(pieces: list[tuple], kind: int) -> list[int]:
+    return [piece[1] for piece in pieces if piece[0] == kind]
+
+
+@pytest.mark.parametrize(
+    ("said", "marks"),
+    [
+        ("answer: b", [columns.AS_LETTER]),
+        ("the answer is b", [columns.AS_LETTER]),
+        ("answer: 1", [columns.AS_NUMBER]),
+        ("the answer is 1", []),
+        ("answer z z z b", []),
+        ("b", []),
+        ("answer: two", [0]),
+        ("two", [0]),
+        ("z z z two", [0]),
+        ("z z z z two", []),
+        ("answer z z z two", [0]),
+    ],
+)
+def test_an_answer_is_its_text_or_its_mark_near_the_question(said, marks):
+    document = f"{QUESTION} {said} {filler(9)}"
+    parts = {"choices": ("one", "two"), "answer": "two", "answer_index": 1}
+    row, _, pieces = told_of(document, **parts)
+    assert row["answer"] == bool(marks)
+    assert alignments(pieces, columns.ANSWER) == marks
+
+
+@pytest.mark.parametrize("apart", [0, 59, 60, 61, 299, 300, 301, 360, 361, 400])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("n", [3, 9])
+def test_an_answer_stands_by_its_question_so_far_and_no_further(apart, listed, n):
+    answer = numbered("a", range(n))
+    choices = ("one two three four", answer, "five six seven")
+    between = " ".join(choices) if listed else ""
+    document = f"{QUESTION} {between} {filler(apart)} {answer}"
+    row, _, _ = told_of(document, choices=choices, answer=answer, answer_index=1)
+    # A long answer has runs of its own, told from further on than a short one is looked for. Among
+    # listed choices the first copy is one of them.
+    most = 0 if listed else 360 if n == 9 else 57
+    assert row["answer"] == (apart <= most)
+
+
+def test_a_question_in_two_places_is_split():
+    first, second = QUESTION.split()[:10], QUESTION.split()[10:]
+    document = " ".join([*first, filler(90), *second])
+    row, reals, _ = told_of(document)
+    assert row["split"] == row["places"] - 1 == 1
+    assert reals[4 + columns.QUESTION] == 1
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 15])
+def test_a_place_with_little_of_the_question_counts_for_nothing(n):
+    some = " ".join(QUESTION.split()[:n])
+    row, _, pieces = told_of(f"{QUESTION.replace('que9', 'z')} {filler(90)} {some}")
+    assert row["places"] == 1 + (n >= 10)
+    assert (len(set(alignments(pieces, columns.QUESTION))) > 1) == (n >= 5)
+
+
+@pytest.mark.parametrize(
+    ("question", "document", "coverage"),
+    [
+        ("Who?", f"who {PASSAGE}", 1.0),
+        ("Who is it", f"{PASSAGE} who is it", 1.0),
+        ("pas3 pas4", PASSAGE, 0.0),
+        ("pas3 pas4", f"{PASSAGE} z pas3 pas4", 1.0),
+        ("pas3", f"{PASSAGE} {filler(59)} pas3", 1.0),
+        ("pas3", f"{PASSAGE} {filler(60)} pas3", 0.0),
+        ("what is the x y", f"{PASSAGE} what z is the z y", 0.8),
+        ("what is the x y", f"{PASSAGE} what z z y", 0.0),
+        (numbered("s", range(0, 82, 2)), f"{PASSAGE} {numbered('s', range(82))}", 0.0),
+        (numbered("s", range(0, 80, 2)), f"{PASSAGE} {numbered('s', range(80))}", 1.0),
+        ("", PASSAGE, 0.0),
+    ],
+)
+def test_a_question_without_runs_is_looked_for_around_its_passage(question, document, coverage):
+    row, reals, _ = told_of(document, question=question, passage=PASSAGE)
+    assert reals[4 + columns.QUESTION] == pytest.approx(coverage)
+    assert row["places"] == (coverage > 0)
+
+
+def test_a_question_that_repeats_its_passage_gives_back_those_words():
+    question = f"{numbered('pas', range(9))} but why"
+    row, reals, _ = told_of(PASSAGE, question=question, passage=PASSAGE)
+    assert row["longest"][columns.QUESTION] == 9
+    assert reals[4 + columns.QUESTION] == 0
+    _, reals, _ = told_of(f"{PASSAGE} {question}", question=question, passage=PASSAGE)
+    assert reals[4 + columns.QUESTION] == 1
+
+
+@pytest.mark.parametrize(
+    ("shown", "coverage", "answer"),
+    [
+        ("a one two three b so four five six c so seven eight nine", 1.0, 0),
+        ("one two three so four five z", 5 / 9, 1),
+        ("one two three so four five six", 6 / 9, 0),
+        ("one two three four", 0.0, 1),
+        (f"{filler(42)} one two three so four five six so seven eight nine", 1.0, 0),
+        (f"{filler(43)} one two three so four five six so seven eight nine", 8 / 9, 0),
+        (f"{filler(53)} one two three so four five six so seven eight nine", 0.0, 1),
+    ],
+)
+def test_choices_are_looked_for_behind_the_question(shown, coverage, answer):
+    # Words between, so that the choices have no runs of their own.
+    parts = {"choices": CHOICES, "answer": CHOICES[0], "answer_index": 0}
+    row, reals, _ = told_of(f"{QUESTION} {shown}", **parts)
+    assert reals[4 + columns.CHOICES] == pytest.approx(coverage)
+    assert row["answer"] == answer
+
+
+@pytest.mark.parametrize("n", [159, 160, 161, 319, 320, 321, 400])
+def test_long_gaps_are_aligned_as_far_as_the_longest_stretch_goes(n):
+    head, tail = numbered("h", range(9)), numbered("t", range(9))
+    every, third = numbered("g", range(n)), " ".join(f"g{k}" for k in range(0, n, 3))
+    for mine, theirs in ((every, third), (third, every)):
+        for question, document in (
+            (f"{head} {mine} {tail}", f"{head} {theirs} {tail}"),
+            (f"{mine} {tail}", f"{theirs} {tail}"),
+            (f"{head} {mine}", f"{head} {theirs}"),
+        ):
+            told_of(document, question=question)
+
+
+@pytest.mark.parametrize("gap", [51, 52, 53, 54])
+def test_places_are_parted_by_more_than_the_question_and_some(gap):
+    row, _, _ = told_of(
+        f"{QUESTION.replace('que9', 'z')} {filler(gap)} {QUESTION.replace('que5', 'z')}"
+    )
+    assert row["places"] == 1 + (gap > 52)
+
+
+def test_a_place_has_no_more_than_the_heaviest_chains():
+    # Fives of the question, last first: no two make a chain.
+    words = numbered("que", range(100)).split()
+    fives = [words[k : k + 5] for k in range(0, 100, 5)]
+    document = " ".join(" ".join(five) for five in reversed(fives))
+    _, _, pieces = told_of(document, question=" ".join(words))
+    assert alignments(pieces, columns.QUESTION) == list(range(12))
+
+
+@pytest.mark.parametrize("n", [2, 5, 60])
+def test_a_periodic_text_in_a_periodic_question(n):
+    row, _, _ = told_of("red fox runs " * n, question="red fox runs " * 6)
+    assert row["longest"][columns.QUESTION] == min(18, 3 * n)
 
 
 WORD = {"unit": "word", "seed": SEED, "min_run": MIN_RUN, "glued": True}
