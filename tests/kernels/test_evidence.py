@@ -347,16 +347,16 @@ def test_every_row_and_piece_of_the_small_corpus_is_the_twins(unit, bench_fixtur
     items = [one for found in read_benchmarks([bench_fixtures / "items"]) for one in found.items]
     documents = texts_of(sorted((bench_fixtures / "corpus").rglob("*.parquet")))
     assert len(documents) > 300
-    if INTERPRETED:
-        documents = documents[::40]
-    told = check(build_lane(items, **UNITS[unit]), documents)
-    assert len(told) > len(documents) / 8
+    # Of letters there are many more than of words, and interpreted all takes long.
+    step = 11 if INTERPRETED else 1 if unit == "word" else 2
+    told = check(build_lane(items, **UNITS[unit]), documents[::step])
+    assert len(told) > (3 if INTERPRETED else 30)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="real documents would take minutes")
 def test_every_row_and_piece_of_labelled_documents_is_the_twins(labelled_data):
     labels = pq.read_table(labelled_data / "labels.parquet", columns=["item_id", "doc_id", "shard"])
-    some = labels.sort_by("doc_id").slice(7).to_pylist()[::80]
+    some = labels.sort_by("doc_id").slice(7).to_pylist()[::120]
     wanted = {(row["shard"], row["doc_id"]) for row in some if row["shard"]}
     mine = {row["item_id"] for row in some}
     found = read_benchmarks([labelled_data / "items"])
@@ -367,6 +367,6 @@ def test_every_row_and_piece_of_labelled_documents_is_the_twins(labelled_data):
         table = pq.read_table(labelled_data / "corpus" / shard, columns=["id", "text"])
         rows = zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True)
         documents += [text for name, text in rows if (shard, name) in wanted and text]
-    assert len(documents) > 150
+    assert len(documents) > 100
     told = check(build_lane(items, **WORD), documents)
     assert len(told) > 100
