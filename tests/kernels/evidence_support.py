@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from contam.kernels._jit import INTERPRETED
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
 from contam.text.tokenizer import char_tables, tokenize_bytes
-from tests.kernels.support import UNITS, batch
+from tests.kernels.support import UNITS, batch, frozen
 from tests.twins import evidence as twin
 from tests.twins.surroundings import evidence
 
@@ -23,6 +23,20 @@ if TYPE_CHECKING:
 
 #: The row and the pieces of one item in one document: columns by name, reals, pieces with spans.
 Told = tuple[dict[str, object], list[float], list[tuple[int, ...]]]
+
+
+def with_weights(lane: Lane, weights: list[float]) -> Lane:
+    """The lane with these token weights, over and over."""
+    plan = lane.plan
+    weight = np.resize(np.array(weights, np.float32), len(plan.token))
+    ends = zip(plan.part_start[:-1], plan.part_start[1:], strict=True)
+    whole = [float(weight[lo:hi].sum(dtype=np.float64)) for lo, hi in ends]
+    return replace(
+        lane,
+        plan=plan._replace(
+            weight=frozen(weight, np.float32), part_weight=frozen(whole, np.float64)
+        ),
+    )
 
 
 def twin_item(lane: Lane, number: int) -> twin.Item:

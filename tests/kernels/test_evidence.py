@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -17,8 +15,8 @@ from contam.detect.lane import build_lane
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, MIN_RUN, SEED
 from contam.kernels import pairs as columns
 from contam.kernels._jit import INTERPRETED
-from tests.kernels.evidence_support import check
-from tests.kernels.support import frozen, lane_of, make_item
+from tests.kernels.evidence_support import check, with_weights
+from tests.kernels.support import lane_of, make_item
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,20 +126,6 @@ def worlds(draw) -> tuple[list[BenchItem], list[str]]:
             )
         )
     return items, draw(st.lists(documents_of(drawn), min_size=2, max_size=4))
-
-
-def with_weights(lane: Lane, weights: list[float]) -> Lane:
-    """The lane with these token weights, over and over."""
-    plan = lane.plan
-    weight = np.resize(np.array(weights, np.float32), len(plan.token))
-    ends = zip(plan.part_start[:-1], plan.part_start[1:], strict=True)
-    whole = [float(weight[lo:hi].sum(dtype=np.float64)) for lo, hi in ends]
-    return replace(
-        lane,
-        plan=plan._replace(
-            weight=frozen(weight, np.float32), part_weight=frozen(whole, np.float64)
-        ),
-    )
 
 
 def some_lane(items: list[BenchItem], owners: int, **lengths: int) -> Lane:
