@@ -335,7 +335,11 @@ def test_every_row_and_piece_of_the_small_corpus_is_the_twins(unit, bench_fixtur
     assert len(documents) > 300
     # Of letters there are many more than of words, and interpreted all takes long.
     step = 11 if INTERPRETED else 1 if unit == "word" else 2
-    told = check(build_lane(items, **UNITS[unit]), documents[::step])
+    lane = build_lane(items, **UNITS[unit])
+    if INTERPRETED:
+        # NumPy rounds its sums of other weights to 32 bits, and then 1 is not always reached.
+        lane = with_weights(lane, [1.0, 0.25, 0.5, 1.0, 0.75])
+    told = check(lane, documents[::step])
     assert len(told) > (3 if INTERPRETED else 30)
 
 
