@@ -65,6 +65,7 @@ class Lane:
     glued      the readings of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
+    reads_with  the tokenizer file they read with, if any
     """
 
     unit: str
@@ -78,6 +79,7 @@ class Lane:
     glued: Glued | None = None
     tokenizer: FileTokenizer | None = None
     readers: tuple[TextReader, ...] = ()
+    reads_with: FileTokenizer | None = None
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the lane cannot match any more."""
