@@ -52,6 +52,7 @@ class Lane:
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
     numbers    uint64[...], sorted hashes of the numbers in the questions; empty where nobody knows
+    reads_with  the tokenizer file they read with, if any
     """
 
     unit: str
@@ -66,6 +67,7 @@ class Lane:
     tokenizer: FileTokenizer | None = None
     readers: tuple[TextReader, ...] = ()
     numbers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    reads_with: FileTokenizer | None = None
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the lane cannot match any more."""
