@@ -105,6 +105,7 @@ def _part(one: PartMatch, *, quoting: bool) -> Tree:
         "part": one.part,
         "tokens": one.n_tokens,
         "verified": one.verified,
+        "mark": one.mark,
         "item": list(_marks(one.item)),
         "document": list(_marks(one.document)) if quoting else [],
     }

@@ -33,7 +33,7 @@ LEAST_IN_STRATUM: Final = 2
 _BLOCK: Final = 1 << 16
 CHECKED: Final = (*FLAGGED, "clean")
 # What the evidence is, without numbers of ours that say nothing of it.
-_LEFT_OUT: Final = ("benchmark", "split", "item_id", "alignment", "similarity")
+_LEFT_OUT: Final = ("benchmark", "split", "item_id", "alignment", "similarity", "answer_mark")
 
 Judged = tuple[str, str, str, str]
 """Benchmark, split, item id and policy."""

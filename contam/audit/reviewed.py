@@ -22,7 +22,7 @@ Item = tuple[str, str, str]
 _NAME: Final = ("benchmark", "split", "item_id")
 _VERDICT: Final = ("policy", "label", "exposure", "n_documents", "n_occurrences")
 # Which alignment of a document a span belongs to is a number of ours, and says nothing.
-_LEFT_OUT: Final = (*_NAME, "alignment", "similarity")
+_LEFT_OUT: Final = (*_NAME, "alignment", "similarity", "answer_mark")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -125,11 +126,23 @@ def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str
         part = item[row["part"]]
         own = "\n".join(part) if isinstance(part, list) else part
         name = f"{row['benchmark']}/{row['item_id']} in {row['document_id']}"
-        if own is None:
+        if row["answer_mark"]:
+            stands = _is_mark(span, row["answer_mark"], item)
+        elif own is None:
             stands = bool(span.strip())
         else:
             stands = _same(own[row["item_start"] : row["item_end"]], span)
         yield ("" if stands else f"{name}: the document does not say what the evidence says"), ""
+
+
+def _is_mark(span: str, mark: str, item: dict[str, Any]) -> bool:
+    """Whether a span is the letter or the number of the choice that is the item's answer."""
+    if not item["choices"]:
+        return bool(span.strip())
+    right = [at for at, choice in enumerate(item["choices"]) if choice == item["answer"]]
+    # Choices are counted from 0, as data sets count them.
+    marks = [ascii_uppercase[at] if mark == "letter" else str(at) for at in right]
+    return any(_equal(span.encode("utf-8", "replace"), one.encode(), WORDS) for one in marks)
 
 
 def _same(item: str, document: str) -> bool:

@@ -192,6 +192,45 @@ def compact(
     _tell(folder, as_json=as_json)
 
 
+@app.command("upgrade", short_help="Build an index of an older version again.")
+def upgrade(
+    *,
+    index: _Index,
+    out: Annotated[
+        str, typer.Option("--out", metavar="DIR", help="The new index: a new or empty folder.")
+    ],
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH...", help="Where shards that were moved lie now."),
+    ] = None,
+    workers: _Workers = None,
+    memory: _Memory = "2GB",
+    home: options.Home = None,
+    as_json: options.Json = False,
+    quiet: _Quiet = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Build an index of an older normaliser again, from the same shards by the same recipe.
+
+    What is retired stays retired. The old index is only read.
+    """
+    n_bytes = parse_memory(memory)
+    folder = _folder(out, home)
+    from contam.cli.progress import reporter
+    from contam.index import upgrade as upgrades
+
+    with reporter(quiet=quiet) as progress:
+        manifest = upgrades.upgrade(
+            _folder(index, home),
+            folder,
+            corpus=corpus or (),
+            workers=workers,
+            memory=n_bytes,
+            progress=progress,
+        )
+    return _tell_built(folder, manifest, as_json=as_json)
+
+
 @app.command("verify", short_help="Check every byte of an index and of its shards.")
 def verify(
     *,

@@ -161,35 +161,42 @@ def rescore(
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
+    from contam.errors import LogError
+    from contam.rescore.logs.read import DamagedLogError
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
     from contam.rescore.tables import Settings
 
-    result = run_rescore(
-        verdicts,
-        logs,
-        policies=split_names(policy or []),
-        columns=parse_mapping(columns) if columns else None,
-        allow_unmatched=allow_unmatched,
-        allow_partial=allow_partial,
-        separate_runs=separate_runs,
-        skip_damaged=skip_damaged,
-        threshold=threshold,
-        unlisted=unlisted,
-        verdict_columns=parse_mapping(verdict_columns) if verdict_columns else None,
-        lower_is_better=lower_is_better or [],
-        higher_is_better=higher_is_better or [],
-        settings=Settings(
-            least=least,
-            permutations=permutations,
-            seed=seed,
-            references=tuple(split_names(reference or [])),
-            reference_benchmarks=_benchmark_pairs(reference_benchmark or []),
-            metrics=tuple(metric or []),
-            all_metrics=all_metrics,
-            mixed_setups=mixed_setups,
-        ),
-    )
+    try:
+        result = run_rescore(
+            verdicts,
+            logs,
+            policies=split_names(policy or []),
+            columns=parse_mapping(columns) if columns else None,
+            allow_unmatched=allow_unmatched,
+            allow_partial=allow_partial,
+            separate_runs=separate_runs,
+            skip_damaged=skip_damaged,
+            threshold=threshold,
+            unlisted=unlisted,
+            verdict_columns=parse_mapping(verdict_columns) if verdict_columns else None,
+            lower_is_better=lower_is_better or [],
+            higher_is_better=higher_is_better or [],
+            settings=Settings(
+                least=least,
+                permutations=permutations,
+                seed=seed,
+                references=tuple(split_names(reference or [])),
+                reference_benchmarks=_benchmark_pairs(reference_benchmark or []),
+                metrics=tuple(metric or []),
+                all_metrics=all_metrics,
+                mixed_setups=mixed_setups,
+            ),
+        )
+    except DamagedLogError as error:
+        skip = "--skip-damaged goes on without such logs"
+        hint = f"{error.hint}; {skip}" if error.hint else skip
+        raise LogError(error.message, hint=hint) from error
     write_rescore(result, out, overwrite=overwrite)
     complete = result.run["coverage"].get("complete", True)
     if not quiet:
@@ -264,7 +271,7 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
     from contam.rescore.summary import figure, limits, small
 
     sheet = Sheet(
-        ("model", "policy"), ("n", "flagged", "full", "clean", "gain", "95 %", "p", "p Holm")
+        ("model", "policy"), ("n", "flagged", "full", "clean", "gain", "interval", "p", "p Holm")
     )
     for row in rows:
         sheet.add(

@@ -174,7 +174,8 @@ def _side_by_side(parts: Sequence[PartMatch]) -> RenderableType:
     table.add_column("item", ratio=1, overflow="fold")
     table.add_column("document", ratio=1, overflow="fold")
     for part in parts:
-        facts = [part.part, f"{part.n_tokens} tokens"]
+        facts = [part.part]
+        facts += [f"named by its {part.mark}"] if part.mark else [f"{part.n_tokens} tokens"]
         facts += [f"turn {part.turn}"] if part.turn else []
         facts += [] if part.verified else ["unverified"]
         table.add_row("\n".join(facts), _marked(part.item), _marked(part.document))

@@ -50,6 +50,7 @@ class Evidence:
     source: str | None = None
     alignment: int | None = None
     similarity: float | None = None
+    answer_mark: str | None = None
     item_text: str | None = None
     document_text: str | None = None
     before: str | None = None

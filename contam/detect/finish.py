@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from contam.detect.sources import Sources
     from contam.tables.schemas import Column
 
+# By the codes of `contam.kernels.pairs`: AS_LETTER, AS_NUMBER.
+_MARKS = ("letter", "number")
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
 
 
@@ -108,13 +110,14 @@ def _evidence(
         for lane, collection in zip(plan.lanes, collections, strict=True)
     ]
     flat = _joined(parts)
-    item, document = flat.pop("item"), flat.pop("document")
+    item, document, mark = flat.pop("item"), flat.pop("document"), flat.pop("mark")
     columns: dict[str, Column] = {
         **flat,
         "benchmark": Repeated([one.benchmark for one in plan.items], item),
         "split": Repeated([one.split for one in plan.items], item),
         "item_id": Repeated([one.item_id for one in plan.items], item),
         "part": Repeated(PARTS, flat["part"]),
+        "answer_mark": Repeated(_MARKS, mark),
         "document_id": Repeated(documents.document_id, document),
         "shard": Repeated(documents.shard, document),
         "row": Repeated(documents.row, document),
@@ -152,7 +155,8 @@ def _lane_evidence(
         "item": item,
         "document": documents.at(pairs.shard, pairs.row).astype(np.int32)[owner],
         "part": pieces.part,
-        "alignment": pieces.alignment,
+        "alignment": np.maximum(pieces.alignment, 0),
+        "mark": np.where(pieces.alignment < 0, -1 - pieces.alignment, -1).astype(np.int8),
         "item_start": item_start,
         "item_end": spans[first, 1],
         "document_start": pieces.start,

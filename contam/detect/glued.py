@@ -173,7 +173,9 @@ class Glued:
         moved = replace(
             found,
             pair=to[found.pair],
-            alignment=found.alignment + beyond[to[found.pair]],
+            alignment=np.where(
+                found.alignment < 0, found.alignment, found.alignment + beyond[to[found.pair]]
+            ).astype(np.int32),
             item_token=begin.astype(np.int32),
         )
         hidden = self._hidden(folded, known, moved)

@@ -31,7 +31,9 @@ class Pieces:
 
     pair        int64[k], row of the pair table they belong to, ascending
     part        int8[k], index into PARTS
-    alignment   int32[k], number of the alignment within the part and document
+    alignment   int32[k], number of the alignment within the part and document; AS_LETTER or
+                AS_NUMBER (contam.kernels.pairs) where the document has the mark of the right choice
+                in place of its text
     item_token  int32[k], first token, counted from the part's first; length  int32[k] in tokens.
                 Of a reading (see contam.detect.glued) both are of its tokens, which lie far behind
     start, end  int32[k], code points in the document

@@ -14,7 +14,7 @@ from contam.errors import UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.detect.report import Report
     from contam.tables.schemas import Table
@@ -36,11 +36,15 @@ class ItemKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartMatch:
-    """One part of the item beside one document. An empty side means that its text is not there."""
+    """One part of the item beside one document. An empty side means that its text is not there.
+
+    mark  "letter" or "number" where the document names the right choice by it; else ""
+    """
 
     part: str
     n_tokens: int
     verified: bool
+    mark: str
     turn: str | None
     item: tuple[Mark, ...]
     document: tuple[Mark, ...]
@@ -231,18 +235,25 @@ def _part_match(
     verified = all(row["verified"] for row in rows)
     if not verified:
         document = None  # such rows count the tokens of a text that was gone, not its characters
-    in_item = [(row["item_start"], row["item_end"]) for row in rows]
+    # Of a choice that is named by its letter nothing stands there.
+    in_item = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
     in_document = [(row["document_start"], row["document_end"]) for row in rows]
     return PartMatch(
         part=part,
         n_tokens=sum(row["n_tokens"] for row in rows),
         verified=verified,
+        mark=mark_of(rows),
         turn=library.turn((first["shard"], first["row"]), min(in_document)[0])
         if verified
         else None,
         item=mark(texts[part], in_item, _ITEM_CONTEXT) if part in texts else (),
         document=mark(document, in_document, _DOCUMENT_CONTEXT) if document is not None else (),
     )
+
+
+def mark_of(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The mark, "letter" or "number", by which a document names the right choice; else ""."""
+    return next((str(row["answer_mark"]) for row in rows if row["answer_mark"]), "")
 
 
 def _by_document(rows: list[dict[str, Any]]) -> dict[Place, list[dict[str, Any]]]:

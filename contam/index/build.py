@@ -94,7 +94,7 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
         recipe = load_recipe(recipe)
     check_limits(workers, memory)
     refuse_inside(folder, paths)
-    _check_free(folder, overwrite=overwrite)
+    check_free(folder, overwrite=overwrite)
     shards = listed(paths, progress)
     fresh = Manifest(
         recipe=recipe,
@@ -330,7 +330,8 @@ def refuse_inside(folder: Path, paths: Sequence[PathLike]) -> None:
             )
 
 
-def _check_free(folder: Path, *, overwrite: bool) -> None:
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Raise OutputError where an index cannot be begun, or gone on with, in this folder."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is a file, not a folder", hint="choose another folder")
     if not folder.is_dir():
@@ -346,7 +347,7 @@ def _check_free(folder: Path, *, overwrite: bool) -> None:
     if MANIFEST in present and not overwrite and not read_manifest(folder).pending:
         raise OutputError(
             f"{folder} already holds a finished index",
-            hint="add shards to it with `contam index add`, or replace it with --overwrite",
+            hint="add shards to it with `contam index add`, or replace it: build it with --overwrite",
         )
 
 

@@ -23,10 +23,11 @@ from contam.index.build import (
 from contam.index.intake import new_record, shard_of
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
 from contam.index.merge import merge_segments, merged_id
+from contam.index.open import check_normaliser
 from contam.index.retired import read_retired, write_retired
 from contam.index.sampling import sketcher_of
 from contam.index.segment import Segment
-from contam.index.states import doubt, read_states, state_for
+from contam.index.states import doubt, note_states, read_states, state_for
 from contam.tables.listed import FileState
 
 if TYPE_CHECKING:
@@ -74,15 +75,18 @@ def add(
     check_limits(workers, memory)
     with _writing(folder):
         manifest = read_manifest(folder)
+        check_normaliser(folder, manifest.recipe)
         refuse_inside(folder, paths)
         columns = {record.column for record in manifest.shards}
         column = text if text is not None or len(columns) != 1 else columns.pop()
         offered = [new_record(shard, column) for shard in listed(paths, progress)]
-        found, passed = _with_shards(manifest, offered, read_states(folder))
+        states = read_states(folder)
+        found, passed = _with_shards(manifest, offered, states)
+        note_states(folder, states)
         named = sorted({*manifest.paths, *(str(path) for path in paths)})
         found = replace(found, paths=tuple(named))
         if not found.pending:
-            # Nothing to read: the index stays as it is, to the byte.
+            # Nothing to read: the index stays as it is.
             return Added(manifest, passed)
         done = index_pending(folder, found, workers=workers, memory=memory, progress=progress)
         return Added(done, passed)
@@ -155,7 +159,10 @@ def _writing(folder: Path) -> AbstractContextManager[None]:
 def _with_shards(
     manifest: Manifest, offered: Sequence[ShardRecord], states: States
 ) -> tuple[Manifest, tuple[str, ...]]:
-    """The manifest with all that is new as pending, and the names of what is not new."""
+    """The manifest with all that is new as pending, and the names of what is not new.
+
+    states  of the shards' files; gets those of shards that had to be compared
+    """
     records = list(manifest.shards)
     pending = list(manifest.pending)
     passed: list[str] = []
@@ -187,20 +194,22 @@ def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord], states: St
     """Whether one of the shards with this digest is this one.
 
     The digest is of a file's size and edges: another file, and one that may have been written to
-    since, is compared with every byte of it.
+    since, is compared with every byte of it, and its state is noted if it has them.
     """
     if not same_edges or record.failure is not None:
         return False
     try:
         now = FileState.at(record.uri)
-        for one in same_edges:
-            state = state_for(states, record.uri, one.sha256)
-            if one.uri == record.uri and state is not None and not doubt(state, now):
-                return True
-        whole = file_sha256(shard_of(record))
+        known = [state_for(states, record.uri, one.sha256) for one in same_edges]
+        if any(state is not None and not doubt(state, now) for state in known):
+            return True
+        whole = file_sha256(replace(shard_of(record), state=now))
     except (OSError, ShardError):
         return False  # reading it will say why
-    return any(one.sha256 == whole for one in same_edges)
+    if all(one.sha256 != whole for one in same_edges):
+        return False
+    states[record.uri] = whole, now
+    return True
 
 
 def _places(folder: Path, manifest: Manifest, ids: Sequence[str]) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from contam.corpus.shards import natural_key
 from contam.errors import IndexDamageError, IndexMismatchError
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
+from contam.index.recipe import current_normaliser
 from contam.index.retired import read_retired
 from contam.index.segment import Segment
 from contam.index.states import read_states
@@ -38,7 +39,7 @@ class Index:
     """
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
-        _check_normaliser(folder, manifest.recipe)
+        check_normaliser(folder, manifest.recipe)
         self.folder = folder
         self.manifest = manifest
         self.id = index_id(manifest)
@@ -101,14 +102,12 @@ class Index:
         return Coverage(self.names, tuple(units), read, tuple(failures))
 
 
-def _check_normaliser(folder: Path, recipe: Recipe) -> None:
-    from contam.text.bpe import UNIT_VERSION
-    from contam.text.tables import NORMALISER
-
-    expected = UNIT_VERSION if recipe.unit == "tokenizer" else NORMALISER
+def check_normaliser(folder: Path, recipe: Recipe) -> None:
+    """Raise IndexMismatchError when this contam makes other tokens than the index has."""
+    expected = current_normaliser(recipe.unit)
     if recipe.normaliser != expected:
         raise IndexMismatchError(
             f"{folder}: made with the normaliser {recipe.normaliser}, this version of contam has "
             f"{expected}: the same text would be other tokens",
-            hint="use the version of contam that built the index, or build it again",
+            hint=f"build it again from its corpus: contam index upgrade --index {folder} --out NEW",
         )

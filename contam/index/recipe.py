@@ -52,7 +52,7 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
     pinned = _pin(path.stem, found.get("unit"), tokenizer)
     plain = {
         "name": path.stem,
-        "normaliser": _normaliser(found.get("unit")),
+        "normaliser": current_normaliser(found.get("unit")),
         "tokenizer": pinned,
         "minhash": None,
         **found,
@@ -137,7 +137,8 @@ def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str
     return {"path": str(Path(tokenizer).absolute()), **loaded.fingerprint}
 
 
-def _normaliser(unit: object) -> str:
+def current_normaliser(unit: object) -> str:
+    """The version by which this contam makes the tokens of a recipe's unit."""
     from contam.text.bpe import UNIT_VERSION
     from contam.text.tables import NORMALISER
 

@@ -25,9 +25,13 @@ _MOST_WORDS = 3
 _LONGEST_WORD = 40
 _MOST_BYTES = 64
 
+#: Marks with which an ASCII letter becomes another one, and the one with which `>` does.
+_ACCENTS = (0x300, 0x36F)
+_STROKE = (0x338, 0x338)
+
 #: Layout of CharTables.table.
 PAGES = 0x1100
-ALIKES = 0x220
+ALIKES = 0x1C90
 FIRST_ALIKE = 0x370
 
 #: Bits of CharTables.name_value.
@@ -77,20 +81,6 @@ def hex_value(c: int) -> int:
 
 
 @lean_kernel
-def hex_number(text: NDArray[np.uint8], p: int, n: int, stop: int) -> int:
-    """The n hex digits at p as a number, or -1 where there are fewer."""
-    if p + n > stop:
-        return -1
-    value = 0
-    for i in range(p, p + n):
-        digit = hex_value(int(text[i]))
-        if digit < 0:
-            return -1
-        value = value * 16 + digit
-    return value
-
-
-@lean_kernel
 def valid_or_skip(cp: int) -> int:
     """The code point itself, SKIP for zero, surrogates and numbers past Unicode."""
     if cp <= 0 or cp > 0x10FFFF or 0xD800 <= cp <= 0xDFFF:
@@ -111,6 +101,45 @@ def decode_utf8(text: NDArray[np.uint8], p: int) -> tuple[int, int]:
         return ((c & 0x0F) << 12) | middle | (int(text[p + 2]) & 0x3F), p + 3
     upper = ((int(text[p + 1]) & 0x3F) << 12) | ((int(text[p + 2]) & 0x3F) << 6)
     return ((c & 0x07) << 18) | upper | (int(text[p + 3]) & 0x3F), p + 4
+
+
+@lean_kernel
+def lookup(cp: int, table: NDArray[np.int32]) -> int:
+    """Packed entry of a code point."""
+    return int(table[int(table[cp >> 8]) + (cp & 0xFF)])
+
+
+@lean_kernel
+def has_mark(
+    text: NDArray[np.uint8], p: int, stop: int, marks: tuple[int, int], table: NDArray[np.int32]
+) -> bool:
+    """Whether one of these marks (first, last) is among what is transparent from p on.
+
+    Composed with it, an ASCII character before p is another character, and not ASCII.
+    """
+    while p < stop and text[p] >= 0x80:
+        cp, p = decode_utf8(text, p)
+        if marks[0] <= cp <= marks[1]:
+            return True
+        if lookup(cp, table) & 7 != 4:
+            return False
+    return False
+
+
+@lean_kernel
+def hex_number(text: NDArray[np.uint8], p: int, n: int, stop: int, table: NDArray[np.int32]) -> int:
+    """The n hex digits at p as a number, or -1 where there are fewer or the last has an accent."""
+    if p + n > stop:
+        return -1
+    value = 0
+    for i in range(p, p + n):
+        digit = hex_value(int(text[i]))
+        if digit < 0:
+            return -1
+        value = value * 16 + digit
+    if is_letter(int(text[p + n - 1])) and has_mark(text, p + n, stop, _ACCENTS, table):
+        return -1
+    return value
 
 
 @lean_kernel
@@ -161,26 +190,28 @@ def read_backslash(
         return SKIP, q
     c = int(text[q])
     if c == 117:
-        unit = hex_number(text, q + 1, 4, stop)
+        unit = hex_number(text, q + 1, 4, stop, tables.table)
         if unit >= 0:
             if 0xD800 <= unit <= 0xDBFF:
                 r = q + 5
                 while r < stop and text[r] == 92:
                     r += 1
                 if q + 5 < r < stop and text[r] == 117:
-                    low = hex_number(text, r + 1, 4, stop)
+                    low = hex_number(text, r + 1, 4, stop, tables.table)
                     if 0xDC00 <= low <= 0xDFFF:
                         return 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00), r + 5
             return valid_or_skip(unit), q + 5
     if c == 85:
-        wide = hex_number(text, q + 1, 8, stop)
+        wide = hex_number(text, q + 1, 8, stop, tables.table)
         if wide >= 0:
             return valid_or_skip(wide), q + 9
     if c == 120:
-        byte = hex_number(text, q + 1, 2, stop)
+        byte = hex_number(text, q + 1, 2, stop, tables.table)
         if byte >= 0:
             return valid_or_skip(byte), q + 3
     end = name_end(text, q, stop, False)
+    if end > q and has_mark(text, end, stop, _ACCENTS, tables.table):
+        end -= 1
     if end > q:
         known = name_value(text, q, end, tables)
         if known & LATEX_SKIP:
@@ -191,8 +222,8 @@ def read_backslash(
 
 
 @lean_kernel
-def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
-    """Rule 2: a tag with a real HTML name is one separator, unless it holds running text."""
+def find_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+    """What the tag at p is and where it ends; (SKIP, p + 1) where there is none."""
     reach = min(stop, p + _REACH)
     q = p + 1
     if q < reach and text[q] == 47:
@@ -238,6 +269,15 @@ def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> 
 
 
 @lean_kernel
+def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+    """Rule 2: a tag with a real HTML name is one separator, unless it holds running text."""
+    code, end = find_tag(text, p, stop, tables)
+    if end > p + 1 and has_mark(text, end, stop, _STROKE, tables.table):
+        return SKIP, p + 1
+    return code, end
+
+
+@lean_kernel
 def read_entity(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """Rule 3: &name; &#1234; &#x12AB; also behind any number of amp;."""
     j = p + 1
@@ -273,9 +313,11 @@ def read_entity(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) 
 
 
 @lean_kernel
-def read_percent(text: NDArray[np.uint8], p: int, stop: int) -> tuple[int, int]:
+def read_percent(
+    text: NDArray[np.uint8], p: int, stop: int, table: NDArray[np.int32]
+) -> tuple[int, int]:
     """Rule 4: %41, or a whole UTF-8 sequence such as %E5%B7%B2; else the sign is a separator."""
-    first = hex_number(text, p + 1, 2, stop)
+    first = hex_number(text, p + 1, 2, stop, table)
     if first < 0:
         return SKIP, p + 1
     if first < 0x80:
@@ -288,7 +330,7 @@ def read_percent(text: NDArray[np.uint8], p: int, stop: int) -> tuple[int, int]:
     for _ in range(more):
         if q >= stop or text[q] != 37:
             return SKIP, p + 1
-        byte = hex_number(text, q + 1, 2, stop)
+        byte = hex_number(text, q + 1, 2, stop, table)
         if byte < 0x80 or byte > 0xBF:
             return SKIP, p + 1
         cp = (cp << 6) | (byte & 0x3F)
@@ -297,12 +339,6 @@ def read_percent(text: NDArray[np.uint8], p: int, stop: int) -> tuple[int, int]:
     if cp < least or valid_or_skip(cp) == SKIP:
         return SKIP, p + 1
     return cp, q
-
-
-@lean_kernel
-def lookup(cp: int, table: NDArray[np.int32]) -> int:
-    """Packed entry of a code point."""
-    return int(table[int(table[cp >> 8]) + (cp & 0xFF)])
 
 
 @lean_kernel

@@ -58,6 +58,10 @@ PIECE_DOC = 4
 PIECE_LENGTH = 5
 PIECE_COLUMNS = 6
 
+#: In place of the number of an alignment: the right choice is named by its letter or its number.
+AS_LETTER = -1
+AS_NUMBER = -2
+
 #: What `Rows.used[2]` says was too small.
 FEW_RUNS = 1
 FEW_PAIRS = 2

@@ -26,6 +26,8 @@ from contam.kernels.fill import fill_stretch, index_words, is_indexed
 from contam.kernels.nearby import answer_position, find_tokens
 from contam.kernels.pairs import (
     ANSWER,
+    AS_LETTER,
+    AS_NUMBER,
     CHOICES,
     PAIR_ALIGNED,
     PAIR_ANSWER,
@@ -227,12 +229,18 @@ def add_answer(
         return
     marks = (facts.letter[item], facts.number[item])
     at, n = answer_position(doc, limits, (plan.token, first, m), marks, facts.answer_words)
-    if at >= 0:
-        rows.pairs[pair, PAIR_ANSWER] = 1
-        if n == m and rows.reals[pair, REAL_COVERAGE + ANSWER] < 1.0:
+    if at < 0:
+        return
+    rows.pairs[pair, PAIR_ANSWER] = 1
+    if n == m and rows.reals[pair, REAL_COVERAGE + ANSWER] < 1.0:
+        if doc[at] == plan.token[first]:
             rows.reals[pair, REAL_COVERAGE + ANSWER] = np.float32(1.0)
             rows.pairs[pair, PAIR_ALIGNED + ANSWER] = m
             add_piece(rows, (pair, ANSWER), 0, 0, at, m)
+        else:
+            # The choice is named by its mark: its own text does not stand there.
+            mark = AS_LETTER if doc[at] == marks[0] else AS_NUMBER
+            add_piece(rows, (pair, ANSWER), mark, 0, at, m)
 
 
 @lean_kernel

@@ -78,7 +78,7 @@ def read_marked(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) 
     if c == 38:
         return read_entity(text, p, stop, tables)
     if c == 37:
-        return read_percent(text, p, stop)
+        return read_percent(text, p, stop, tables.table)
     return int64(c), p + 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from contam.errors import LogError
 from contam.rescore.logs.model import self_check
@@ -14,20 +14,16 @@ if TYPE_CHECKING:
 
     from contam.rescore.logs.model import Log
 
-_SKIP: Final = "--skip-damaged goes on without such logs"
-
 
 def whole_logs(
     paths: Sequence[str | Path], columns: Mapping[str, str] | None, *, skip_damaged: bool
 ) -> tuple[list[Log], list[tuple[str, str]]]:
     """The logs that give their tool's numbers, and (path, reason) of those left out.
 
-    Raises LogError for the first that is not whole, unless they are skipped, and for none left.
+    Raises DamagedLogError for the first that is not whole, unless they are skipped; LogError when
+    none is left.
     """
-    try:
-        found = find_logs(paths, columns=columns, skip_damaged=skip_damaged)
-    except DamagedLogError as error:
-        raise LogError(error.message, hint=_or_skip(error.hint)) from error
+    found = find_logs(paths, columns=columns, skip_damaged=skip_damaged)
     damaged = list(found.damaged)
     logs = []
     for log in found.logs:
@@ -35,7 +31,7 @@ def whole_logs(
             self_check(log)
         except LogError as error:
             if not skip_damaged:
-                raise LogError(error.message, hint=_or_skip(error.hint)) from error
+                raise DamagedLogError(error.message, hint=error.hint) from error
             damaged.append((log.path, error.message))
         else:
             logs.append(log)
@@ -45,10 +41,6 @@ def whole_logs(
             hint="`contam logs` lists them with the reasons",
         )
     return logs, damaged
-
-
-def _or_skip(hint: str) -> str:
-    return f"{hint}; {_SKIP}" if hint else _SKIP
 
 
 def left_out(damaged: Sequence[tuple[str, str]]) -> str:

@@ -95,6 +95,7 @@ EVIDENCE: Final = pa.schema(
         _required("n_tokens", pa.int32()),
         _required("verified", pa.bool_()),
         pa.field("similarity", pa.float64()),
+        pa.field("answer_mark", pa.string()),
     ]
 )
 

@@ -64,6 +64,13 @@ _SINGLE_RANGES: Final[tuple[tuple[int, int], ...]] = (
 )
 """Blocks of scripts written without spaces; only their letters count."""
 
+_VOWEL_SIGNS: Final = (" VOWEL SIGN", " LENGTH MARK", " SUBJOINED ", " CONSONANT SIGN ")
+"""In the names of marks that spell a word, as letters do; without them most words would be equal
+to many others."""
+
+_THAANA_VOWELS: Final = (0x07A6, 0x07AF)
+"""The same of Thaana, whose names do not say so."""
+
 _SINGLE_SIGNS: Final = frozenset([0x3005, 0x3006, 0x3007, *range(0x3021, 0x302A)])
 """Han repeat, closing and zero marks and the Hangzhou numerals, whatever their category."""
 
@@ -93,13 +100,26 @@ def _within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
     return any(first <= code <= last for first, last in ranges)
 
 
+def _spells(char: str) -> bool:
+    """Whether a mark is a vowel sign or the like of a script written with spaces.
+
+    Marks with a combining class are not: canonical equivalents differ in the order of those.
+    """
+    code = ord(char)
+    if unicodedata.combining(char) or _within(code, _SINGLE_RANGES):
+        return False
+    name = unicodedata.name(char, "")
+    return _within(code, (_THAANA_VOWELS,)) or any(sign in name for sign in _VOWEL_SIGNS)
+
+
 def classify(char: str) -> Entry:
     """The entry of one already folded character."""
     code = ord(char)
     category = unicodedata.category(char)
-    if category[0] == "M" or category == "Cf" or code in _STRETCHERS:
-        return Kind.TRANSPARENT, 0
-    if _within(code, _IGNORABLE_RANGES):
+    if category[0] == "M" and _spells(char):
+        return Kind.LETTER, code
+    dropped = category[0] == "M" or category == "Cf" or code in _STRETCHERS
+    if dropped or _within(code, _IGNORABLE_RANGES):
         return Kind.TRANSPARENT, 0
     if code in _SINGLE_SIGNS or (category[0] == "L" and _within(code, _SINGLE_RANGES)):
         return Kind.SINGLE, code
@@ -110,13 +130,21 @@ def classify(char: str) -> Entry:
     return Kind.SEPARATOR, 0
 
 
+def _bare(text: str) -> str:
+    """A text decomposed, without what is transparent."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(one for one in decomposed if classify(one)[0] is not Kind.TRANSPARENT)
+
+
 def fold_text(char: str) -> str:
-    """One character decomposed, case-folded and substituted, digits in ASCII, until it stays so."""
+    """One character decomposed, case-folded and substituted, digits in ASCII, until it stays so.
+
+    Marks are dropped first: case folding would make the letter iota of U+0345.
+    """
     folded = char
     for _ in range(3):
         before = folded
-        decomposed = unicodedata.normalize("NFKD", folded)
-        folded = unicodedata.normalize("NFKD", decomposed.casefold()).translate(_SUBSTITUTES)
+        folded = _bare(_bare(folded).casefold()).translate(_SUBSTITUTES)
         folded = "".join(str(unicodedata.decimal(one, one)) for one in folded)
         if folded == before:
             break
@@ -127,15 +155,16 @@ def fold(code: int) -> tuple[Entry, ...]:
     """The entries of a code point: at least one, and TRANSPARENT only as the sole one.
 
     Dropped marks leave no trace, neighbouring separators are one, and a fold of nothing but
-    separators is one separator. A surrogate is a separator.
+    separators is one separator. A fraction of one character begins with a separator: "1½" is
+    not eleven halves. A surrogate is a separator.
     """
     if _FIRST_SURROGATE <= code <= _LAST_SURROGATE:
         return ((Kind.SEPARATOR, 0),)
     entries: list[Entry] = []
+    if unicodedata.decomposition(chr(code)).startswith("<fraction>"):
+        entries.append((Kind.SEPARATOR, 0))
     for char in fold_text(chr(code)):
         entry = classify(char)
-        if entry[0] is Kind.TRANSPARENT:
-            continue
         if entry[0] is Kind.SEPARATOR and entries and entries[-1][0] is Kind.SEPARATOR:
             continue
         entries.append(entry)

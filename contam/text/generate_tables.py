@@ -1,6 +1,6 @@
 """Write the frozen table file from Unicode data and the name lists (for maintainers).
 
-``python -m contam.text.generate_tables`` replaces ``data/word-2.npz``. Run it only to make a new
+``python -m contam.text.generate_tables`` replaces ``data/word-3.npz``. Run it only to make a new
 normaliser version: the file decides what every token is.
 """
 

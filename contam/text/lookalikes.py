@@ -5,12 +5,19 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from contam.text.fold_rules import fold_text
+
 FIRST: Final = 0x370
 """First code point of the table: start of Greek."""
-LAST: Final = 0x58F
-"""Last code point of the table: end of Armenian."""
+LAST: Final = 0x1FFF
+"""Last code point of the table: end of the Greek letters with accents.
+
+Their capitals must be told from the small letters, as those of the plain ones are."""
 CONSISTENT_BIT: Final = 0x80
 """Set where capital and small letter pass for the same Latin letter."""
+
+_LAST_PLAIN: Final = 0x58F
+"""End of Armenian, the last block whose letters are listed."""
 
 _CONSISTENT: Final[dict[str, str]] = {
     "GREEK SMALL LETTER ALPHA": "a",
@@ -109,4 +116,9 @@ def lookalikes() -> dict[int, int]:
         ]
         if code not in found and len(base) == 1 and ord(base[0]) in found:
             found[code] = found[ord(base[0])]
+        elif code > _LAST_PLAIN and len(folded := fold_text(chr(code))) == 1:
+            # A letter of another block that folds to one of these, such as U+1C80.
+            alike = found.get(ord(folded), 0)
+            if alike:
+                found[code] = alike
     return found

@@ -15,7 +15,7 @@ from contam.errors import InternalError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NORMALISER: Final = "word-2"
+NORMALISER: Final = "word-3"
 """Version of fold rules, scanning rules, name lists and hash together; stamped into outputs."""
 
 TABLE_FILE: Final = Path(__file__).parent / "data" / f"{NORMALISER}.npz"
@@ -28,7 +28,7 @@ class TextTables:
     page         uint16[0x1100]: code point >> 8 -> page number
     entry        int32[n_pages * 256]: kind in the low 3 bits, payload above
     expansion    int32[m]: a count, then as many entries; EXPANSION payloads point at the count
-    confusable   uint8[0x220] by code point - 0x370: Latin letter, bit 7 when both cases agree
+    confusable   uint8[0x1C90] by code point - 0x370: Latin letter, bit 7 when both cases agree
     assigned     int32[k, 2]: first and last of the code points known to this Unicode version
     *_keys       uint64, ascending: hashes of lower-cased names
     *_values     int32, parallel: 1; for tags 1 separates, 2 transparent; for entities the code

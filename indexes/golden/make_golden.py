@@ -1,9 +1,10 @@
-"""Write the golden index of format 1 and the truth about it: once, and only if it is not there.
+"""Write the golden index of this format and normaliser, and the truth about it: once.
 
     python indexes/golden/make_golden.py
 
 What is there already is never written again: it stands for every index that users have. A new format
-gets a folder of its own. `v1/` holds a corpus, questions, the index and the frozen answers.
+or normaliser gets a folder of its own, which holds a corpus, questions, the index and the frozen
+answers. `v1/` is of the normaliser word-2: it is refused now, by a message that says what to do.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GUARANTEE = 8
 RETIRED = "part-1/4"
 NEAR = ["kettles", "third/3"]
 
-HOME = Path(__file__).parent / f"v{FORMAT}"
+HOME = Path(__file__).parent / f"v{FORMAT}-{NORMALISER}"
 
 ITEMS = [
     {

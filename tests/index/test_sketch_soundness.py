@@ -22,7 +22,7 @@ ENOUGH = 400
 @pytest.fixture
 def folder(repository, tmp_path):
     """An index of the golden corpus that lies where its manifest says."""
-    golden = repository / "indexes" / "golden" / "v1"
+    golden = repository / "indexes" / "golden" / "v1-word-3"
     recipe = read_manifest(golden / "index").recipe
     build(golden / "corpus", tmp_path / "ix", recipe, workers=1)
     return tmp_path / "ix"

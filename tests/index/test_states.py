@@ -12,6 +12,7 @@ from contam.config import Settings
 from contam.corpus.shards import find_shards, shard_digest
 from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
+from contam.index import change as change_module
 from contam.index.change import add
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
@@ -120,6 +121,14 @@ def test_adding_an_edited_shard_does_not_pass_it_over(shard, folder):
     in_place(shard)
     with pytest.raises(IndexMismatchError, match="with other bytes"):
         add(folder, shard)
+
+
+def test_what_add_had_to_compare_it_need_not_compare_again(shard, folder, monkeypatch):
+    (folder / STATES).unlink()
+    assert add(folder, shard).passed_over == (shard.name,)
+    assert list(read_states(folder)) == [str(shard)]
+    monkeypatch.setattr(change_module, "file_sha256", None)
+    assert add(folder, shard).passed_over == (shard.name,)
 
 
 def touched(path):

@@ -75,11 +75,23 @@ def plain_char(char: str) -> str:
     return SUBSTITUTES.get(char, char)
 
 
+def is_vowel_sign(char: str) -> bool:
+    """A mark that spells a word as letters do, in a script with spaces."""
+    if not unicodedata.category(char).startswith("M") or unicodedata.combining(char):
+        return False
+    name = unicodedata.name(char, "")
+    if name.startswith(("THAI ", "LAO ", "KHMER ", "MYANMAR ", "TAI ", "NEW TAI LUE ")):
+        return False
+    thaana = name.startswith("THAANA") and not name.endswith("SUKUN")
+    return thaana or bool(re.search(r" (VOWEL SIGN|LENGTH MARK|SUBJOINED |CONSONANT SIGN )", name))
+
+
 def kind_of(char: str) -> str:
     category = unicodedata.category(char)
-    if category.startswith("M") or category == "Cf" or ord(char) in FILLERS:
-        return TRANSPARENT
-    if char in STRETCHERS:
+    if is_vowel_sign(char):
+        return LETTER
+    ignored = category == "Cf" or ord(char) in FILLERS or char in STRETCHERS
+    if category.startswith("M") or ignored:
         return TRANSPARENT
     if ord(char) in HAN_SIGNS:
         return SINGLE
@@ -95,12 +107,23 @@ def fold(code: int) -> tuple[tuple[str, int], ...]:
     """The (kind, folded code point) entries of a code point, without transparent ones."""
     if 0xD800 <= code <= 0xDFFF:
         return ((SEPARATOR, 0),)
-    text = chr(code)
+    text = without_marks(chr(code))
     for _ in range(3):
-        text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-        text = "".join(map(plain_char, text))
-    kinds = [(kind_of(char), ord(char)) for char in text]
-    return tuple((kind, code) for kind, code in kinds if kind != TRANSPARENT)
+        text = "".join(map(plain_char, without_marks(text.casefold())))
+    begin = ((SEPARATOR, 0),) if "FRACTION" in fraction_name(chr(code)) else ()
+    return (*begin, *((kind_of(char), ord(char)) for char in text))
+
+
+def without_marks(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in decomposed if kind_of(char) != TRANSPARENT)
+
+
+def fraction_name(char: str) -> str:
+    """The name of a character that is a number with a fraction slash, or nothing."""
+    is_number = unicodedata.category(char) == "No"
+    has_slash = "\u2044" in unicodedata.normalize("NFKD", char)
+    return unicodedata.name(char, "") if is_number and has_slash else ""
 
 
 # ------------------------------------------------------------------------------ scanning
@@ -125,17 +148,38 @@ LETTERS = re.compile(rb"[A-Za-z]*")
 PERCENTS = re.compile(rb"(?:%[0-9A-Fa-f]{2})+")
 
 
+def has_mark(data: bytes, at: int, marks: Collection[int]) -> bool:
+    """Whether one of the marks is among what is transparent from this byte on.
+
+    Composed with it, the ASCII character before is another character.
+    """
+    while at < len(data):
+        code, at = char_at(data, at)
+        if code in marks:
+            return True
+        if fold(code):
+            return False
+    return False
+
+
+def ascii_to_the_end(found: re.Match[bytes]) -> bool:
+    """Whether the last character of a match is an ASCII one, even when it is composed."""
+    accented = has_mark(found.string, found.end(), range(0x300, 0x370))
+    return not (accented and found[0][-1:].isalpha())
+
+
 def is_scalar(code: int) -> bool:
     return 0 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
 
 
 def numeric_escape(data: bytes, at: int) -> Step | None:
     found = FOUR_HEX.match(data, at) or EIGHT_HEX.match(data, at) or TWO_HEX.match(data, at)
-    if not found:
+    if not found or not ascii_to_the_end(found):
         return None
     code = int(found[1], 16)
     high_half = found.re is FOUR_HEX and 0xD800 <= code <= 0xDBFF
-    if high_half and (low := LOW_HALF.match(data, found.end())):
+    low = LOW_HALF.match(data, found.end())
+    if high_half and low and ascii_to_the_end(low):
         return Step(0x10000 + ((code - 0xD800) << 10) + (int(low[1], 16) - 0xDC00), low.end())
     return Step(code if is_scalar(code) else None, found.end())
 
@@ -144,7 +188,10 @@ def backslash(data: bytes, at: int, names: Names) -> Step:
     if escape := numeric_escape(data, at):
         return escape
     after = BACKSLASHES.match(data, at).end()
-    word = LETTERS.match(data, after)[0].decode().lower()
+    letters = LETTERS.match(data, after)
+    word = letters[0].decode().lower()
+    if not ascii_to_the_end(letters):
+        word = word[:-1]
     if word in names.latex_skip:
         return Step(None, after + len(word))
     if word[:1] in {"n", "t", "r"} and word not in names.latex_words:
@@ -171,6 +218,8 @@ def less_than(data: bytes, at: int, names: Names) -> Step:
         tag = form.match(window)
         if tag and form is LONG_TAG and holds_text(tag[2]):
             continue
+        if tag and has_mark(data, at + tag.end(), {0x338}):
+            continue
         if tag and tag[1].decode().lower() in names.html_tags:
             transparent = names.html_tags[tag[1].decode().lower()] == 2
             return Step(None, at + tag.end(), transparent)
@@ -192,7 +241,9 @@ def ampersand(data: bytes, at: int, names: Names) -> Step:
 def percent(data: bytes, at: int) -> Step:
     if run := PERCENTS.match(data, at):
         encoded = bytes.fromhex(run[0].replace(b"%", b"").decode())
-        for length in (1, 2, 3, 4):
+        if not ascii_to_the_end(run):
+            encoded = encoded[:-1]
+        for length in range(1, min(len(encoded), 4) + 1):
             try:
                 char = encoded[:length].decode("utf-8")
             except UnicodeDecodeError:
@@ -301,7 +352,7 @@ def latin_reading(word: list[Piece], lookalike: Mapping[int, int]) -> str:
     latin = [p for p in word if p.kind == LETTER and "a" <= chr(p.folded) <= "z"]
 
     def looks(piece: Piece) -> int:
-        key = piece.source if 0x370 <= piece.source < 0x590 else piece.folded
+        key = piece.source if 0x370 <= piece.source < 0x2000 else piece.folded
         return lookalike.get(key, 0)
 
     if not foreign or not all(looks(piece) for piece in foreign):

@@ -82,6 +82,7 @@ class Jobs:
             failed=self._note_failure,
             retention_s=settings.retention_s,
             most_s=settings.max_job_s,
+            slice_s=settings.job_slice_s,
         )
         # A re-scoring is short and somebody waits for it: it does not queue behind long checks.
         lanes = {"check": settings.job_workers, "rescore": min(1, settings.job_workers)}

@@ -23,7 +23,7 @@ from contam.server.jobs.store_file import SUM, StoreFile
 from contam.server.jobs.store_schema import COLUMNS, FORMAT, SCHEMA, job_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from contam.server.jobs.model import Kind, State
@@ -179,12 +179,16 @@ class JobStore:
 
     # -- working --------------------------------------------------------------------------------
 
-    def claim(self, kind: Kind) -> Job | None:
-        """Take the oldest queued job of a kind; it is then running."""
+    def claim(self, kind: Kind, some: Iterable[str] = (), *, among: bool = False) -> Job | None:
+        """Take the oldest queued job of a kind, none of `some`, or only `among` these.
+
+        It is then running.
+        """
         with self._changing():
             row = self._db.execute(
-                "SELECT id FROM jobs WHERE state = 'queued' AND kind = ? ORDER BY number LIMIT 1",
-                (kind,),
+                "SELECT id FROM jobs WHERE state = 'queued' AND kind = ? "
+                "AND (id IN (SELECT value FROM json_each(?))) = ? ORDER BY number LIMIT 1",
+                (kind, json.dumps(list(some)), among),
             ).fetchone()
             if row is None:
                 return None

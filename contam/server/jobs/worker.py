@@ -21,11 +21,12 @@ import contam
 from contam.errors import ContamError
 from contam.server.hints import HINTS, hint_for
 from contam.server.jobs.allowance import Allowance
+from contam.server.jobs.lanes import Lane
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.run import DONE, FAILED, HELD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from contam.server.jobs.model import Job, Kind, State
     from contam.server.jobs.store import JobStore
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS: Final = 3
 _LOOK_S: Final = 0.5
 _HELD_S: Final = 0.2
+#: A long job comes after those that are not, which have 10.
+_NICE_LONG: Final = 15
 _DEFECT: Final = {
     "code": "internal",
     "message": "the service failed to look after the job",
@@ -61,6 +64,7 @@ class _Running:
     process: subprocess.Popen[bytes]
     progress: Progress = Progress()
     cancelled: bool = False
+    put_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Hooks:
     failed   what a job failed of: code, message, hint
     retention_s  seconds that an ended job is kept
     most_s   seconds of work that a job may take, all attempts together
+    slice_s  seconds that it may keep others waiting
     """
 
     order: Callable[[Job], dict[str, Any]]
@@ -81,10 +86,11 @@ class Hooks:
     failed: Callable[[str, dict[str, str]], None]
     retention_s: float
     most_s: float
+    slice_s: float
 
 
 class Worker:
-    """Threads that take jobs from a store: so many of each kind at once."""
+    """Threads that take jobs from a store: so many of each kind at once, and as many long ones."""
 
     def __init__(self, store: JobStore, hooks: Hooks, *, lanes: dict[Kind, int]) -> None:
         self._store = store
@@ -94,9 +100,10 @@ class Worker:
         self._running: dict[str, _Running] = {}
         self._lock = threading.Lock()
         self._threads = [
-            threading.Thread(target=self._work, args=(kind,), name=f"jobs-{kind}", daemon=True)
+            threading.Thread(target=self._work, args=(lane,), name=f"jobs-{kind}", daemon=True)
             for kind, number in lanes.items()
-            for _ in range(number)
+            for lane in (Lane(kind, number),)
+            for _ in range(2 * number)
         ]
 
     def start(self) -> None:
@@ -136,24 +143,26 @@ class Worker:
             if thread.is_alive():
                 thread.join()
 
-    def _work(self, kind: Kind) -> None:
+    def _work(self, lane: Lane) -> None:
         while not self._stopping.is_set():
             try:
-                job = self._store.claim(kind)
+                job = lane.claim(self._store)
             except StoreError:
                 self._stopping.wait(_LOOK_S)
                 continue
             if job is not None:
-                self._attempt(job)
+                self._attempt(job, lane)
+                lane.leave(job.id)
+                self.wake()
                 continue
             with self._wake:
                 if not self._stopping.is_set():
                     self._wake.wait(_LOOK_S)
 
-    def _attempt(self, job: Job) -> None:
+    def _attempt(self, job: Job, lane: Lane) -> None:
         """Work on a job; whatever goes wrong here, the thread and the job go on."""
         try:
-            self._run(job)
+            self._run(job, lane)
         except Exception:  # noqa: BLE001 - a thread that ended would leave all jobs waiting
             with self._lock:
                 lost = self._running.pop(job.id, None)
@@ -166,7 +175,7 @@ class Worker:
             else:
                 self._fail(job, dict(_DEFECT))
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: Job, lane: Lane) -> None:
         self._hooks.changed(job.id)
         try:
             order = self._hooks.order(job)
@@ -189,7 +198,7 @@ class Worker:
         if self._stopping.is_set() or self._is_over(job):
             # Told to end between the claim and now.
             _kill(process)
-        with allowance.spending(lambda: _kill(process)):
+        with allowance.spending(lambda: _kill(process)), self._slice(job, running, lane):
             failure = self._listen(job, running, order)
             code = process.wait()
         if allowance.is_over() and code != DONE:
@@ -201,6 +210,28 @@ class Worker:
         with self._lock:
             del self._running[job.id]
         self._conclude(job, running, code, failure)
+
+    @contextlib.contextmanager
+    def _slice(self, job: Job, running: _Running, lane: Lane) -> Iterator[None]:
+        """Have the job of the block make way for others when its slice is over."""
+
+        def end() -> None:
+            if lane.outlasts(job.id):
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PGRP, running.process.pid, _NICE_LONG)
+                self.wake()
+            else:
+                running.put_back = True
+                _kill(running.process)
+
+        timer = threading.Timer(self._hooks.slice_s, end)
+        timer.daemon = True
+        if not lane.is_long(job.id):
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _listen(self, job: Job, running: _Running, order: dict[str, Any]) -> dict[str, str] | None:
         """Give the order and hear reports until the process ends; what it failed of, if it did."""
@@ -234,7 +265,7 @@ class Worker:
             self._end(job, "done", "")
         elif code == FAILED and failure is not None:
             self._fail(job, failure)
-        elif self._stopping.is_set():
+        elif self._stopping.is_set() or running.put_back:
             self._again(job, counted=False)
         elif code == HELD:
             self._again(job, counted=False)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from contam.detect.marks import Mark, mark
 from contam.detect.model import PARTS
+from contam.detect.show import mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,6 +34,7 @@ class PartBeside:
 
     n_tokens    tokens of the runs that match;  turn  of a conversation, in which they begin
     similarity  where runs were not looked for: how much the two share
+    mark        "letter" or "number" where the document names the right choice by it; else ""
     document    empty where the document's text is not shown
     """
 
@@ -43,6 +45,7 @@ class PartBeside:
     item: tuple[Mark, ...]
     document: tuple[Mark, ...]
     turn: str | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,7 @@ def _to_review(document: DocumentMatch) -> DocumentBeside:
                 item=_bounded(one.item),
                 document=_bounded(one.document),
                 turn=one.turn,
+                mark=one.mark,
             )
             for one in document.parts
         ),
@@ -146,7 +150,7 @@ def _document(item: BenchItem, rows: list[Row]) -> DocumentBeside:
 
 
 def _part(item: BenchItem, name: str, rows: list[Row]) -> PartBeside:
-    spans = [(row["item_start"], row["item_end"]) for row in rows]
+    spans = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
     shares = [row["similarity"] for row in rows if row["similarity"] is not None]
     return PartBeside(
         part=name,
@@ -155,6 +159,7 @@ def _part(item: BenchItem, name: str, rows: list[Row]) -> PartBeside:
         similarity=max(shares, default=None),
         item=_bounded(mark(item.part_text(name), spans, _ITEM_CONTEXT)),
         document=_bounded(_in_document(rows)),
+        mark=mark_of(rows),
     )
 
 

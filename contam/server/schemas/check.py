@@ -126,6 +126,7 @@ class Evidence(Open):
     n_tokens: int
     verified: bool
     similarity: float | None
+    answer_mark: Literal["letter", "number"] | None
     item_text: str | None = None
     document_text: str | None = None
     before: str | None = None

@@ -17,7 +17,7 @@ def test_columns_come_in_the_published_order():
     assert result.evidence.column_names == [
         "benchmark", "split", "item_id", "part", "document_id", "shard", "row", "url", "date",
         "source", "alignment", "item_start", "item_end", "document_start", "document_end",
-        "n_tokens", "verified", "similarity",
+        "n_tokens", "verified", "similarity", "answer_mark",
     ]  # fmt: skip
     assert result.items.column_names[:3] == ["benchmark", "split", "item_id"]
 

@@ -148,7 +148,9 @@ def test_upper_and_lower_case_fold_alike():
     different = [
         code
         for code in assigned_code_points()
-        if not letters(chr(code)) == letters(chr(code).upper()) == letters(chr(code).lower())
+        # In capitals the iota subscript is a letter: there Unicode's own case folding differs.
+        if "\u0345" not in unicodedata.normalize("NFD", chr(code))
+        and not letters(chr(code)) == letters(chr(code).upper()) == letters(chr(code).lower())
     ]
     assert len(different) <= RECLASSIFIED_AT_MOST, [hex(code) for code in different]
 

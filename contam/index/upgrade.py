@@ -1,0 +1,117 @@
+"""An index of an older normaliser, built again from its shards by the one there is now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from contam.corpus.coverage import ShardCoverage
+from contam.corpus.shards import shard_digest, survey
+from contam.errors import IndexMismatchError, OutputError, ShardError
+from contam.index.build import DEFAULT_MEMORY, check_free, check_limits, index_pending
+from contam.index.manifest import MANIFEST, read_manifest, writer_lock
+from contam.index.recipe import current_normaliser
+from contam.index.retired import read_retired, write_retired
+from contam.index.shards import check_shards
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.index.intake import Progress
+    from contam.index.model import Manifest, ShardRecord
+
+_NAMED: Final = 5
+
+
+def upgrade(
+    old: str | Path,
+    out: str | Path,
+    *,
+    corpus: Sequence[str | Path] = (),
+    workers: int | None = None,
+    memory: int = DEFAULT_MEMORY,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Build in `out` what the index `old` holds, with the normaliser of this version.
+
+    corpus  where shards that were moved lie now; they are known by name and content
+
+    Recipe, shards, columns and what is retired stay as they are, and `old` is only read. A call
+    that was stopped goes on when it is repeated. Raises IndexMismatchError when a shard is gone or
+    is not what it was, OutputError when `out` holds something else, and what `build` raises.
+    """
+    folder, source = Path(out), Path(old)
+    check_limits(workers, memory)
+    check_free(folder, overwrite=False)
+    before = read_manifest(source)
+    if before.pending:
+        raise IndexMismatchError(
+            f"{source} is unfinished: {len(before.pending)} shards are not in it",
+            hint="build an index of its corpus instead: contam index build",
+        )
+    recipe = replace(before.recipe, normaliser=current_normaliser(before.recipe.unit))
+    if recipe == before.recipe:
+        raise IndexMismatchError(
+            f"{source} is of the normaliser {recipe.normaliser} already", hint="use it as it is"
+        )
+    moved = _moved(corpus)
+    shards = tuple(
+        replace(one, uri=moved.get((one.name, one.digest), one.uri)) for one in before.shards
+    )
+    _check_unchanged(replace(before, shards=shards))
+    retired = read_retired(source, before.retired).pairs
+    with writer_lock(folder):
+        fresh = replace(
+            before,
+            recipe=recipe,
+            shards=tuple(map(_unread, shards)),
+            segments=(),
+            pending=tuple(one.name for one in shards if not one.retired),
+            retired=write_retired(folder, retired),
+        )
+        if (folder / MANIFEST).exists():
+            fresh = _going_on(folder, fresh)
+        return index_pending(folder, fresh, workers=workers, memory=memory, progress=progress)
+
+
+def _moved(corpus: Sequence[str | Path]) -> dict[tuple[str, str], str]:
+    """Where shards lie that were named, by their names and digests."""
+    found = {}
+    for shard in survey(list(corpus))[0] if corpus else ():
+        try:
+            found[shard.name, shard_digest(shard)] = shard.uri
+        except ShardError:
+            continue
+    return found
+
+
+def _check_unchanged(manifest: Manifest) -> None:
+    wrong = [fact for _, fact in check_shards(manifest, whole=True) if fact is not None]
+    if wrong:
+        more = f", and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
+        raise IndexMismatchError(
+            f"shards are not as they were indexed: {'; '.join(wrong[:_NAMED])}{more}",
+            hint="name where they lie now with --corpus, or build an index of the corpus as it is"
+            " now: contam index build",
+        )
+
+
+def _unread(record: ShardRecord) -> ShardRecord:
+    """The record of a shard that is to be read; one that is retired is not."""
+    if record.retired:
+        return record
+    return replace(record, sha256="", counts=ShardCoverage().to_dict(), failure=None)
+
+
+def _going_on(folder: Path, fresh: Manifest) -> Manifest:
+    """What an upgrade that was stopped has published, ready to go on."""
+    there = read_manifest(folder)
+    same = (there.recipe, [(one.name, one.digest) for one in there.shards], there.retired) == (
+        fresh.recipe,
+        [(one.name, one.digest) for one in fresh.shards],
+        fresh.retired,
+    )
+    if not same:
+        raise OutputError(f"{folder} holds another index", hint="choose a new or empty folder")
+    return there
