@@ -64,7 +64,8 @@ class Lane:
     benchmark  int32[n], of the items and of their readings, which lie behind them in plan and facts
     glued      the readings of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
-    numbers    uint64[...], sorted hashes of the numbers in the questions; empty where nobody knows
+    numbers    uint64[...], sorted hashes of the numbers in the questions; empty in units other
+               than words
     """
 
     unit: str
@@ -314,7 +315,8 @@ def build_lane(
     spec = LaneSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
     benchmarks = [item.benchmark for item in everything]
     lane = lane_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
-    lane.numbers = number_hashes(item.question for item in everything)
+    if code == WORDS:
+        lane.numbers = number_hashes(item.question for item in everything)
     return lane
 
 
