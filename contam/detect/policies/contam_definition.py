@@ -87,7 +87,7 @@ CONTAM: Final = PolicySpec(
         ("renumbered", 0.8),
         ("renumbered_sure", 0.95),
         ("run_share", 0.8),
-        ("run_long", 1.25),
+        ("run_long", 1.5),
         ("run_certain", 2.0),
         ("edited_share", 0.9),
     ),
