@@ -51,7 +51,8 @@ class Lane:
     glued      the readings of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
-    numbers    uint64[...], sorted hashes of the numbers in the questions; empty where nobody knows
+    numbers    uint64[...], sorted hashes of the numbers in the questions; empty in units other
+               than words
     reads_with  the tokenizer file they read with, if any
     """
 
@@ -191,7 +192,8 @@ def build_lane(
     )
     spec = LaneSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
     lane = lane_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
-    lane.numbers = number_hashes(item.question for item in items)
+    if code == WORDS:
+        lane.numbers = number_hashes(item.question for item in items)
     return lane
 
 
