@@ -165,11 +165,13 @@ def build_lane(
     traced = Glued.of(traces, len(items), starts) if traces else None
     if traced is not None:
         traced.blot_out(whole.hashes)
+    again = partial(spans_of, items, code, glued=traced is not None)
+    spans = again if tokenizer is None else lambda: points
     tokens = LaneTokens(
         unit=code,
         hashes=whole.hashes,
         starts=starts,
-        spans=partial(spans_of, items, code, traced) if tokenizer is None else lambda: points,
+        spans=spans,
         weight=whole.weight,
         n_words=whole.n_words,
         n_chars=whole.n_chars,
@@ -179,6 +181,7 @@ def build_lane(
         item_ids=tuple(item.item_id for item in items),
         glued=traced,
     )
+    del whole
     # A reading has the choices of its item, one by one.
     alike = slice(0) if traced is None else traced.owner
     letter = _choice_marks(items, _LETTERS, tokenizer)
