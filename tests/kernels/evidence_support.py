@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +19,6 @@ from tests.twins import evidence as twin
 from tests.twins.surroundings import evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from contam.detect.lane import Lane
 
 #: The row and the pieces of one item in one document: columns by name, reals, pieces with spans.
@@ -42,6 +42,25 @@ def twin_item(lane: Lane, number: int) -> twin.Item:
         )
     words = frozenset(facts.answer_words.tolist())
     return twin.Item(parts, int(facts.letter[number]), int(facts.number[number]), words)
+
+
+def row_of(rows: columns.Rows, number: int) -> tuple[dict[str, object], list[float]]:
+    """The columns of a pair row by name, and its reals: shares of grams, then coverages."""
+    row = rows.pairs[number].tolist()
+    by_part = {
+        "longest": columns.PAIR_LONGEST,
+        "covered": columns.PAIR_COVERED,
+        "n_runs": columns.PAIR_RUNS,
+        "aligned": columns.PAIR_ALIGNED,
+        "exact": columns.PAIR_EXACT,
+    }
+    shown: dict[str, object] = {name: row[at : at + 4] for name, at in by_part.items()}
+    shown |= {
+        "places": row[columns.PAIR_PLACES],
+        "answer": row[columns.PAIR_ANSWER],
+        "split": row[columns.PAIR_SPLIT],
+    }
+    return shown, rows.reals[number].tolist()
 
 
 def told_by_kernels(lane: Lane, documents: list[str]) -> dict[tuple[int, int], Told]:
@@ -69,57 +88,83 @@ def told_by_kernels(lane: Lane, documents: list[str]) -> dict[tuple[int, int], T
     for number, row in enumerate(rows.pairs[:n_pairs].tolist()):
         key = row[columns.PAIR_DOC], row[columns.PAIR_ITEM]
         assert key not in found
-        shown = {
-            "longest": row[columns.PAIR_LONGEST : columns.PAIR_LONGEST + 4],
-            "covered": row[columns.PAIR_COVERED : columns.PAIR_COVERED + 4],
-            "n_runs": row[columns.PAIR_RUNS : columns.PAIR_RUNS + 4],
-            "aligned": row[columns.PAIR_ALIGNED : columns.PAIR_ALIGNED + 4],
-            "exact": row[columns.PAIR_EXACT : columns.PAIR_EXACT + 4],
-            "places": row[columns.PAIR_PLACES],
-            "answer": row[columns.PAIR_ANSWER],
-            "split": row[columns.PAIR_SPLIT],
-        }
-        found[key] = shown, rows.reals[number].tolist(), pieces[number]
+        found[key] = *row_of(rows, number), pieces[number]
     assert list(found) == sorted(found)
     return found
 
 
-def told_by_twin(item: twin.Item, lengths: twin.Lengths, document: str, unit: str) -> Told | None:
+@dataclass(frozen=True)
+class Read:
+    """A document as the twin takes it, and the code points of each token."""
+
+    document: twin.Document
+    spans: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, text: str, lane: Lane) -> Read:
+        data = text.encode()
+        tokens = tokenize_bytes(data, unit=UNITS[lane.unit])
+        points = [0] * (len(data) + 1)
+        for at, byte in enumerate(data):
+            points[at + 1] = points[at] + (byte & 0xC0 != 0x80)
+        document = twin.Document.of(tokens.hashes.tolist(), lane.spec.seed)
+        return cls(document, [(points[a], points[b]) for a, b in tokens.spans.tolist()])
+
+
+def told_by_twin(item: twin.Item, lengths: twin.Lengths, read: Read) -> Told | None:
     """The same of one item in one document, or None."""
-    data = document.encode()
-    tokens = tokenize_bytes(data, unit=UNITS[unit])
-    row = evidence(item, tokens.hashes.tolist(), lengths)
+    row = evidence(item, read.document, lengths)
     if row is None:
         return None
     names = ("longest", "covered", "n_runs", "aligned", "exact", "places", "answer", "split")
-    pieces = []
-    for piece in row.pieces:
-        ends = tokens.spans[piece.doc, 0], tokens.spans[piece.end - 1, 1]
-        span = (len(data[:end].decode()) for end in ends)
-        pieces.append((piece.part, piece.alignment, piece.item, piece.doc, piece.length, *span))
+    pieces = [
+        (
+            piece.part,
+            piece.alignment,
+            piece.item,
+            piece.doc,
+            piece.length,
+            read.spans[piece.doc][0],
+            read.spans[piece.end - 1][1],
+        )
+        for piece in row.pieces
+    ]
     return {name: getattr(row, name) for name in names}, [*row.grams, *row.coverage], pieces
 
 
-def check(
-    lane: Lane, documents: list[str], wanted: Iterable[tuple[int, int]]
-) -> set[tuple[int, int]]:
-    """Compare every row and piece; `wanted` are the (document, item) that can have one at all."""
+def candidates(lane: Lane, documents: list[Read]) -> list[tuple[int, int]]:
+    """(document, item) of all that share a seed."""
+    seed, token = lane.spec.seed, lane.plan.token.tolist()
+    holders: dict[tuple[int, ...], set[int]] = {}
+    for part, (lo, hi) in enumerate(pairwise(lane.plan.part_start.tolist())):
+        for at in range(lo, hi - seed + 1):
+            holders.setdefault(tuple(token[at : at + seed]), set()).add(part >> 2)
+    found = []
+    for number, read in enumerate(documents):
+        here = set().union(*(holders[one] for one in read.document.starts if one in holders))
+        found += [(number, item) for item in sorted(here)]
+    return found
+
+
+def check(lane: Lane, documents: list[str]) -> dict[tuple[int, int], Told]:
+    """Compare every row and piece that a scan writes of the documents, and give them back."""
     told = told_by_kernels(lane, documents)
     lengths = twin.Lengths(lane.spec.seed, lane.spec.min_run, lane.spec.stride)
-    items: dict[int, twin.Item] = {}
+    read = [Read.of(text, lane) for text in documents]
+    wanted = candidates(lane, read)
+    items = {item: twin_item(lane, item) for _, item in wanted}
     seen = set()
-    for document, number in wanted:
-        item = items.setdefault(number, twin_item(lane, number))
-        want = told_by_twin(item, lengths, documents[document], lane.unit)
-        found = told.get((document, number))
-        assert (found is None) == (want is None), (document, number, found, want)
+    for document, item in wanted:
+        want = told_by_twin(items[item], lengths, read[document])
+        found = told.get((document, item))
+        assert (found is None) == (want is None), (document, item, found, want)
         if found is None or want is None:
             continue
-        seen.add((document, number))
+        seen.add((document, item))
         assert found[0] == want[0]
         assert found[2] == want[2]
         # Compiled code adds 32-bit weights to 64-bit sums; interpreted, NumPy makes the sums
         # 32-bit numbers.
         assert found[1] == (pytest.approx(want[1], abs=2e-6) if INTERPRETED else want[1])
     assert told.keys() == seen
-    return seen
+    return told

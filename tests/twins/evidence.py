@@ -55,6 +55,21 @@ class Lengths:
 
 
 @dataclass(frozen=True)
+class Document:
+    """Its tokens, and where each seed stands: asked for by every item."""
+
+    tokens: list[int]
+    starts: dict[tuple[int, ...], list[int]]
+
+    @classmethod
+    def of(cls, tokens: list[int], seed: int) -> Document:
+        starts: dict[tuple[int, ...], list[int]] = {}
+        for at in range(len(tokens) - seed + 1):
+            starts.setdefault(tuple(tokens[at : at + seed]), []).append(at)
+        return cls(tokens, starts)
+
+
+@dataclass(frozen=True)
 class Piece:
     """Tokens of a part that stand in the document."""
 
@@ -93,14 +108,12 @@ class Evidence:
 # --------------------------------------------------------------------------------- runs
 
 
-def maximal_runs(item: list[int], doc: list[int], seed: int) -> list[Run]:
+def maximal_runs(item: list[int], document: Document, seed: int) -> list[Run]:
     """Every run of `seed` tokens or more that cannot be made longer on either side."""
-    starts: dict[tuple[int, ...], list[int]] = {}
-    for j in range(len(doc) - seed + 1):
-        starts.setdefault(tuple(doc[j : j + seed]), []).append(j)
+    doc = document.tokens
     found = []
     for i in range(len(item) - seed + 1):
-        for j in starts.get(tuple(item[i : i + seed]), ()):
+        for j in document.starts.get(tuple(item[i : i + seed]), ()):
             if i and j and item[i - 1] == doc[j - 1]:
                 continue
             n = seed
@@ -110,7 +123,7 @@ def maximal_runs(item: list[int], doc: list[int], seed: int) -> list[Run]:
     return found
 
 
-def part_runs(part: Part, doc: list[int], lengths: Lengths) -> list[Run]:
+def part_runs(part: Part, doc: Document, lengths: Lengths) -> list[Run]:
     """The runs that count, by document and then by item.
 
     A run of common seeds alone counts only with min_run tokens, or in a part that is shorter.  A
@@ -245,7 +258,21 @@ def add_loose_runs(row: Evidence, kind: int, runs: list[Run], m: int, lengths: L
     row.pieces += [Piece(kind, n, *run) for n, run in enumerate(loose, number)]
 
 
-def from_runs(item: Item, doc: list[int], lengths: Lengths) -> Evidence | None:
+def is_promising(item: Item, runs: tuple[list[Run], ...], min_run: int) -> bool:
+    """Whether any part has a run to report, or runs that weigh enough if what overlaps adds up.
+
+    `from_runs` does not ask: an item that is not promising has no row anyway.
+    """
+    return any(
+        any(n >= min(min_run, len(part.tokens)) for _, _, n in mine)
+        or in_order([part.weights[t] for i, _, n in mine for t in range(i, i + n)])
+        >= WORTH_ALIGNING * part.whole
+        for part, mine in zip(item.parts, runs, strict=True)
+        if mine
+    )
+
+
+def from_runs(item: Item, doc: Document, lengths: Lengths) -> Evidence | None:
     """What the runs of an item say, part by part; None where no part has enough to be reported.
 
     A part is aligned where its runs weigh a share of it, or its long runs hold most of its tokens.
@@ -261,7 +288,7 @@ def from_runs(item: Item, doc: list[int], lengths: Lengths) -> Evidence | None:
         share = weigh(row, kind, part, runs, lengths)
         reported = row.longest[kind] >= min(lengths.min_run, m)
         if share >= WORTH_ALIGNING or row.covered[kind] >= WORTH_ALIGNING_TOKENS * m:
-            align(row, kind, part, runs, doc)
+            align(row, kind, part, runs, doc.tokens)
             reported = reported or row.coverage[kind] >= LEAST_REPORTED
         if reported:
             add_loose_runs(row, kind, runs, m, lengths)

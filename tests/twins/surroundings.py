@@ -8,6 +8,7 @@ from tests.twins.evidence import (
     CHOICES,
     PASSAGE,
     QUESTION,
+    Document,
     Evidence,
     Item,
     Lengths,
@@ -27,11 +28,11 @@ Span = tuple[int, int]
 NOWHERE: Span = (-1, -1)
 
 
-def evidence(item: Item, doc: list[int], lengths: Lengths) -> Evidence | None:
+def evidence(item: Item, doc: Document, lengths: Lengths) -> Evidence | None:
     """All that a document holds of an item; None where that is not worth a row."""
     row = from_runs(item, doc, lengths)
     if row is not None:
-        add_surroundings(row, item, doc)
+        add_surroundings(row, item, doc.tokens)
     return row
 
 
