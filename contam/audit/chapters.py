@@ -30,7 +30,10 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
     rankings = [row for row in facts["rankings"] if row["rank_clean"] is not None]
 
     def chapter(name: str) -> Tree:
-        own = [row for row in rankings if row["benchmark"] == name]
+        own = sorted(
+            (row for row in rankings if row["benchmark"] == name),
+            key=lambda row: (row["policy"], row["metric"], row["setup"], row["rank_full"]),
+        )
         return {
             "name": name,
             "scores": [row for row in shown if row["benchmark"] == name],

@@ -170,7 +170,7 @@ def _table(found: LogFiles, groups: tuple[Group, ...]) -> list[RenderableType]:
             head = (log.tool, log.model, log.benchmark) if place == 0 else ("", "", "")
             table.add_row(
                 *map(visible, head),
-                visible(column.metric),
+                visible(column.metric + " (lower is better)" * (column.higher_is_better is False)),
                 f"{n_scored:,}",
                 _shown(_mean(log, column)),
                 _shown(column.reported),

@@ -213,6 +213,7 @@ def _parameters(plan: Plan) -> dict[str, Any]:
             "min_run": lane.spec.min_run,
             "unit": lane.unit,
             **(lane.tokenizer.fingerprint if lane.tokenizer else {}),
+            **({"reads_with": lane.reads_with.sha256} if lane.reads_with else {}),
         }
         for lane in plan.lanes
     ]

@@ -36,7 +36,10 @@ _AT_ONCE: Final = 1 << 22
 
 
 class Traced(NamedTuple):
-    """Some readings, and what their words are made of; the columns are those of `Glued`."""
+    """Some readings, and what their words are made of; the columns are those of `Glued`.
+
+    spans  int32[tokens, 2], code points in the part's text as it is
+    """
 
     owner: Int32s
     n_words: Int32s
@@ -87,7 +90,6 @@ class Glued:
     n_tokens     tokens of the lane's own items: flat indices from here on are those of readings
     first, last  int32[tokens of readings], the item's own tokens that each is made of: the first
                  one, and the one behind the last, flat
-    spans        int32[tokens of readings, 2], code points in the part's text as it is
     doubtful     bool[tokens of readings], made of several of which none is a word: 1/2, 1.2 and 12
                  are all 12, and 2(x+3) begins like 2x+3
     token_start  int64[items and readings, 4], flat
@@ -100,7 +102,6 @@ class Glued:
     n_tokens: int
     first: Int32s
     last: Int32s
-    spans: Int32s
     doubtful: Bools
     token_start: Int64s
 
@@ -113,7 +114,8 @@ class Glued:
         columns = dict(zip(Traced._fields, map(list, zip(*traced, strict=True)), strict=True))
         traced.clear()
         # Column by column, and each is let go: never is all of it there twice.
-        whole = {name: np.concatenate(columns.pop(name)) for name in Traced._fields}
+        del columns["spans"]
+        whole = {name: np.concatenate(columns.pop(name)) for name in list(columns)}
         return cls(
             n_items=n_items,
             n_tokens=int(starts[N_PARTS * n_items]),

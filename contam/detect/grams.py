@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22
+#: Grams, or tokens, for which temporary arrays are made at once.
+_PIECE = 1 << 19
 _LEAST_FILTER_BITS = 10
 #: At most four of seven are taken: a look-up ends soon, and most end in the filter before.
 _SLOTS_FOR_FOUR = 7
@@ -117,9 +119,9 @@ class Grams:
             out[places] = np.repeat(values[some], n_places)
 
     def pieces(self) -> Iterator[slice]:
-        """The grams, some millions at a time."""
-        for begin in range(0, len(self.key), _AT_ONCE):
-            yield slice(begin, min(begin + _AT_ONCE, len(self.key)))
+        """The grams, some hundred thousand at a time."""
+        for begin in range(0, len(self.key), _PIECE):
+            yield slice(begin, min(begin + _PIECE, len(self.key)))
 
 
 def make_table(
@@ -154,8 +156,8 @@ def make_table(
             rarity = np.log(max(n_items, 2) / np.maximum(holders, 1)).astype(np.float32)
             grams.spread(rarity, gram_idf)
         del owners, holders
-    for begin in range(0, len(weight), _AT_ONCE):
-        some = slice(begin, begin + _AT_ONCE)
+    for begin in range(0, len(weight), _PIECE):
+        some = slice(begin, begin + _PIECE)
         weight[some] = template_weights(weight[some], shared[some], TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     del shared
     if glued is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.detect.glued import Glued, Traced
+from contam.detect.glued import Traced
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, QUESTION
 from contam.detect.readings import readings_of
 from contam.detect.sums import part_sums
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
+    from contam.detect.readings import Reading
     from contam.text.bpe import FileTokenizer
 
 #: Bytes of two ASCII characters; a character of a script without spaces has more.
@@ -92,15 +93,16 @@ def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer |
     )
 
 
-def spans_of(items: Sequence[BenchItem], code: int, glued: Glued | None) -> NDArray[np.int32]:
-    """Code points of each token in its part's text: int32[total, 2]."""
-    found = []
+def spans_of(items: Sequence[BenchItem], code: int, *, glued: bool) -> NDArray[np.int32]:
+    """Code points of each token in its part's text, int32[total, 2]; glued  of readings, too."""
+    found, n_tokens = [], []
     for some in in_blocks(items):
         data, offsets, _ = _part_texts(some)
         _, spans, starts = _tokens(data, offsets, code, None)
         found.append(code_point_spans(data, offsets, starts, spans))
-    if glued is not None:
-        found.append(glued.spans)
+        n_tokens.append(np.diff(starts))
+    if glued:
+        found += [traced.spans for _, traced in _traced(items, n_tokens)]
     return np.concatenate(found)
 
 
@@ -111,18 +113,26 @@ def read_otherwise(
 
     own  the blocks of `in_blocks(items)`
     """
-    starts = np.concatenate([[0], np.cumsum(np.concatenate([one.n_tokens for one in own]))])
     blocks, traces, names = [], [], []
+    for readings, traced in _traced(items, [one.n_tokens for one in own]):
+        blocks.append(read_block([one.item for one in readings], code, None))
+        # Spans are asked for at the end, and made again then: see `spans_of`.
+        traces.append(traced._replace(spans=np.empty((0, 2), np.int32)))
+        names += [sys.intern(one.item.benchmark) for one in readings]
+    return blocks, traces, names
+
+
+def _traced(
+    items: Sequence[BenchItem], n_tokens: Sequence[NDArray[np.int64]]
+) -> Iterator[tuple[list[Reading], Traced]]:
+    """The readings of each block of items that has some; n_tokens  of the parts of each block."""
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(n_tokens))])
     begin = 0
-    for some, block in zip(in_blocks(items), own, strict=True):
-        words = block.n_tokens[QUESTION::N_PARTS].astype(np.int32)
-        readings = readings_of(some, words, begin)
+    for some, counts in zip(in_blocks(items), n_tokens, strict=True):
+        readings = readings_of(some, counts[QUESTION::N_PARTS].astype(np.int32), begin)
         begin += len(some)
         if readings:
-            blocks.append(read_block([one.item for one in readings], code, None))
-            traces.append(Traced.of(items, readings, starts))
-            names += [sys.intern(one.item.benchmark) for one in readings]
-    return blocks, traces, names
+            yield readings, Traced.of(items, readings, starts)
 
 
 def _part_texts(

@@ -51,7 +51,9 @@ class Lane:
     glued      the readings of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
-    numbers    uint64[...], sorted hashes of the numbers in the questions; empty where nobody knows
+    numbers    uint64[...], sorted hashes of the numbers in the questions; empty in units other
+               than words
+    reads_with  the tokenizer file they read with, if any
     """
 
     unit: str
@@ -66,6 +68,7 @@ class Lane:
     tokenizer: FileTokenizer | None = None
     readers: tuple[TextReader, ...] = ()
     numbers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    reads_with: FileTokenizer | None = None
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the lane cannot match any more."""
@@ -162,11 +165,13 @@ def build_lane(
     traced = Glued.of(traces, len(items), starts) if traces else None
     if traced is not None:
         traced.blot_out(whole.hashes)
+    again = partial(spans_of, items, code, glued=traced is not None)
+    spans = again if tokenizer is None else lambda: points
     tokens = LaneTokens(
         unit=code,
         hashes=whole.hashes,
         starts=starts,
-        spans=partial(spans_of, items, code, traced) if tokenizer is None else lambda: points,
+        spans=spans,
         weight=whole.weight,
         n_words=whole.n_words,
         n_chars=whole.n_chars,
@@ -176,6 +181,7 @@ def build_lane(
         item_ids=tuple(item.item_id for item in items),
         glued=traced,
     )
+    del whole
     # A reading has the choices of its item, one by one.
     alike = slice(0) if traced is None else traced.owner
     letter = _choice_marks(items, _LETTERS, tokenizer)
@@ -189,7 +195,8 @@ def build_lane(
     )
     spec = LaneSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
     lane = lane_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
-    lane.numbers = number_hashes(item.question for item in items)
+    if code == WORDS:
+        lane.numbers = number_hashes(item.question for item in items)
     return lane
 
 

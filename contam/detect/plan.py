@@ -10,10 +10,11 @@ import numpy as np
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.lane import Lane, build_lane
-from contam.detect.policy import get_policy
+from contam.detect.policy import ReadingPolicy, get_policy
 from contam.detect.readers import with_readers
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, UsageError
+from contam.text.bpe import BUILT_IN_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -156,7 +157,7 @@ def _plan_for(
     units: list[str] = []
     lane_of = []
     for policy in policies:
-        unit = "char" if policy.spec.unit == "char" else parameters.unit
+        unit = _unit_of(policy, parameters)
         if unit not in units:
             units.append(unit)
         lane_of.append(units.index(unit))
@@ -181,6 +182,16 @@ def _plan_for(
         lane_of=tuple(lane_of),
         keys=keys,
     )
+
+
+def _unit_of(policy: Policy, parameters: ScanParameters) -> str:
+    """The unit of the lane that a policy is judged on."""
+    if policy.spec.unit == "char":
+        return "char"
+    # It has its own tokens made of the documents that words find, whatever their case and marks.
+    if isinstance(policy, ReadingPolicy) and parameters.unit not in BUILT_IN_UNITS:
+        return "word"
+    return parameters.unit
 
 
 def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
@@ -227,4 +238,4 @@ def unit_lane(
         idf=False,
         glued=unit == "word" and any(spec.sees_readings for spec in specs),
     )
-    return with_readers(lane, items, policies)
+    return with_readers(lane, items, policies, parameters.unit)

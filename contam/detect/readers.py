@@ -1,7 +1,7 @@
 """Policies that read documents for themselves: which documents, and where their findings go.
 
-Matching finds the documents that share a run of words with a question; only those are read, by
-each such policy in its own way. What it finds becomes a column of the evidence.
+Matching finds the documents that share a run of words with an item; only those are read, by each
+such policy in its own way. What it finds becomes a column of the evidence.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import FIGURES_READ, QUESTION
+from contam.detect.model import FIGURES_READ
 from contam.detect.policy import ReadingPolicy
+from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,15 +25,29 @@ if TYPE_CHECKING:
     from contam.detect.policy import Policy
 
 
-def with_readers(lane: Lane, items: Sequence[BenchItem], policies: Sequence[Policy]) -> Lane:
-    """The lane with a reader for each policy that needs one."""
-    readers = tuple(
-        policy.reader(items, lane.tokenizer)
-        for policy in policies
-        if isinstance(policy, ReadingPolicy)
-    )
+def with_readers(
+    lane: Lane, items: Sequence[BenchItem], policies: Sequence[Policy], unit: str
+) -> Lane:
+    """The lane with a reader for each policy that needs one.
+
+    unit  what the run was given: a tokenizer file is for the readers' tokens, too
+
+    Raises UsageError or ConfigError where the unit is no tokenizer file.
+    """
+    reading = [policy for policy in policies if isinstance(policy, ReadingPolicy)]
+    if not reading:
+        return lane
+    tokenizer = lane.tokenizer
+    if tokenizer is None and unit not in BUILT_IN_UNITS:
+        tokenizer = load_tokenizer(unit)
+    readers = tuple(policy.reader(items, tokenizer) for policy in reading)
     known = tuple(reader.known for reader in readers)
-    return replace(lane, readers=readers, items=replace(lane.items, read=known))
+    return replace(
+        lane,
+        readers=readers,
+        reads_with=tokenizer,
+        items=replace(lane.items, read=known),
+    )
 
 
 def read_documents(lane: Lane, batch: DocBatch, pairs: Pairs, document: Int32s) -> Float32s:
@@ -42,7 +57,7 @@ def read_documents(lane: Lane, batch: DocBatch, pairs: Pairs, document: Int32s) 
     """
     found = np.zeros((len(pairs), len(lane.readers), FIGURES_READ), np.float32)
     # Readings of an item lie behind the items, and are nobody's but `contam`'s.
-    wanted = np.flatnonzero((pairs.item < lane.items.n_items) & (pairs.longest[:, QUESTION] > 0))
+    wanted = np.flatnonzero(pairs.item < lane.items.n_items)
     order = wanted[np.argsort(document[wanted], kind="stable")]
     edges = np.flatnonzero(np.diff(document[order], prepend=-1))
     for rows in np.split(order, edges)[1:]:

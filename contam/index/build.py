@@ -347,7 +347,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
     if MANIFEST in present and not overwrite and not read_manifest(folder).pending:
         raise OutputError(
             f"{folder} already holds a finished index",
-            hint="add shards to it with `contam index add`, or replace it: build it with --overwrite",
+            hint="add shards to it with `contam index add`, or build it again with --overwrite",
         )
 
 

@@ -87,7 +87,7 @@ def _moved(corpus: Sequence[str | Path]) -> dict[tuple[str, str], str]:
 
 
 def _check_unchanged(manifest: Manifest) -> None:
-    wrong = [fact for _, fact in check_shards(manifest, whole=True) if fact is not None]
+    wrong = [found for _, found in check_shards(manifest, whole=True) if isinstance(found, str)]
     if wrong:
         more = f", and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
         raise IndexMismatchError(

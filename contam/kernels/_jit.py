@@ -47,33 +47,34 @@ _IMPORT = re.compile(rb"^ *from contam\.kernels\.(\w+) import", re.MULTILINE)
 
 
 @functools.cache
-def _source(module: str) -> bytes:
-    return (_HERE / f"{module}.py").read_bytes()
+def _source(path: Path) -> bytes:
+    return path.read_bytes()
 
 
 @functools.cache
-def modules_behind(module: str) -> tuple[str, ...]:
-    """The modules of kernels whose source decides what `module` compiles to, itself included."""
-    seen: set[str] = set()
-    open_modules = [module]
-    while open_modules:
-        name = open_modules.pop()
-        if name not in seen:
-            seen.add(name)
-            open_modules.extend(found.decode() for found in _IMPORT.findall(_source(name)))
-    return tuple(sorted(seen))
+def modules_behind(path: Path) -> tuple[Path, ...]:
+    """The files whose source decides what the kernels of a file compile to, itself included."""
+    seen: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in seen:
+            seen.add(file)
+            found = _IMPORT.findall(_source(file))
+            waiting.extend(_HERE / f"{module.decode()}.py" for module in found)
+    return tuple(sorted(seen, key=lambda file: file.stem))
 
 
 @functools.cache
-def cache_folder(module: str) -> Path:
-    """The folder that keeps what `module` compiles to."""
+def cache_folder(path: Path) -> Path:
+    """The folder that keeps what the kernels of a file compile to."""
     digest = hashlib.sha256()
-    for name in modules_behind(module):
-        source = _source(name)
-        digest.update(f"{name} {len(source)}\n".encode())
+    for file in modules_behind(path):
+        source = _source(file)
+        digest.update(f"{file.stem} {len(source)}\n".encode())
         digest.update(source)
     digest.update(f"{numba.__version__} bounds={_BOUNDSCHECK}".encode())
-    return CACHE_FOLDER / f"{module}-{digest.hexdigest()[:16]}"
+    return CACHE_FOLDER / f"{path.stem}-{digest.hexdigest()[:16]}"
 
 
 def _cache_root() -> Path | None:
@@ -117,7 +118,7 @@ CACHE_FOLDER: Path = _choose_cache_folder()
 
 def is_compiled() -> bool:
     """Whether an earlier run has left compiled kernels of this source in the cache folder."""
-    return INTERPRETED or any(cache_folder("document").glob("*.nbi"))
+    return INTERPRETED or any(cache_folder(_HERE / "document.py").glob("*.nbi"))
 
 
 #: Numba's cache has no types, and no public class to extend.
@@ -127,8 +128,8 @@ _caching: Any = caching
 class _ContentLocator(_caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001 - untyped, private
     """Tells Numba where a kernel is kept: by what its module and its imports say."""
 
-    def __init__(self, module: str) -> None:
-        self._folder = cache_folder(module)
+    def __init__(self, path: Path) -> None:
+        self._folder = cache_folder(path)
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -142,7 +143,7 @@ class _ContentLocator(_caching._CacheLocator):  # type: ignore[misc]  # noqa: SL
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _ContentLocator:
         del py_func
-        locator = cls(Path(py_file).stem)
+        locator = cls(Path(py_file))
         locator.ensure_cache_path()
         return locator
 

@@ -32,7 +32,7 @@ _LINES: Final = 17
 _TRIES: Final = 50
 _NAME: Final = 44
 _SMALL: Final = 8
-_SURE: Final = 0.05
+_GAP: Final = "\N{NO-BREAK SPACE}" * 2
 _PLAIN, _MARKED, _OTHER = "#8a939c", "#b5442e", "#1f6aa5"
 _GRID: Final = "#d5dae0"
 
@@ -187,12 +187,15 @@ def _chosen_line(axes: Axes, marks: Sequence[Row]) -> None:
     shares = [round(100 * row["share_flagged"], 6) for row in marks]
     usual = max(sorted(set(shares)), key=shares.count)
     axes.axvline(usual, color="black", linewidth=0.9, linestyle="--")
+    left, right = axes.get_xlim()
+    before = usual > (left + right) / 2
     axes.annotate(
         f"threshold {marks[0]['policy_threshold']:g}: {usual:.1f} % flagged",
         (usual, 1),
         xycoords=("data", "axes fraction"),
-        xytext=(4, -10),
+        xytext=(-4 if before else 4, -10),
         textcoords="offset points",
+        ha="right" if before else "left",
         fontsize=_SMALL,
     )
 
@@ -271,6 +274,8 @@ def _page(n_rows: int, left: Sequence[str], right: Sequence[str]) -> tuple[Figur
 def _rows_of(axes: Axes, left: Sequence[str], right: Sequence[str]) -> None:
     """A line of text on both sides of each row."""
     places = range(len(left))
+    # An SVG makes one of several plain spaces.
+    left, right = ([text.replace("  ", _GAP) for text in texts] for texts in (left, right))
     axes.set_yticks(places, left, fontsize=_SMALL)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize=_SMALL)

@@ -115,7 +115,7 @@ def test_another_version_of_a_policy_is_said_first(audited, pack, capsys):
     assert len(found.policies) == len(found.scores) == len(found.ranks) == 1
     assert main(["audit", "diff", str(audited.folder), str(pack)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("NOT COMPARABLE: contam is another policy in each: version 2")
+    assert out.startswith("NOT COMPARABLE: contam is another policy in each: version 3")
     assert "heron-8b" in out
     assert main(["audit", "diff", str(audited.folder), str(pack), "--json"]) == 0
     tree = json.loads(capsys.readouterr().out)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -79,3 +84,23 @@ def test_the_image_is_built_on_one_image_known_by_its_digest_and_from_locks():
     assert re.fullmatch(r"\S+@sha256:[0-9a-f]{64}", bases[0])
     for line in re.findall(r"pip install (.*?)(?: && |$)", text, re.MULTILINE):
         assert line.startswith(("--require-hashes -r requirements/", "--no-deps /wheels/")), line
+
+
+def test_a_release_lists_all_that_the_image_installs(tmp_path):
+    pytest.importorskip("cyclonedx_py", reason="pip install 'contam[release]'")
+    (recipe,) = re.findall(
+        r"\$\(BIN\)/cyclonedx-py (requirements .*?)\n\n", (ROOT / "Makefile").read_text(), re.DOTALL
+    )
+    arguments = recipe.replace("\\\n", " ").replace("dist/", f"{tmp_path}/").split()
+    done = subprocess.run(
+        [sys.executable, "-m", "cyclonedx_py", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    listed = json.loads((tmp_path / "contam.cdx.json").read_text())["components"]
+    found = {(canonicalize_name(one["name"]), Version(one["version"])) for one in listed}
+    assert found == {(name, one) for name, versions in pins("image").items() for one in versions}

@@ -26,6 +26,10 @@ def imports(module: str) -> set[str]:
     return found
 
 
+def names_behind(module: str, folder: Path = KERNELS) -> set[str]:
+    return {path.stem for path in _jit.modules_behind(folder / f"{module}.py")}
+
+
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
     """Another checkout of the same kernels, which the decorators look at."""
@@ -35,7 +39,7 @@ def copy(tmp_path, monkeypatch):
         monkeypatch.setattr(_jit, "_HERE", where)
         for cached in (_jit._source, _jit.modules_behind, _jit.cache_folder):
             cached.cache_clear()
-        return {module: _jit.cache_folder(module).name for module in MODULES}
+        return {module: _jit.cache_folder(where / f"{module}.py").name for module in MODULES}
 
     yield folder, use
     monkeypatch.undo()
@@ -45,7 +49,7 @@ def copy(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_all_that_a_module_imports_decides_its_folder(module):
-    behind = set(_jit.modules_behind(module))
+    behind = names_behind(module)
     assert module in behind
     for name in behind:
         assert imports(name) <= behind
@@ -64,5 +68,5 @@ def test_an_edit_moves_the_modules_that_depend_on_it_and_no_other(copy, edited):
         file.write("\n# an edit\n")
     after = use(folder)
     moved = {module for module in MODULES if before[module] != after[module]}
-    assert moved == {module for module in MODULES if edited in _jit.modules_behind(module)}
+    assert moved == {module for module in MODULES if edited in names_behind(module, folder)}
     assert edited in moved

@@ -30,7 +30,7 @@ VOCABULARY = [f"{a}{b}{c}n" for a in SYLLABLES for b in SYLLABLES for c in SYLLA
 WORD = st.sampled_from(VOCABULARY)
 
 #: So many words of a question in a row are a long one, and so much of it is nearly all.
-LONG, NEARLY = 10, 0.8
+LONG, NEARLY = 12, 0.8
 
 
 def prompts(question: Sequence[str], front: int, behind: int, n: int) -> list[dict]:

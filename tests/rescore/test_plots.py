@@ -95,7 +95,8 @@ def test_no_two_texts_meet_and_none_is_cut(kind, m):
 def test_a_slope_chart_has_scores_and_rank_intervals_on_both_sides():
     (plot,) = (one for one in planned(tables_of(3), 50) if one.kind == "ranks")
     texts = [
-        text.replace("\N{FIGURE SPACE}", "") for text, _ in texts_of(DRAWN["ranks"](plot.rows))
+        text.replace("\N{FIGURE SPACE}", "").replace("\N{NO-BREAK SPACE}", " ")
+        for text, _ in texts_of(DRAWN["ranks"](plot.rows))
     ]
     for row in plot.rows:
         for side in ("full", "clean"):

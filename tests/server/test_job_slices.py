@@ -11,8 +11,9 @@ import pytest
 
 from contam.server.jobs.lanes import Lane
 from contam.server.jobs.store import JobStore
-from tests.server.jobbing import processes, wait_for
+from tests.server.jobbing import processes
 from tests.server.test_job_time import added, ended, jobs_at_work
+from tests.waiting import wait_until
 
 __all__ = ["added"]
 
@@ -93,7 +94,7 @@ def test_a_job_that_ended_as_its_slice_did_takes_no_room(store):
 
 def test_jobs_behind_long_ones_are_done_while_those_still_run(small_index, added, tmp_path):
     def process_of(before):
-        wait_for(lambda: set(processes(os.getpid())) - before)
+        wait_until(lambda: set(processes(os.getpid())) - before)
         return next(iter(set(processes(os.getpid())) - before))
 
     before = set(processes(os.getpid()))
@@ -107,14 +108,14 @@ def test_jobs_behind_long_ones_are_done_while_those_still_run(small_index, added
         second = added(jobs, "second")
         worker.wake()
         # Long, too, and the room for long ones is taken: it is put back.
-        wait_for(lambda: worker._threads and "second" in lane_of(worker)._put_back)
+        wait_until(lambda: worker._threads and "second" in lane_of(worker)._put_back)
         worker._hooks = replace(worker._hooks, slice_s=NEVER)
         short = [added(jobs, name) for name in ("short", "other")]
         worker.wake()
         for job in short:
             assert ended(jobs, job).state == "done"
         assert jobs.get(held.id, None).state == "running"
-        wait_for(lambda: jobs.get(second.id, None).state == "queued")
+        wait_until(lambda: jobs.get(second.id, None).state == "queued")
         os.kill(pid, signal.SIGCONT)
         for job in (held, second):
             found = ended(jobs, job)

@@ -10,8 +10,9 @@ import pytest
 
 from contam.server.jobs.model import StoreDamagedError
 from contam.server.jobs.store import JobStore
-from tests.server.jobbing import submit, submitted, wait_for
+from tests.server.jobbing import submit, submitted
 from tests.server.running import serving
+from tests.waiting import wait_until
 
 CHECK = {"kind": "check", "options": {"name": "brook_math"}}
 ROW = b'{"id": "a", "question": "Who counts the lamps along the quay at night?"}\n'
@@ -98,7 +99,7 @@ def test_a_damaged_store_is_told_and_takes_no_job(small_index, tmp_path, damage)
         assert refused.status_code == 503, refused.text
         assert refused.headers["content-type"] == "application/problem+json"
         assert refused.json()["code"] in {"store-damaged", "store"}
-        wait_for(lambda: client.get("/readyz").status_code == 503)
+        wait_until(lambda: client.get("/readyz").status_code == 503)
         assert client.get("/readyz").json()["code"] == "no-jobs"
         assert client.get("/livez").status_code == 200
         for _ in range(3):

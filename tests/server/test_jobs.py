@@ -318,6 +318,9 @@ def test_uploaded_verdicts_that_are_none_are_the_senders_mistake(client, asked_a
             verdicts=list(files.items()), logs=("a.csv", b"item_id,question,m\n1,why?,1\n"),
         ),
     )  # fmt: skip
+    if reply.status_code == 202:
+        assert ended(client, reply.json())["state"] == "failed"
+        reply = client.get(f"/v1/rescore/{reply.json()['id']}")
     assert (reply.status_code, reply.json()["code"]) == (422, "usage")
     assert "run.json" in reply.json()["detail"]
 

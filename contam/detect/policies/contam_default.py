@@ -152,17 +152,21 @@ class WeightedCoverage:
         score = np.where(certain, 1.0, score)
         # Another question on the same passage shares its wording: only nearly all of it counts.
         borrowed = (lent > 0.0) & passage_first & (question < number("borrowed_from"))
-        # Few words may stand anywhere: without choices, passage or answer, they stay a doubt. So
-        # do words that say little, where no run of them stands there.
+        # Few words may stand anywhere: without choices, passage or answer, they stay a doubt.
         alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
-        alone |= (no_run > 0.0) & (own < telling) & ~beside
         below = number("just_below") * threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
         # What is another item's, or has other numbers and other words, is one step less sure.
-        doubted = score < threshold("contaminated")
-        another = self._renumbered(pairs, "renumbered_sure") | (pairs.rival >= 0)
-        score = np.where(another, np.minimum(score, below), score)
-        another = doubted & (self._renumbered(pairs, "renumbered") | (pairs.rival >= 0))
+        rivalled = pairs.rival >= 0
+        long = pairs.longest[:, QUESTION] >= number("run_certain") * _run_of(
+            self.spec, items, pairs
+        )
+        another = rivalled | (self._renumbered(pairs, "renumbered") & ~long)
+        another &= score < threshold("contaminated")
+        # So is what says little and has no run, or lies apart in other text.
+        unsure = rivalled | self._renumbered(pairs, "renumbered_sure") | self._loose(pairs, items)
+        unsure |= (no_run > 0.0) & (own < telling) & ~beside
+        score = np.where(unsure, np.minimum(score, below), score)
         chance = (stem & ~shared) | another | self._few(pairs, items, found)
         chance |= self._scattered(pairs, items) & ~beside
         clean = number("just_below") * threshold("suspect")
@@ -179,6 +183,12 @@ class WeightedCoverage:
         few = pairs.aligned[:, QUESTION] < self.spec.number("half") * words
         result: Bools = few & (found < self.spec.number("few_weigh"))
         return result
+
+    def _loose(self, pairs: Pairs, items: LaneItems) -> Bools:
+        """Whether short runs lie in so much other text that nothing is sure."""
+        run = self.spec.number("loose_runs") * _run_of(self.spec, items, pairs)
+        result: Bools = pairs.scattered > self.spec.number("most_loose")
+        return result & (pairs.longest[:, QUESTION] < run)
 
     def _renumbered(self, pairs: Pairs, most: str) -> Bools:
         """Whether all numbers of a question are others there, and more of its words than may be.
@@ -312,9 +322,13 @@ class WeightedCoverage:
             return "; but all its numbers are others there"
         if nearly:
             return _FEW_WORDS if _words(pair, items, i) < CONTAM.n else _SAYS_LITTLE
+        row = pair.take(np.array([i]))
+        sure = pair.coverage[i, QUESTION] >= self.spec.threshold("contaminated")
+        if sure and self._loose(row, items)[0]:
+            return f"; but scattered, in a stretch of which {pair.scattered[i]:.0%} is other text"
         # No more than a doubt, and that for its words alone.
         raised = score <= self.spec.threshold("suspect")
-        raised &= self._nearly_whole(pair.take(np.array([i])), items, np.zeros(1, np.bool_))[0]
+        raised &= self._nearly_whole(row, items, np.zeros(1, np.bool_))[0]
         return _SHARED if raised else ""
 
     def _why_clean(self, items: LaneItems, pair: Pairs, i: int, *, nearly: bool) -> str:

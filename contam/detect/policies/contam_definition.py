@@ -59,6 +59,8 @@ CONTAM: Final = PolicySpec(
     # certain_runs: a whole question of so many times n words is certain, whatever it weighs.
     # borrowed_from: beside a passage, a question counts in full from this share on.
     # just_below: the share of a threshold that keeps a score below it.
+    # most_loose: other text, of the stretch over which what is certain may lie, unless a run has so
+    # many times n words (loose_runs).
     # renumbered, renumbered_sure: of a question whose numbers are all others there, this share of
     # the other words must stand there to be a doubt, and to be certain.
     # run_share, run_long, run_certain: a question is at least a doubt, whoever shares its words,
@@ -80,10 +82,12 @@ CONTAM: Final = PolicySpec(
         ("certain_runs", 2.0),
         ("borrowed_from", 0.9),
         ("just_below", 0.99),
+        ("most_loose", 0.25),
+        ("loose_runs", 1.5),
         ("renumbered", 0.8),
         ("renumbered_sure", 0.95),
         ("run_share", 0.8),
-        ("run_long", 1.25),
+        ("run_long", 1.5),
         ("run_certain", 2.0),
         ("edited_share", 0.9),
     ),

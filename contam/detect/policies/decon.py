@@ -9,8 +9,8 @@ with decon's cleaning and tokens. What differs from decon 0.3.0, all of it:
   short here that is not there.
 - Nothing is sampled. decon looks at one gram in ten, passes over very common ones, and follows only
   rows that hold the gram it began with; so it misses some copies that are found here.
-- Candidates. A document is read when it shares a run of `--seed` tokens of contam's own (5 words)
-  with the question.
+- Candidates. A document is read when it shares a run of `--seed` words of contam's own (5) with the
+  item, be it in its question, passage, choices or answer.
 - Rarity is counted within one benchmark, as if decon were given that benchmark alone; the parameter
   `rarity_within` set to `run` counts over all benchmarks of a run, as if it were given them all.
 - Rows are made of items: one for each option, and for the answer where it is none of them. Rows
@@ -76,8 +76,8 @@ DECON_DEFAULT: Final = PolicySpec(
     thresholds=((0.8, "contaminated"),),
     count_rule="documents that each score at least the threshold",
     too_short=(
-        "an item is not_checkable when with no answer of its own it has 20 tokens and 4 different"
-        " words, or its question has under 5 tokens, or only grams that all rows have"
+        "an item is not_checkable when none of its rows has 20 tokens and 4 different words between"
+        " spaces, when its question has under 5 tokens, or when every row asks it"
     ),
     parameters=(
         ("ramp_start", 20.0),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: Over which rows a gram is rare.
 BENCHMARK: Final = "benchmark"
 RUN: Final = "run"
+#: Texts whose grams are sorted together.
+_AT_ONCE: Final = 1 << 12
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -75,10 +77,22 @@ class Grams:
 
 
 def _different(texts: Sequence[Int64s], n: int) -> tuple[Int64s, Uint64s]:
-    """The owner of each different gram, ascending, and the gram."""
-    found = [np.unique(gram_keys(tokens, n)) for tokens in texts]
-    owner = np.repeat(np.arange(len(texts)), [len(keys) for keys in found])
-    return owner, np.concatenate(found) if found else np.empty(0, np.uint64)
+    """The owner of each different gram, and the gram; both ascend."""
+    owners, keys = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    for begin in range(0, len(texts), _AT_ONCE):
+        some = texts[begin : begin + _AT_ONCE]
+        key = gram_keys(np.concatenate(some), n)
+        token_owner = np.repeat(np.arange(len(some)), _lengths(some))
+        owner = token_owner[: len(key)]
+        within = owner == token_owner[n - 1 :]
+        owner, key = owner[within], key[within]
+        order = np.lexsort((key, owner))
+        owner, key = owner[order], key[order]
+        fresh = np.ones(len(key), np.bool_)
+        fresh[1:] = (key[1:] != key[:-1]) | (owner[1:] != owner[:-1])
+        owners.append(owner[fresh] + begin)
+        keys.append(key[fresh])
+    return np.concatenate(owners), np.concatenate(keys)
 
 
 def _by_group(values: Int64s, group: Int64s) -> Int64s:
@@ -232,7 +246,7 @@ def _solid(texts: Sequence[Int64s], space: int) -> Int64s:
 
 
 def _different_tokens(texts: Sequence[Int64s]) -> Int64s:
-    return np.array([len(np.unique(tokens)) for tokens in texts], np.int64)
+    return np.bincount(_different(texts, 1)[0], minlength=len(texts)).astype(np.int64)
 
 
 def _most(values: Int64s, item_of: Int64s, n_items: int) -> Int64s:

@@ -87,7 +87,7 @@ def test_every_word_of_a_reading_is_traced_to_what_it_is_made_of(rows):
                 for a, b in _code_points(part_text)
             ]
             for token in range(lo - glued.n_tokens, hi - glued.n_tokens):
-                a, b = glued.spans[token].tolist()
+                a, b = spans[glued.n_tokens + token].tolist()
                 inside = [k for k in own if spans[k, 0] < b and spans[k, 1] > a]
                 made_of = list(range(glued.first[token], glued.last[token]))
                 assert made_of == inside
@@ -131,16 +131,23 @@ def test_what_runs_together_without_a_word_equals_no_other():
     assert glued is not None
     text = item.question
     begin = glued.token_start[1:, 3] - glued.n_tokens
-    of_answer = np.zeros(len(glued.spans), np.bool_)
+    of_answer = np.zeros(len(glued.doubtful), np.bool_)
     for lo, hi in zip(
         begin.tolist(), [*glued.token_start[2:, 0], len(lane.plan.token)], strict=True
     ):
         of_answer[lo : hi - glued.n_tokens] = True
-    found = {text[a:b] for a, b in glued.spans[glued.doubtful & ~of_answer].tolist()}
+    found = {
+        text[a:b] for a, b in lane.spans()[glued.n_tokens :][glued.doubtful & ~of_answer].tolist()
+    }
     assert found == {"1/2", "2(x", "２/３", "1.5kg", "2(x+3", "x_{1"} - {"x_{1"}
-    own = {text[a:b] for a, b in glued.spans[~glued.doubtful & ~of_answer].tolist()}
+    own = {
+        text[a:b] for a, b in lane.spans()[glued.n_tokens :][~glued.doubtful & ~of_answer].tolist()
+    }
     assert r"frac{3}{4" in own
-    answered = {item.answer[a:b] for a, b in glued.spans[glued.doubtful & of_answer].tolist()}
+    answered = {
+        item.answer[a:b]
+        for a, b in lane.spans()[glued.n_tokens :][glued.doubtful & of_answer].tolist()
+    }
     assert answered == {"U.S.A"}
     twelve = tokenize_bytes(b"12").hashes[0]
     kept = lane.plan.token[glued.n_tokens :]

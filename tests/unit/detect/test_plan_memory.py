@@ -49,6 +49,7 @@ def test_a_plan_in_small_pieces_is_the_same_plan(monkeypatch, unit, stride):
 
     whole = arrays(make())
     monkeypatch.setattr(item_tokens, "_BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr(grams, "_PIECE", 7)
     for module in (grams, glued, sums):
         monkeypatch.setattr(module, "_AT_ONCE", 7)
     pieces = arrays(make())
