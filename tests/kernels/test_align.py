@@ -209,12 +209,13 @@ def test_no_more_than_the_first_runs_of_a_place_are_looked_at(before):
     assert (want.weight > 2) == (before < twin.MOST_RUNS)
 
 
-def test_a_further_chain_that_adds_too_little_is_left_out():
+@pytest.mark.parametrize(
+    ("lost", "moved", "n_chains"), [(0, 2, 1), (0, 3, 2), (9, 2, 1), (9, 3, 2)]
+)
+def test_a_further_chain_that_adds_too_little_is_left_out(lost, moved, n_chains):
     item = list(range(100))
-    for swapped, n_chains in ((2, 1), (3, 2)):
-        doc = [*item[swapped:], *[999] * 30, *item[:swapped], 998]
-        weights = [1.0] * 100
-        assert len(check_place(item, weights, doc, 2).chains) == n_chains
+    doc = [*item[moved:50], *item[50 + lost :], *[999] * 30, *item[:moved], 998]
+    assert len(check_place(item, [1.0] * 100, doc, 2).chains) == n_chains
 
 
 # ------------------------------------------------------------------------------- places
