@@ -54,12 +54,13 @@ demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models wi
 test: $(STAMP) ## the test suite
 	$(PYTEST) -n auto --dist worksteal -m 'not browser and not operations'
 
-lowest: ## the test suite with the lowest release of everything that pyproject.toml allows
+lowest: ## the quicker tests with the lowest release of everything that pyproject.toml allows
 	@test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
 	@$(VENV)-lowest/bin/python $(PIP) --require-hashes --requirement requirements/lowest.txt
 	@$(VENV)-lowest/bin/python $(PIP) --no-deps --no-build-isolation --editable .
 	@$(VENV)-lowest/bin/python -m contam.server.warm
-	$(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS) -n auto --dist worksteal -m 'not browser and not operations and not newest'
+	HYPOTHESIS_PROFILE=dev $(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS) -n auto --dist worksteal \
+	  -m 'not browser and not operations and not slow'
 
 lint: $(STAMP) ## Ruff: rules and formatting
 	$(BIN)/ruff check .

@@ -60,14 +60,14 @@ def test_strata_raise_no_alarm_without_a_leak(n_strata, whole):
 @pytest.mark.parametrize("whole", [True, False])
 def test_random_flags_on_passages_do_not_shake_a_ranking(whole):
     alarms = alone = 0
-    for seed in range(ROUNDS // 2):
+    for seed in range(ROUNDS // 4):
         rng = np.random.default_rng(seed)
         scores = np.array([answers(rng) for _ in range(6)])
         flagged = flags(rng, whole=whole)
         found = ranking.random_deletion(scores, flagged, draws=99, seed=seed, cluster=CLUSTER)
         alarms += found.p <= 0.05
         alone += ranking.random_deletion(scores, flagged, draws=99, seed=seed).p <= 0.05
-    assert alarms / (ROUNDS // 2) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / (ROUNDS // 2))
+    assert alarms / (ROUNDS // 4) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / (ROUNDS // 4))
     if whole:
         assert alone > alarms
 
@@ -101,14 +101,14 @@ def test_passages_that_cannot_swap_give_no_deletion_p_and_say_so():
 
 def test_a_sweep_over_passages_raises_no_alarm():
     alarms = 0
-    for seed in range(ROUNDS // 2):
+    for seed in range(ROUNDS // 4):
         rng = np.random.default_rng(seed)
         contamination = np.repeat(rng.integers(0, 6, GROUPS) / 5, SIZE)
         found = sweep.sweep(
             answers(rng), contamination, least=20, permutations=99, seed=seed, cluster=CLUSTER
         )
         alarms += found.p <= 0.05
-    assert alarms / (ROUNDS // 2) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / (ROUNDS // 2))
+    assert alarms / (ROUNDS // 4) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / (ROUNDS // 4))
 
 
 @pytest.mark.parametrize("groups", [6, 60])
