@@ -178,6 +178,15 @@ def test_how_much_of_a_question_its_passage_may_have():
     assert len({reals[4 + columns.QUESTION] for _, reals, _ in rows}) > 9
 
 
+@pytest.mark.parametrize("n", range(14, 27))
+def test_how_much_of_a_question_must_be_left_when_its_passage_has_its_own(n):
+    question = [*PASSAGE[:n], *words("why", range(5))]
+    document = [*PASSAGE, *question[n:], "answer", "yes"]
+    parts = {"passage": " ".join(PASSAGE), "answer": "yes"}
+    ((row, reals, _),) = sweep(question, [document], **parts)
+    assert row["answer"] == (reals[4 + columns.QUESTION] >= 0.2) == (n <= 20)
+
+
 def test_how_much_of_the_choices_must_stand_behind_the_question():
     choices = [words(letters, range(4)) for letters in ("ein", "zwei", "drei", "vier", "funf")]
     written = tuple(" ".join(choice) for choice in choices)
