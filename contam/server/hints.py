@@ -69,6 +69,7 @@ HINTS: Final = {
     "other-site": "open the page itself, and send it from there",
     "output": _OPERATOR,
     "pack-damaged": _OPERATOR,
+    "plan-memory": "send the items in several jobs, or ask the operator for more memory",
     "policy": "GET /v1/policies lists them",
     "queue-full": "try again when some are done",
     "rate-limit": "wait for Retry-After seconds, then ask again",
