@@ -39,8 +39,10 @@ VARIANTS = {
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_t1_an_item_matches_itself_under_every_policy(tmp_path, name):
-    result = search(tmp_path, [VARIANTS[name](LONG)], LONG, policies=ALL)
-    assert {one.label for one in result} == {"contaminated"}
+    # decon weighs wording by how few items have it: in a benchmark of one item nothing is rare.
+    result = search(tmp_path, [VARIANTS[name](LONG)], LONG, ABSENT, QUESTION, policies=ALL)
+    found = {one.policy: one.label for one in result if one.item_id == "q0"}
+    assert found == dict.fromkeys(ALL, "contaminated")
 
 
 WORDS = (
