@@ -42,7 +42,7 @@ def check(data: bytes) -> None:
     elif data[:1] == b"&":
         read, said = chars.read_entity(array, lo, hi, TABLES), twin.ampersand(data, 0, NAMES)
     else:
-        read, said = chars.read_percent(array, lo, hi), twin.percent(data, 0)
+        read, said = chars.read_percent(array, lo, hi, TABLES.table), twin.percent(data, 0)
     assert as_read(*read) == as_said(said)
 
 
@@ -123,7 +123,7 @@ def test_hexadecimal_numbers_need_all_their_digits(digits, n):
     array, lo, hi = embedded(digits.encode())
     head = digits[:n]
     whole = len(head) == n and all(c in "0123456789abcdefABCDEF" for c in head)
-    assert chars.hex_number(array, lo, n, hi) == (int(head, 16) if whole else -1)
+    assert chars.hex_number(array, lo, n, hi, TABLES.table) == (int(head, 16) if whole else -1)
 
 
 @given(st.text("abzAZ09-é", max_size=20))
