@@ -12,7 +12,7 @@ LOCKED ?= $(if $(filter true,$(CI)),1)
 BIN     := $(VENV)/bin
 PY      := $(BIN)/python
 LOCK    := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
-           --generate-hashes --no-annotate --upgrade pyproject.toml
+           --generate-hashes --no-annotate --no-strip-extras --upgrade pyproject.toml
 PYTEST  := $(PY) -m pytest $(PYTEST_ARGS)
 PIP     := -m pip install --quiet --disable-pip-version-check
 # $(call into,ENVIRONMENT,LOCK,EXTRAS): install contam there with its extras, pinned or newest

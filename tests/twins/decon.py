@@ -112,16 +112,20 @@ class Index:
         )
         return math.log(len(self.counted) / number)
 
-    def score(self, item, document):
-        """The highest score of any row of the item at any cluster of the document."""
+    def score(self, item, document, slack=0.0):
+        """The highest score of any row of the item at any cluster of the document.
+
+        slack  by how much less than a gate asks for passes it: the tool counts in 32 bits, and so
+               may fall on either side of a gate that is met exactly
+        """
         tokens = pieces(clean(document))
         best = 0.0
         for row in self.rows:
             if row.item == item and row.taken and len(tokens) >= 10:
-                best = max([best, *self._row_scores(row, tokens)])
+                best = max([best, *self._row_scores(row, tokens, slack)])
         return best
 
-    def _row_scores(self, row, tokens):
+    def _row_scores(self, row, tokens, slack):
         question = self.weights(row.question, "question", 5)
         whole = sum(question.values())
         if whole <= 0:
@@ -138,7 +142,7 @@ class Index:
             if len(found) == len(question):
                 share = 1.0
             least = (self.settings.contamination_score_threshold - 0.3) / 0.7
-            if share < least or share < self.ramp(len(row.question), least):
+            if share + slack < max(least, self.ramp(len(row.question), least)):
                 continue
             yield self._combined(row, share, question, (tokens, start, end + 4))
 
