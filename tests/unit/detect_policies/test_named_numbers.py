@@ -71,7 +71,7 @@ def test_the_search_for_numbers_finds_them(source):
 
 #: What is named in those modules and decides nothing: layouts, buffers, bits and figures of hashes.
 LAYOUT = {
-    "ANSWER", "BLOCK_CHAIN", "BLOCK_COLUMNS", "BLOCK_DOC", "BLOCK_ITEM", "BLOCK_LENGTH",
+    "ANSWER", "AS_LETTER", "AS_NUMBER", "BLOCK_CHAIN", "BLOCK_COLUMNS", "BLOCK_DOC", "BLOCK_ITEM", "BLOCK_LENGTH",
     "CHOICES", "FEW_BLOCKS", "FEW_PAIRS", "FEW_PIECES", "FEW_RUNS", "NO_LIMIT", "PAIR_ALIGNED",
     "PAIR_ANSWER", "PAIR_COLUMNS", "PAIR_COVERED", "PAIR_DOC", "PAIR_EXACT", "PAIR_ITEM",
     "PAIR_LONGEST", "PAIR_PLACES", "PAIR_RUNS", "PAIR_SPLIT", "PASSAGE", "PIECE_ALIGNMENT",
@@ -79,7 +79,7 @@ LAYOUT = {
     "QUESTION", "REAL_COLUMNS", "REAL_COVERAGE", "REAL_GRAMS", "RUN_COLUMNS", "RUN_DOC",
     "RUN_ITEM", "RUN_LENGTH", "RUN_PART", "RUN_STEPS", "TOO_LONG", "_AT_ONCE", "_BUCKETS",
     "_BUCKET_SHIFT", "_FRONT_WORDS", "_IN_WORD", "_LEAST_FILTER_BITS", "_LETTERS",
-    "_LETTER_BYTES", "_MOST_DROP", "_NOTHING", "_NO_RUN", "_NO_WORD", "_SKIP_DOC", "_SKIP_ITEM",
+    "_LETTER_BYTES", "_MOST_DROP", "_NOTHING", "_NO_RUN", "_NO_WORD", "_PIECE", "_SKIP_DOC", "_SKIP_ITEM",
     "_SLOTS_FOR_FOUR", "_SORTED_AT_ONCE",
 }  # fmt: skip
 
