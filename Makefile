@@ -6,7 +6,8 @@ VENV   ?= .venv
 SHARED ?= $(if $(CONTAM_SHARED),$(CONTAM_SHARED),../shared)
 PYTEST_ARGS ?=
 comma   := ,
-# With LOCKED=1, as in CI, exactly what requirements/*.txt pin is installed, every file checked by its hash.
+# With LOCKED=1, as in CI, exactly what requirements/*.txt pin is installed, every file checked by its hash. They name
+# everything, so nothing is resolved anew: pip takes a pin with an extra for another package than one without.
 LOCKED ?= $(if $(filter true,$(CI)),1)
 
 BIN     := $(VENV)/bin
@@ -17,7 +18,7 @@ PYTEST  := $(PY) -m pytest $(PYTEST_ARGS)
 PIP     := -m pip install --quiet --disable-pip-version-check
 # $(call into,ENVIRONMENT,LOCK,EXTRAS): install contam there with its extras, pinned or newest
 into     = $(if $(LOCKED),\
-  $(1)/bin/python $(PIP) --require-hashes --requirement requirements/$(2).txt && \
+  $(1)/bin/python $(PIP) --no-deps --require-hashes --requirement requirements/$(2).txt && \
   $(1)/bin/python $(PIP) --no-deps --no-build-isolation --editable .,\
   $(1)/bin/python $(PIP) --editable '.[$(3)]')
 STAMP   := $(VENV)/.installed
@@ -56,7 +57,7 @@ test: $(STAMP) ## the test suite
 
 lowest: ## the quicker tests with the lowest release of everything that pyproject.toml allows
 	@test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
-	@$(VENV)-lowest/bin/python $(PIP) --require-hashes --requirement requirements/lowest.txt
+	@$(VENV)-lowest/bin/python $(PIP) --no-deps --require-hashes --requirement requirements/lowest.txt
 	@$(VENV)-lowest/bin/python $(PIP) --no-deps --no-build-isolation --editable .
 	@$(VENV)-lowest/bin/python -m contam.server.warm
 	HYPOTHESIS_PROFILE=dev $(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS) -n auto --dist worksteal \
