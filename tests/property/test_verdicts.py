@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.support import few
 from tests.property.worlds import ALL_POLICIES, full_text, labels, padding, records, scan
+from tests.twins import decon
 
 SEVERITY = {"clean": 0, "not_checkable": 0, "suspect": 1, "contaminated": 2}
 
@@ -17,8 +18,16 @@ SEVERITY = {"clean": 0, "not_checkable": 0, "suspect": 1, "contaminated": 2}
 @given(records())
 @few
 def test_an_item_matches_itself_under_every_policy_that_admits_it(rows):
-    result = scan(rows, [full_text(row) for row in rows], ALL_POLICIES)
+    texts = [full_text(row) for row in rows]
+    result = scan(rows, texts, ALL_POLICIES)
+    decons = decon.Index(rows, decon.Settings())
     for (item, policy), label in labels(result).items():
+        if (policy, label) == ("decon-default", "clean"):
+            # decon itself passes over copies, say of options too far behind their question.
+            number = [row["id"] for row in rows].index(item)
+            least = decons.settings.contamination_score_threshold
+            assert all(decons.score(number, text) < least + 1e-6 for text in texts)
+            continue
         assert label in {"contaminated", "not_checkable"}, (item, policy, label)
     of_ours = [label for (_, policy), label in labels(result).items() if policy == "contam"]
     assert set(of_ours) == {"contaminated"}
