@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _NAN = float("nan")
+_LEAST_CLUSTERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,9 @@ def compare(first: Floats, second: Floats, cluster: Ints | None = None) -> Compa
     spread = spread_of(d, cluster)
     found = Estimate(difference, spread.error, spread.df)
     if not spread.error > 0:
-        # No spread: equal on every item, or apart by the same amount on every one.
-        p = _NAN if len(d) < 2 or difference != 0 else 1.0  # noqa: PLR2004 - a spread needs two
-        z = _NAN if difference != 0 else 0.0
+        # Equal on every item, apart by the same amount on every one, or all in one cluster.
+        equal = spread.n_clusters >= _LEAST_CLUSTERS and difference == 0
+        z, p = (0.0, 1.0) if equal else (_NAN, _NAN)
     else:
         z, p = difference / spread.error, found.p
     binary = bool(np.all((first == 0) | (first == 1)) and np.all((second == 0) | (second == 1)))

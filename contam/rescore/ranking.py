@@ -72,9 +72,10 @@ def _tau(first: Floats, second: Floats) -> float:
 class Pairwise:
     """Every model against every other on the same items; float64[models, models].
 
-    difference  score of the row minus that of the column; error  its paired standard error
+    difference  score of the row minus that of the column
+    error       its paired standard error; nan where all items share one cluster
     p           two-sided, of the t test by whole clusters; nan where all differences are equal and
-                not 0
+                not 0, and without an error
     mcnemar_p   exact, for 0/1 scores of items that all stand alone; nan for others
     adjusted    p after Holm over all pairs; a constant difference counts as p = 0
     mcnemar_adjusted  mcnemar_p after Holm over all pairs
@@ -100,17 +101,17 @@ def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
     else:
         code, sizes = np.unique(cluster, return_inverse=True, return_counts=True)[1:]
         sums = np.array([np.bincount(code, weights=one) for one in rest])
-        # Of one cluster alone nothing is known: its sum is 0 for every model.
-        share = np.minimum(sizes / n, 1 - 1 / n)
-        squared = _squared(sums / n / np.sqrt(1 - share))
+        if len(sizes) == 1:
+            squared = np.full((m, m), np.nan)
+        else:
+            squared = _squared(sums / n / np.sqrt(1 - sizes / n))
         effect = np.divide(squared, alone, out=np.full((m, m), np.nan), where=alone > 0)
         df = freedom(sizes.astype(np.int64), effect)
     error = np.sqrt(squared)
     t = np.divide(difference, error, out=np.zeros((m, m)), where=error > 0)
     p = np.where(error > 0, 2 * stats.t.sf(np.abs(t), np.maximum(df, _HAIR)), 1.0)
-    constant = (error == 0) & (np.abs(difference) > 0)
-    p[constant] = np.nan
-    certain = constant & (cluster is None or len(np.unique(cluster)) > 1)
+    certain = (error == 0) & (np.abs(difference) > 0)
+    p[certain | np.isnan(error)] = np.nan
     mcnemar_p = _mcnemar(scores, grouped=cluster is not None and len(np.unique(cluster)) < n)
     return Pairwise(
         difference=difference,
