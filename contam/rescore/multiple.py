@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from statsmodels.stats.multitest import multipletests
+from scipy import stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 def holm(p: Floats) -> Floats:
     """Holm's adjusted p, for "is any of these real"; entries that are not a number stay so."""
-    return _adjusted(p, "holm")
+    return _of_known(p, _holm)
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
     """Benjamini and Hochberg's adjusted p, for screening; entries that are not a number stay so."""
-    return _adjusted(p, "fdr_bh")
+    return _of_known(p, lambda known: stats.false_discovery_control(known, method="bh"))
 
 
 def benjamini_yekutieli(p: Floats) -> Floats:
     """Benjamini and Yekutieli's adjusted p, where the tests depend on one another."""
-    return _adjusted(p, "fdr_by")
+    return _of_known(p, lambda known: stats.false_discovery_control(known, method="by"))
 
 
 def adjust(
@@ -49,9 +49,18 @@ def adjust(
                 row[f"{name}_holm"], row[f"{name}_bh"] = float(first), float(second)
 
 
-def _adjusted(p: Floats, method: str) -> Floats:
+def _of_known(p: Floats, adjusted: Callable[[Floats], Floats]) -> Floats:
     result = np.full(len(p), np.nan)
     known = ~np.isnan(p)
     if known.any():
-        result[known] = multipletests(p[known], method=method)[1]
+        result[known] = adjusted(p[known])
+    return result
+
+
+def _holm(p: Floats) -> Floats:
+    order = np.argsort(p, kind="stable")
+    # The smallest is multiplied by all tests, the next by one less; none falls below one before it.
+    raised = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    result = np.empty(len(p))
+    result[order] = np.minimum(raised, 1.0)
     return result

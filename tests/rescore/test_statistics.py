@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import StratifiedTable
+from statsmodels.stats.multitest import multipletests
 
 from contam.rescore import dealing, difficulty, gain, intervals, multiple, paired, ranking, sweep
 
@@ -277,6 +278,17 @@ def test_a_shared_gap_is_no_contamination_and_a_leak_is():
     found = difficulty.against_references(leaked, references, flagged)
     assert found.p < 0.001
     assert found.difference < found.raw
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_adjusted_p_as_statsmodels_has_it(p):
+    values = np.array(p)
+    for ours, method in (
+        (multiple.holm, "holm"),
+        (multiple.benjamini_hochberg, "fdr_bh"),
+        (multiple.benjamini_yekutieli, "fdr_by"),
+    ):
+        assert ours(values) == pytest.approx(multipletests(values, method=method)[1], abs=1e-15)
 
 
 def test_adjusted_p_values():
