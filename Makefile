@@ -24,6 +24,8 @@ into     = $(if $(LOCKED),\
 STAMP   := $(VENV)/.installed
 
 export CONTAM_SHARED := $(abspath $(SHARED))
+# Where this is set, every process that a test starts would compile all of Python's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lowest lock release lint format types layers bounds interpreted harness browser service fuzz load quality bench \
