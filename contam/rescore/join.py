@@ -47,6 +47,7 @@ class Joined:
     n_duplicate log items that share an item of the result with an earlier one
     n_missing   items of the benchmarks and splits met that the log does not have
     unmatched   ids of the first of them, with the reason
+    unsure      places in the log of those that are changed or ambiguous
     benchmarks  names of the benchmarks met
     """
 
@@ -58,6 +59,7 @@ class Joined:
     n_duplicate: int
     n_missing: int
     unmatched: tuple[tuple[str, str], ...]
+    unsure: tuple[int, ...]
     benchmarks: tuple[str, ...]
 
     @property
@@ -345,6 +347,7 @@ class Joiner:
             n_duplicate=len(matched) - len(distinct),
             n_missing=sum(one.n_missing for one in self.judged.missing(distinct)),
             unmatched=tuple(listed[:_NAMED]),
+            unsure=tuple(at for at, reason in sorted(why.items()) if reason in words),
             benchmarks=benchmarks,
         )
 
