@@ -189,7 +189,7 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
         )
     )
     alone = (
-        f"median tau {figure(first['deletion_tau_median'], 3)}, p {figure(first['deletion_p'], 4)}"
+        f"median tau {figure(first['deletion_tau_median'], 3)}, p {small(first['deletion_p'])}"
     )
     lines += [f"{agree}. Deleting as many random items: {alone}.", ""]
     _, leads = database.ask(_LEADS, chosen)
@@ -202,9 +202,9 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
                     f"{a} over {b}",
                     n,
                     figure(df),
-                    figure(pf, 4),
+                    small(pf),
                     figure(dc),
-                    figure(pc, 4),
+                    small(pc),
                     "yes" if stands else "no",
                 )
                 for a, b, n, df, pf, dc, pc, stands in leads
@@ -262,8 +262,8 @@ def _holdout(database: Database) -> list[str]:
                 figure(one["score_reference"]),
                 figure(one["expected"]),
                 _between(one, "gain"),
-                figure(one["p"], 4),
-                figure(one["p_holm"], 4),
+                small(one["p"]),
+                small(one["p_holm"]),
             )
             for one in records
         ],
