@@ -188,9 +188,7 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
             ("largest change over all places", "largest_rank_change"),
         )
     )
-    alone = (
-        f"median tau {figure(first['deletion_tau_median'], 3)}, p {small(first['deletion_p'])}"
-    )
+    alone = f"median tau {figure(first['deletion_tau_median'], 3)}, p {small(first['deletion_p'])}"
     lines += [f"{agree}. Deleting as many random items: {alone}.", ""]
     _, leads = database.ask(_LEADS, chosen)
     if leads:
