@@ -377,9 +377,16 @@ def _check_numbers(log: Log, names: Sequence[str], known: dict[str, list[int]]) 
     numbers = {int(name.removeprefix("id")) for name in known if _is_number(name)}
     logged = {int(name.removeprefix("id")) for name in names}
     least = min(logged)
-    if not numbers or least != min(numbers) or not logged <= numbers:
+    hint = "numbers of two tools may be one off: add the question to the log"
+    if not numbers or least != min(numbers):
         begin = min(numbers) if numbers else "names"
         raise LogError(
             f"{log.path}: items are bare numbers from {least}, the benchmark's begin at {begin}",
-            hint="numbers of two tools may be one off: add the question to the log",
+            hint=hint,
+        )
+    if beyond := logged - numbers:
+        raise LogError(
+            f"{log.path}: {len(beyond)} of its {len(logged)} bare numbers, from {min(beyond)} on, "
+            "are not among the items judged",
+            hint=hint,
         )
