@@ -223,13 +223,14 @@ def _across(database: Database) -> list[str]:
     )
     notes = sorted({f"{row[1]}: {row[9]}" for row in rows if row[9]})
     _, spread = database.ask(_DIVERSITY)
-    lines += table(
-        (
-            *("policy", "items", "models", "benchmarks", "diversity", "mean rank change"),
-            *("by weights: distance", "largest", "by field: distance", "largest"),
-        ),
-        [(*row[:4], *(figure(value, 3) for value in row[4:10])) for row in spread],
-    )
+    if spread:
+        lines += table(
+            (
+                *("policy", "items", "models", "benchmarks", "diversity", "mean rank change"),
+                *("by weights: distance", "largest", "by field: distance", "largest"),
+            ),
+            [(*row[:4], *(figure(value, 3) for value in row[4:10])) for row in spread],
+        )
     notes += [f"{row[1]} items: {row[10]}" for row in spread if row[10]]
     lines += [f"- {cell(note)}" for note in dict.fromkeys(notes)]
     return [*lines, ""]
