@@ -54,6 +54,26 @@ def export(
     policy: Annotated[
         str | None, typer.Option(metavar="NAME", help="Judge by this. [default: the only one]")
     ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=NAME,...", help="Columns of plain tables: id=..., score=..., model=..."
+        ),
+    ] = None,
+    lower_is_better: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC",
+            help="With --every-eval-ever: less of this metric is better. May be repeated.",
+        ),
+    ] = None,
+    higher_is_better: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC",
+            help="With --every-eval-ever: more is better, whatever its name says. May be repeated.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Where to. [default: standard output]")
     ] = None,
@@ -74,6 +94,7 @@ def export(
     Suspect and not checkable items are left out, like contaminated ones. Counts, and the score to
     expect, are on standard error.
     """
+    from contam.benchmark.mapping import parse_mapping
     from contam.cli.terminal import emit, talk
     from contam.rescore import export as library
     from contam.tables.files import write_file
@@ -85,6 +106,11 @@ def export(
         )
     if inspect and out is None:
         raise UsageError("--inspect writes a log", hint="name it with --out FILE.json")
+    if (lower_is_better or higher_is_better) and not every_eval_ever:
+        raise UsageError(
+            "--lower-is-better and --higher-is-better are for --every-eval-ever",
+            hint="the evaluators know their own metrics",
+        )
     if every_eval_ever and out is None:
         raise UsageError("--every-eval-ever writes a folder", hint="name it with --out DIR")
     judged = library.judge(
@@ -92,12 +118,18 @@ def export(
         logs,
         tool=None if every_eval_ever else "inspect" if inspect else "lm-eval",
         policy=policy,
+        columns=parse_mapping(columns) if columns else None,
         allow_unmatched=allow_unmatched,
     )
     if inspect and len(judged) > 1:
         raise UsageError(f"{len(judged)} logs, and --inspect edits one", hint="name one log")
     if every_eval_ever and out is not None:
-        _write_folder(library.every_eval_logs(judged), out, overwrite=overwrite)
+        files = library.every_eval_logs(
+            judged,
+            lower_is_better=lower_is_better or [],
+            higher_is_better=higher_is_better or [],
+        )
+        _write_folder(files, out, overwrite=overwrite)
     else:
         found = library.inspect_log(judged[0]) if inspect else library.lm_eval_samples(judged)
         text = json.dumps(found) + "\n"

@@ -33,7 +33,8 @@ def rescore(
         typer.Option(
             metavar="PATH...",
             help="Evaluation logs with per-item results: files or folders of lm-evaluation-harness,"
-            " Inspect, HELM, lighteval, OpenAI evals, human-eval, or plain tables.",
+            " Inspect, HELM, lighteval, OpenAI evals, human-eval, EvalPlus, SWE-bench, OLMES,"
+            " OpenCompass, Every Eval Ever, or plain tables.",
         ),
     ],
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")],

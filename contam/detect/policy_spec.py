@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Literal, Self, cast, get_args
 
@@ -131,10 +132,13 @@ class PolicySpec:
             or scores != sorted(set(scores))
         ):
             raise self._refused("thresholds must rise from suspect to contaminated, each once")
-        if self.aggregation == "any run" and (
-            scores != [float(self.n)] or self.comparison != "at least"
-        ):
-            raise self._refused(f"a run policy flags from n, {self.n}, and not by {scores}")
+        if self.aggregation == "any run":
+            if scores != [float(self.n)] or self.comparison != "at least":
+                raise self._refused(f"a run policy flags from n, {self.n}, and not by {scores}")
+        elif not all(0 <= score <= 1 for score in scores):
+            raise self._refused(f"thresholds are shares from 0 to 1, not {scores}")
+        elif self.comparison == "more than" and scores[-1] == 1:
+            raise self._refused("nothing is more than the whole, a threshold of 1")
 
     def _refused(self, fact: str) -> PolicyError:
         hint = "`contam policies` shows the known ones in full"
@@ -236,7 +240,8 @@ class PolicySpec:
                 hint = f"it has: {', '.join(values) or 'none'}"
                 raise PolicyError(f"policy {self.id!r} has no parameter {name!r}", hint=hint)
             old = values[name]
-            if type(new) is not type(old) and not (type(old) is float and type(new) is int):
+            alike = type(new) is type(old) or (type(old) is float and type(new) is int)
+            if not alike or (isinstance(new, float) and not math.isfinite(new)):
                 raise PolicyError(
                     f"parameter {name} cannot be {new!r}", hint=f"the default is {old!r}"
                 )
@@ -256,6 +261,8 @@ def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
     for label, score in as_table("thresholds", value).items():
         if isinstance(score, bool) or not isinstance(score, int | float):
             raise PolicyError(f"the threshold of {label} must be a number, not {score!r}")
+        if not math.isfinite(score):
+            raise PolicyError(f"the threshold of {label} cannot be {score}")
         pairs.append((float(score), label))
     if not pairs:
         raise PolicyError("a policy needs a threshold", hint="thresholds = {contaminated = 0.5}")

@@ -40,6 +40,7 @@ class Across:
              nan where they are as logged
     metrics  which metric each benchmark is in by, in words
     note     why there is no clean side, "" when there is one;  left_out  why benchmarks are not in
+    setups   which runs a benchmark is in by, where it was run under several set-ups
     """
 
     models: tuple[str, ...]
@@ -49,6 +50,7 @@ class Across:
     metrics: str
     note: str
     left_out: tuple[str, ...]
+    setups: tuple[str, ...]
 
     @classmethod
     def of(
@@ -61,6 +63,7 @@ class Across:
     ) -> Across:
         """Of the matrices of all benchmarks; one with too few clean items ends the clean side."""
         chosen, left_out = _chosen(matrices, main)
+        setups = [f"{one.benchmark}: {one.notes[0]}" for one in chosen.values() if one.setup]
         models = sorted({one.model for each in matrices for one in (*each.series, *each.short)})
         scores = {name: np.full((len(models), len(chosen)), _NAN) for name in _SIDES}
         short = []
@@ -87,6 +90,7 @@ class Across:
             ),
             note=f"not estimable: {short[0]}" if short else "",
             left_out=left_out,
+            setups=tuple(setups),
         )
 
     @property
@@ -117,9 +121,6 @@ def _chosen(
         other = found.get(one.benchmark)
         if other is None or len(one.models) > len(other.models):
             found[one.benchmark] = one
-    for one in found.values():
-        if one.setup:
-            left_out.setdefault(f"{one.benchmark}: {one.notes[0]}")
     return found, tuple(left_out)
 
 
@@ -143,7 +144,7 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
             win_rate(table) if told else nothing,
             borda(table) if told else nothing,
         )
-    general = list(across.left_out)
+    general = [*across.left_out, *across.setups]
     if not enough:
         general.append("not estimable: one benchmark" if across.benchmarks else "not estimable")
     elif not one_way:
@@ -159,7 +160,7 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
             row[f"mean_{name}"] = float(mean[at])
             row[f"win_rate_{name}"] = float(wins[at])
             row[f"borda_{name}"] = float(points[at])
-        notes = [f"no score on {gaps} benchmarks: no mean"] if gaps else []
+        notes = [f"no score on {gaps} benchmark{'s' * (gaps > 1)}: no mean"] if gaps else []
         notes += [*([f"clean {across.note}"] if across.note else []), *general]
         row["note"] = "; ".join(notes)
         row["metrics"], row["higher_is_better"] = across.metrics, across.higher_is_better
@@ -185,7 +186,7 @@ def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:
         }
         reason = across.note if name == "clean" else ""
         if len(across.benchmarks) < _TWO:
-            reason = "; ".join(["not estimable: one benchmark", *across.left_out])
+            reason = "; ".join(["not estimable: one benchmark", *across.left_out, *across.setups])
         elif len(models) < _LEAST_MODELS:
             reason = (
                 f"not estimable: {len(models)} models with a score on every benchmark, "

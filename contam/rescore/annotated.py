@@ -13,7 +13,7 @@ import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
-from contam.detect.model import LABELS, NOT_CHECKABLE
+from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
 from contam.errors import LogError, UsageError
 from contam.rescore.annotations import decon_text
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner
@@ -71,13 +71,16 @@ def annotate(
         raise UsageError(f"unlisted items cannot be {unlisted!r}", hint=" or ".join(UNLISTED))
     joiner = Joiner(_base_table(found))
     universe = _Universe(found)
-    joined = {}
+    joined: dict[int, Joined] = {}
     for log in logs:
         own = joiner.match(_as_told(log, found))
         if own.share_unmatched > MOST_UNMATCHED and unlisted is None and not allow_unmatched:
             raise _not_in_file(found, log, own)
         joined[id(log)] = replace(own, index=universe.take(log, own))
     n_unmatched = universe.check(allow_unmatched=allow_unmatched)
+    unnamed = _unnamed(logs, joined) if unlisted == LABELS[CLEAN] else {}
+    if unnamed and not allow_unmatched:
+        raise _names_none(found, unnamed)
     label = NOT_CHECKABLE if unlisted is None else LABELS.index(unlisted)
     flags = {name: universe.flags(name, label) for name in found.policies}
     return Annotated(
@@ -85,7 +88,10 @@ def annotate(
         joined=joined,
         judged=Judged(universe.table()),
         source=_source(found, flags, n_unmatched, unlisted),
-        notes=tuple(_notes(found, n_unmatched, universe, unlisted)),
+        notes=(
+            *_notes(found, n_unmatched, universe, unlisted),
+            *(f"{found.path}: {_of_none(*one)}, {unlisted}" for one in unnamed.items()),
+        ),
     )
 
 
@@ -93,7 +99,8 @@ def annotate(
 class _Universe:
     """The items of a file and, behind them, those of logs that it does not name.
 
-    sets  benchmark and split of every item; keys: what tells it from others
+    sets    benchmark and split of every item; keys: what tells it from others
+    unsure  those beyond the file's that may be one of the file's
     """
 
     found: Annotations
@@ -103,6 +110,7 @@ class _Universe:
     texts: list[LoggedItem | None] = field(init=False)
     matched: set[int] = field(default_factory=set)
     extra: dict[tuple[tuple[str, str], str], int] = field(default_factory=dict)
+    unsure: set[int] = field(default_factory=set)
     numbered: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -131,6 +139,7 @@ class _Universe:
                 self.names.append(log.items[at].item_id)
                 self.texts.append(log.items[at])
             index[at] = place
+        self.unsure.update(int(index[at]) for at in joined.unsure)
         return index
 
     def _refuse_bare_numbers(self, log: Log, known: list[int]) -> None:
@@ -169,10 +178,14 @@ class _Universe:
         return len(loose)
 
     def flags(self, policy: str, unlisted: int) -> Flags:
-        """The labels of one policy over all items; what it does not label is not checkable."""
+        """The labels of one policy over all items.
+
+        Not checkable is what it does not label, and what may be an item that it does label.
+        """
         n_items, n_all = len(self.found.items), len(self.sets)
         label = np.full(n_all, unlisted, np.int8)
         label[:n_items] = [one.label.get(policy, NOT_CHECKABLE) for one in self.found.items]
+        label[list(self.unsure)] = NOT_CHECKABLE
         score = np.full(n_all, np.nan)
         score[:n_items] = [one.score.get(policy, np.nan) for one in self.found.items]
         subjects = np.array([name.rpartition("/")[0] for name in self.names], object)
@@ -310,6 +323,26 @@ def _not_in_file(found: Annotations, log: Log, joined: Joined) -> LogError:
     )
 
 
+def _unnamed(logs: Sequence[Log], joined: dict[int, Joined]) -> dict[str, int]:
+    """Benchmarks of which the file names no item, with how many items a log of them has."""
+    named = {log.benchmark for log in logs if joined[id(log)].n_matched}
+    return {log.benchmark: len(log.items) for log in logs if log.benchmark not in named}
+
+
+def _of_none(benchmark: str, n_items: int) -> str:
+    return f"it names none of the {n_items} items of {benchmark or 'a log'}"
+
+
+def _names_none(found: Annotations, unnamed: dict[str, int]) -> LogError:
+    first = next(iter(unnamed.items()))
+    more = f", nor of {len(unnamed) - 1} more benchmarks" if len(unnamed) > 1 else ""
+    return LogError(
+        f"{found.path}: {_of_none(*first)}{more}, all of which would be clean",
+        hint="does the file cover it? --unlisted not_checkable, or leave its logs out; "
+        "--allow-unmatched if nothing of it is contaminated",
+    )
+
+
 def _source(
     found: Annotations, flags: dict[str, Flags], n_unmatched: int, unlisted: str | None
 ) -> dict[str, Any]:
@@ -345,7 +378,13 @@ def _notes(
         notes.append(f"{found.path}: no questions in it, items were joined by id alone")
     if n_unmatched:
         notes.append(f"{found.path}: {n_unmatched} of its items are not in the logs")
-    if universe.extra:
+    n_extra = len(universe.extra) - len(universe.unsure)
+    if n_extra:
         said = unlisted or NOT_CHECKABLE_NAME
-        notes.append(f"{found.path}: {len(universe.extra)} items of the logs not in it, {said}")
+        notes.append(f"{found.path}: {n_extra} items of the logs not in it, {said}")
+    if universe.unsure:
+        notes.append(
+            f"{found.path}: {len(universe.unsure)} items of the logs may be some of its items, "
+            f"{NOT_CHECKABLE_NAME}"
+        )
     return notes

@@ -63,6 +63,8 @@ _WORDS: Final = {
         NOT_CHECKABLE,
     ),
 }
+_ANSWERS: Final = "label"
+_BARE: Final = frozenset({"0", "1", "true", "false"})
 _DECON: Final = frozenset({"eval_key", "contamination_score", "eval_question_text"})
 _DECON_MARKS: Final = str.maketrans(
     dict.fromkeys(string.punctuation + "\u201c\u201d\u2018\u2019\u2014", " ")
@@ -127,12 +129,14 @@ def read_annotations(
                file without labels and scores is refused
 
     Raises LogError, with file and row, for anything that is not a label of an item, and for two
-    labels of one; UsageError for columns that cannot be told.
+    labels of one; UsageError for columns that cannot be told and for a threshold that is no number.
     """
     mapping = dict(columns or {})
     for role in mapping:
         if role not in MAPPABLE:
             raise UsageError(f"verdicts have no {role!r}", hint=f"known: {', '.join(MAPPABLE)}")
+    if threshold is not None and not math.isfinite(threshold):
+        raise UsageError(f"--threshold {threshold} is no score", hint="give a number, such as 0.8")
     file = LogFile(path)
     table = load(file)
     if not len(table):
@@ -153,6 +157,8 @@ def read_annotations(
         )
     if threshold is not None and "score" not in found:
         raise UsageError(f"{path} has no scores for --threshold (columns: {_names(table)})")
+    if threshold is None and "label" in found and "label" not in mapping:
+        _refuse_answers(table, found["label"])
     reader = PartsReader(found.get("question", ""))
     rows = [
         _row(table, place, found, threshold, reader, of_decon=of_decon)
@@ -198,6 +204,18 @@ def _columns(table: Table, mapping: Mapping[str, str], *, of_decon: bool) -> dic
         found.pop("label", None)
         found["question"] = "eval_question_text"
     return found
+
+
+def _refuse_answers(table: Table, name: str) -> None:
+    """Raise UsageError for a column `label` of 0 and 1: benchmarks keep their answers so."""
+    said = {_name(value).lower() for value in table.column(name)} - {""}
+    if plain(name) == _ANSWERS and said and said <= _BARE:
+        raise UsageError(
+            f"{table.file.path}: does its column {name!r} say what is contaminated? It holds only "
+            f"{' and '.join(sorted(said))}, as answers of a benchmark do",
+            hint=f"if it does: --verdict-columns label={name}; if all rows are contaminated items: "
+            "--verdict-columns label=",
+        )
 
 
 def _row(

@@ -14,6 +14,7 @@ import numpy as np
 from contam.detect.model import CLEAN, LABELS
 from contam.detect.report import load_report
 from contam.errors import LogError, UsageError
+from contam.rescore.direction import directed
 from contam.rescore.join import Joiner
 from contam.rescore.logs.every_eval_write import every_eval_files
 from contam.rescore.logs.files import LogFile, as_dict, as_list
@@ -69,16 +70,19 @@ def judge(
     *,
     tool: str | None = None,
     policy: str | None = None,
+    columns: Mapping[str, str] | None = None,
     allow_unmatched: bool = False,
 ) -> list[Judged]:
     """Label the items of logs of one tool, or of any, checked and joined as for a re-scoring.
+
+    columns  names of the columns of plain tables, where they are ambiguous
 
     Raises LogError for a log of another tool and whatever `rescore` refuses, UsageError for an
     unknown policy, or none when the verdicts hold several.
     """
     report = load_report(verdicts)
     flags = flags_by(report, policy)
-    found = read_logs(logs)
+    found = read_logs(logs, columns=columns)
     for log in found:
         if tool not in {None, log.tool}:
             raise LogError(
@@ -160,17 +164,24 @@ def inspect_log(one: Judged) -> Row:
     return document
 
 
-def every_eval_logs(judged: Sequence[Judged]) -> dict[str, bytes]:
+def every_eval_logs(
+    judged: Sequence[Judged],
+    *,
+    lower_is_better: Sequence[str] = (),
+    higher_is_better: Sequence[str] = (),
+) -> dict[str, bytes]:
     """File name -> bytes of the logs in the form of Every Eval Ever, the last one an aggregate.
 
-    Every item has its label in its metadata, every metric the score on the clean items as a
-    further result. Raises LogError for a log without a score per item.
+    Every item has its label in its metadata, every metric its direction, as a re-scoring takes it,
+    and the score on the clean items as a further result. Raises LogError for a log without a score
+    per item, and what `directed` raises.
     """
+    logs = directed([one.log for one in judged], lower=lower_is_better, higher=higher_is_better)
     files: dict[str, bytes] = {}
-    for one in judged:
+    for one, log in zip(judged, logs, strict=True):
         labels = [LABELS[label] for label in one.label]
         files.update(
-            every_eval_files(one.log, labels=labels, clean=one.label == CLEAN, policy=one.policy)
+            every_eval_files(log, labels=labels, clean=one.label == CLEAN, policy=one.policy)
         )
     return files
 

@@ -23,6 +23,8 @@ LEVEL: Final = 0.95
 _RESAMPLES: Final = 2_000
 _BLOCK_DRAWS: Final = 4_000_000
 _GROUPS: Final = 20
+#: Single items below which a bootstrap of their mean covers visibly less than it claims.
+_FEW: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,10 @@ def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -
 
     0/1 scores     Wilson; where clusters hold several items, with n over the design effect for n
                    and the t quantile of the clusters for the normal one (Korn and Graubard 1998)
-    other scores   the t interval over clusters, or a percentile bootstrap over single items
+    other scores   the t interval over clusters, or over single items where these are few; else a
+                   percentile bootstrap over items, which is too narrow for few
+
+    No limits where one item or cluster is all there is, or where all scores are equal and no share.
     """
     n = len(scores)
     if n == 0:
@@ -113,9 +118,11 @@ def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -
         return Interval(nothing, nothing, nothing, "no item")
     mean = float(scores.mean())
     if cluster is not None and len(np.unique(cluster)) < n:
-        return _clustered(scores, cluster, mean)
+        return _by_spread(scores, cluster, mean, "clusters")
     if _is_binary(scores):
         return Interval(mean, *wilson(float(scores.sum()), n), "Wilson")
+    if n < _FEW or bool(np.all(scores == scores[0])):
+        return _by_spread(scores, None, mean, "items")
     low, high = bootstrap_limits(scores, seed=seed)
     return Interval(mean, low, high, "bootstrap")
 
@@ -124,22 +131,22 @@ def _is_binary(scores: Floats) -> bool:
     return bool(np.all((scores == 0) | (scores == 1)))
 
 
-def _clustered(scores: Floats, cluster: Ints, mean: float) -> Interval:
+def _by_spread(scores: Floats, cluster: Ints | None, mean: float, unit: str) -> Interval:
     nothing = float("nan")
     spread = spread_of(scores, cluster)
     if spread.n_clusters == 1:
-        return Interval(mean, nothing, nothing, "one cluster only")
+        return Interval(mean, nothing, nothing, f"one {unit[:-1]} only")
     quantile = spread.quantile(LEVEL)
     # A share stays within 0 and 1; other scores have no such ends.
     share = bool(scores.min() >= 0 and scores.max() <= 1)
     if _is_binary(scores) or (share and not spread.error > 0):
         limits = wilson(mean * spread.effective, spread.effective, quantile=quantile)
-        return Interval(mean, *limits, "Wilson over clusters")
+        return Interval(mean, *limits, f"Wilson over {unit}")
     if not spread.error > 0:
-        return Interval(mean, nothing, nothing, "no spread between clusters")
+        return Interval(mean, nothing, nothing, f"no spread between {unit}")
     half = quantile * spread.error
     low, high = (0.0, 1.0) if share else (-np.inf, np.inf)
-    return Interval(mean, max(low, mean - half), min(high, mean + half), "t over clusters")
+    return Interval(mean, max(low, mean - half), min(high, mean + half), f"t over {unit}")
 
 
 def gain_interval(

@@ -47,6 +47,7 @@ class Joined:
     n_duplicate log items that share an item of the result with an earlier one
     n_missing   items of the benchmarks and splits met that the log does not have
     unmatched   ids of the first of them, with the reason
+    unsure      places in the log of those that are changed or ambiguous
     benchmarks  names of the benchmarks met
     """
 
@@ -58,6 +59,7 @@ class Joined:
     n_duplicate: int
     n_missing: int
     unmatched: tuple[tuple[str, str], ...]
+    unsure: tuple[int, ...]
     benchmarks: tuple[str, ...]
 
     @property
@@ -345,6 +347,7 @@ class Joiner:
             n_duplicate=len(matched) - len(distinct),
             n_missing=sum(one.n_missing for one in self.judged.missing(distinct)),
             unmatched=tuple(listed[:_NAMED]),
+            unsure=tuple(at for at, reason in sorted(why.items()) if reason in words),
             benchmarks=benchmarks,
         )
 
@@ -374,9 +377,16 @@ def _check_numbers(log: Log, names: Sequence[str], known: dict[str, list[int]]) 
     numbers = {int(name.removeprefix("id")) for name in known if _is_number(name)}
     logged = {int(name.removeprefix("id")) for name in names}
     least = min(logged)
-    if not numbers or least != min(numbers) or not logged <= numbers:
+    hint = "numbers of two tools may be one off: add the question to the log"
+    if not numbers or least != min(numbers):
         begin = min(numbers) if numbers else "names"
         raise LogError(
             f"{log.path}: items are bare numbers from {least}, the benchmark's begin at {begin}",
-            hint="numbers of two tools may be one off: add the question to the log",
+            hint=hint,
+        )
+    if beyond := logged - numbers:
+        raise LogError(
+            f"{log.path}: {len(beyond)} of its {len(logged)} bare numbers, from {min(beyond)} on, "
+            "are not among the items judged",
+            hint=hint,
         )

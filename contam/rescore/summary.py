@@ -188,9 +188,7 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
             ("largest change over all places", "largest_rank_change"),
         )
     )
-    alone = (
-        f"median tau {figure(first['deletion_tau_median'], 3)}, p {figure(first['deletion_p'], 4)}"
-    )
+    alone = f"median tau {figure(first['deletion_tau_median'], 3)}, p {small(first['deletion_p'])}"
     lines += [f"{agree}. Deleting as many random items: {alone}.", ""]
     _, leads = database.ask(_LEADS, chosen)
     if leads:
@@ -202,9 +200,9 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
                     f"{a} over {b}",
                     n,
                     figure(df),
-                    figure(pf, 4),
+                    small(pf),
                     figure(dc),
-                    figure(pc, 4),
+                    small(pc),
                     "yes" if stands else "no",
                 )
                 for a, b, n, df, pf, dc, pc, stands in leads
@@ -225,13 +223,14 @@ def _across(database: Database) -> list[str]:
     )
     notes = sorted({f"{row[1]}: {row[9]}" for row in rows if row[9]})
     _, spread = database.ask(_DIVERSITY)
-    lines += table(
-        (
-            *("policy", "items", "models", "benchmarks", "diversity", "mean rank change"),
-            *("by weights: distance", "largest", "by field: distance", "largest"),
-        ),
-        [(*row[:4], *(figure(value, 3) for value in row[4:10])) for row in spread],
-    )
+    if spread:
+        lines += table(
+            (
+                *("policy", "items", "models", "benchmarks", "diversity", "mean rank change"),
+                *("by weights: distance", "largest", "by field: distance", "largest"),
+            ),
+            [(*row[:4], *(figure(value, 3) for value in row[4:10])) for row in spread],
+        )
     notes += [f"{row[1]} items: {row[10]}" for row in spread if row[10]]
     lines += [f"- {cell(note)}" for note in dict.fromkeys(notes)]
     return [*lines, ""]
@@ -262,8 +261,8 @@ def _holdout(database: Database) -> list[str]:
                 figure(one["score_reference"]),
                 figure(one["expected"]),
                 _between(one, "gain"),
-                figure(one["p"], 4),
-                figure(one["p_holm"], 4),
+                small(one["p"]),
+                small(one["p_holm"]),
             )
             for one in records
         ],

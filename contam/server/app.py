@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 import contam
-from contam.errors import ContamError
+from contam.errors import ContamError, InternalError
 from contam.server import failures, guard, openapi, opening
 from contam.server.auth import Keyring
 from contam.server.gate import Gate
@@ -46,8 +46,13 @@ def create_app(settings: Settings) -> FastAPI:
             state.keyring = Keyring(settings)
             state.jobs = Jobs.open(settings, lambda: state.not_ready == "stopping")
             state.tracing = Tracing() if settings.traces else None
-        except ContamError as error:
-            state.failed = error
+        except Exception as error:
+            # The server only says that it did not start; who called it is told why.
+            state.failed = (
+                error
+                if isinstance(error, ContamError)
+                else InternalError(f"the service cannot start: {type(error).__name__}: {error}")
+            )
             raise
         async with opening.open_indexes(state):
             yield

@@ -102,7 +102,8 @@ def test_own_labels_judge_by_content_or_by_id_in_every_format(tmp_path, logs, su
     ],
 )
 def test_the_words_for_a_leak_are_many(tmp_path, logs, words):
-    row, _ = scored(write(tmp_path / "mine.jsonl", rows(words)), logs)
+    found = [{"contaminated": one.pop("label"), **one} for one in rows(words)]
+    row, _ = scored(write(tmp_path / "mine.jsonl", found), logs)
     assert counts(row) == (30, 10, 0)
 
 
@@ -310,3 +311,76 @@ def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
     write_rescore(rescore(path, log, unlisted="clean", settings=same), tmp_path / "b")
     for name in ("scores.parquet", "sweep.parquet", "summary.md"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), float("-inf")])
+def test_a_threshold_is_a_number(tmp_path, logs, threshold):
+    found = [{"question": question, "overlap": 0.9} for question in QUESTIONS]
+    path = write(tmp_path / "mine.jsonl", found)
+    with pytest.raises(UsageError, match=r"--threshold -?(nan|inf) is no score"):
+        scored(path, logs, threshold=threshold)
+
+
+@pytest.mark.parametrize("answers", [(1, 0), (True, False), ("1", "0"), (1.0, 0.0)])
+def test_answers_of_a_benchmark_are_no_labels_of_a_leak(tmp_path, logs, answers):
+    """Rows of a benchmark, listed as leaked, have the right answer in a column `label`."""
+    path = write(tmp_path / "leaked.jsonl", rows(answers)[:20])
+    with pytest.raises(UsageError, match="does its column 'label' say what is contaminated") as no:
+        scored(path, logs, unlisted="clean")
+    assert "--verdict-columns label=label" in no.value.hint
+    row, _ = scored(path, logs, unlisted="clean", verdict_columns={"label": "label"})
+    assert counts(row) == (35, 5, 0)
+    row, _ = scored(path, logs, unlisted="clean", verdict_columns={"label": ""})
+    assert counts(row) == (20, 20, 0)
+
+
+def test_a_benchmark_of_which_a_file_names_no_item_is_not_clean_by_itself(tmp_path, logs):
+    listed = [{"question": QUESTIONS[i]} for i in sorted(DIRTY)]
+    path = write(tmp_path / "leaked.jsonl", listed)
+    other = [
+        {"question": f"On pier {i}, who paints boat {i * i}?", "answer": "x"} for i in range(9)
+    ]
+    lm_eval(logs / "more", [1] * 9, docs=other, task="pier")
+    with pytest.raises(
+        LogError, match="it names none of the 9 items of pier, all of which"
+    ) as caught:
+        rescore(path, logs, settings=FAST, unlisted="clean")
+    assert "--unlisted not_checkable" in caught.value.hint
+
+    def of_pier(**options):
+        result = rescore(path, logs, settings=FAST, **options)
+        (row,) = [
+            one
+            for one in result.rows("scores")
+            if one["subset_by"] == "all" and one["benchmark"] == "pier"
+        ]
+        return counts(row), result.run["notes"]
+
+    assert of_pier(unlisted="not_checkable")[0] == (0, 0, 9)
+    found, notes = of_pier(unlisted="clean", allow_unmatched=True)
+    assert found == (9, 0, 0)
+    assert any("it names none of the 9 items of pier" in note for note in notes)
+
+
+def test_an_item_that_may_be_a_listed_one_is_not_clean(tmp_path):
+    """Other choices under a listed question, or two listed items with the log's question."""
+    docs = [{"question": q, "choices": [f"oak {i}", f"elm {i}"]} for i, q in enumerate(QUESTIONS)]
+    lm_eval(tmp_path / "logs", list(SCORES), docs=docs)
+    listed = [{"question": QUESTIONS[i], "choices": docs[i]["choices"]} for i in sorted(DIRTY)]
+    listed[0] = {**listed[0], "choices": ["ash", "fir"]}
+    path = write_lines(tmp_path / "leaked.jsonl", listed)
+    options = {"unlisted": "clean", "allow_unmatched": True}
+    row, run = scored(path, tmp_path / "logs", **options)
+    assert counts(row) == (30, 9, 1)
+    assert any(
+        "1 items of the logs may be some of its items, not_checkable" in n for n in run["notes"]
+    )
+    listed[:1] = [{**listed[0], "choices": choices} for choices in (["ash"], ["fir"])]
+    for doc in docs:
+        doc["choices"] = []
+    log = write_lines(
+        tmp_path / "plain.jsonl",
+        [{"question": q, "model": "m", "score": s} for q, s in zip(QUESTIONS, SCORES, strict=True)],
+    )
+    row, _ = scored(write_lines(path, listed), log, **options)
+    assert counts(row) == (30, 9, 1)

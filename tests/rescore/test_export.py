@@ -3,6 +3,7 @@
 import json
 import math
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -309,3 +310,40 @@ def test_without_a_clean_item_there_is_no_clean_result(tmp_path):
     files = every_eval_logs([one])
     (document,) = (json.loads(data) for name, data in files.items() if name.endswith(".json"))
     assert len(document["evaluation_results"]) == 1
+
+
+def test_a_metric_of_which_less_is_better_goes_out_as_one(tmp_path):
+    """Most logs do not record it; the shared form always does, and is believed."""
+    one = judged(lm_eval(tmp_path / "in", [1, 0, 0.5]), [CLEAN, CLEAN, CONTAMINATED])
+
+    def named(metric, tool="lm-eval", *, higher=None):
+        column = replace(one.log.columns[0], metric=metric, higher_is_better=higher)
+        return replace(one, log=replace(one.log, columns=(column,), tool=tool))
+
+    def written(logs, **options):
+        files = every_eval_logs(logs, **options)
+        (whole,) = (json.loads(data) for name, data in files.items() if name.endswith(".json"))
+        said = [row["metric_config"]["lower_is_better"] for row in whole["evaluation_results"]]
+        (rows,) = (data for name, data in files.items() if name.endswith(".jsonl"))
+        right = [json.loads(line)["evaluation"]["is_correct"] for line in rows.splitlines()]
+        return said, right
+
+    assert written([named("wer")]) == ([True, True], [False, True, False])
+    assert written([named("exact_match")]) == ([False, False], [True, False, False])
+    assert written([named("wer", higher=True)]) == ([False, False], [True, False, False])
+    with pytest.raises(LogError, match="is a lower wer better"):
+        every_eval_logs([named("wer", "table")])
+    assert written([named("wer", "table")], lower_is_better=["wer"])[0] == [True, True]
+    assert written([named("wer", "table")], higher_is_better=["wer"])[0] == [False, False]
+
+
+def test_the_direction_of_a_metric_can_be_said_on_the_command_line(verdicts, docs, tmp_path):
+    lines = "".join(f"{row['id']},m,{place % 2}\n" for place, row in enumerate(docs))
+    (tmp_path / "lantern_quiz.csv").write_text(f"id,model,loss\n{lines}")
+    process = contam(
+        *("export", "--verdicts", verdicts, "--logs", tmp_path, "--every-eval-ever"),
+        *("--columns", "score=loss", "--lower-is-better", "loss", "--out", tmp_path / "shared"),
+    )
+    assert process.returncode == 0, process.stderr
+    (log,) = read_logs([tmp_path / "shared"])
+    assert log.columns[0].higher_is_better is False

@@ -138,3 +138,44 @@ def test_equal_clusters_have_the_error_of_their_means(seed, n_clusters, size):
     found = clusters.spread_of(scores.ravel(), cluster)
     assert found.error == pytest.approx(stats.sem(scores.mean(axis=1)), abs=1e-12)
     assert found.df == pytest.approx(n_clusters - 1)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 29, 30, 60])
+def test_the_interval_of_a_few_graded_scores_covers(n):
+    """Scores between 0 and 1, such as F1 or a mean of epochs, every item alone."""
+    rng = np.random.default_rng(n)
+    covered = 0
+    for seed in range(ROUNDS):
+        found = intervals.interval_of(rng.beta(2, 2, n), seed=seed)
+        assert 0 <= found.low <= found.estimate <= found.high <= 1
+        covered += found.low <= 0.5 <= found.high
+    assert covered / ROUNDS >= LEAST
+
+
+@pytest.mark.parametrize("scores", [[0.5], [7.0], [-0.25], [7.0, 7.0, 7.0]])
+def test_scores_without_a_spread_have_no_limits(scores):
+    found = intervals.interval_of(np.array(scores))
+    assert found.estimate == scores[0]
+    assert np.isnan([found.low, found.high]).all()
+    assert found.method in {"one item only", "no spread between items"}
+
+
+@pytest.mark.parametrize("n", [2, 40])
+def test_equal_shares_are_no_certainty(n):
+    found = intervals.interval_of(np.full(n, 0.5))
+    low, high = intervals.wilson(n / 2, n)
+    assert 0 < found.low <= low < high <= found.high < 1
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=40),
+    st.lists(st.floats(0, 1), min_size=1, max_size=4),
+)
+def test_a_gain_over_a_few_clean_items_is_never_sure(rest, clean):
+    scores = np.array([*rest, *clean])
+    mask = np.arange(len(scores)) >= len(rest)
+    found = intervals.gain_interval(scores, mask)
+    own = intervals.interval_of(np.array(clean))
+    assert np.isnan(found.low) or found.high - found.low > 0
+    if len(clean) == 1 and clean[0] not in (0, 1):
+        assert np.isnan([own.low, own.high, found.low, found.high]).all()

@@ -126,6 +126,8 @@ def test_runs_of_other_set_ups_have_rankings_of_their_own(name, values):
         models = {row["first"], row["second"]} - {"plain"}
         assert len({model.partition("-")[0] for model in models}) == 1
     assert "only runs with" in markdown(tables)
+    # Two set-ups of one benchmark are not two benchmarks to be put together.
+    assert "Across benchmarks" not in markdown(tables)
     mixed = schemas.rows(
         tables_of(series, Settings(permutations=199, draws=50, least=20, mixed_setups=True))[
             "rankings"

@@ -65,6 +65,11 @@ def test_the_leak_is_found_and_the_ranking_flips(leak):
     assert pairs["memo", "worse"]["lead_full"]
     text = markdown(tables)
     assert "memo over worse" in text
+    # Lead, n, all items, p Holm, clean items, p Holm, stands.
+    (cells,) = [line.split(" | ") for line in text.splitlines() if "| memo over worse" in line]
+    p = pairs["memo", "worse"]["p_full_holm"]
+    assert p < 0.00005
+    assert cells[3] == f"{p:.0e}"
 
 
 def test_every_figure_of_the_summary_stands_in_a_table(leak):

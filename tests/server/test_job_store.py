@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 
@@ -177,6 +178,18 @@ def test_a_damaged_store_is_refused_and_left_as_it_is(tmp_path, clock, harm):
     with pytest.raises(StoreDamagedError):
         JobStore(path, clock=clock)
     assert path.read_bytes() == data
+
+
+def test_a_store_without_the_reading_of_its_clock_is_damaged(tmp_path, clock):
+    path = tmp_path / "jobs.db"
+    JobStore(path, clock=clock).close()
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("DELETE FROM clock")
+        other.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreDamagedError):
+        JobStore(path, clock=clock)
+    assert path.read_bytes() == before
 
 
 def finished(store, name="a"):

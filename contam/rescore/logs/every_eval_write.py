@@ -163,6 +163,7 @@ def _line(
 ) -> dict[str, Any]:
     item = log.items[place]
     score = float(column.score[place])
+    best = 0.0 if column.higher_is_better is False else 1.0
     raw = item.prompt or item.question or ""
     reference = [item.answer] if item.answer is not None else []
     return {
@@ -182,7 +183,7 @@ def _line(
         },
         "output": {"raw": [], "reasoning_trace": None},
         "answer_attribution": [],
-        "evaluation": {"score": score, "is_correct": score == 1.0},
+        "evaluation": {"score": score, "is_correct": score == best},
         "metadata": _metadata(item, None if labels is None else labels[place]),
     }
 

@@ -313,7 +313,10 @@ class JobStore:
 
     def _now(self) -> float:
         """Reading of the store's clock: it only counts time that is certain to have passed."""
-        seconds, start, running = self._db.execute("SELECT * FROM clock").fetchone()
+        row = self._db.execute("SELECT * FROM clock").fetchone()
+        if row is None:
+            raise damaged()
+        seconds, start, running = row
         now = (self._clock.start_id(), self._clock.running())
         return float(seconds) + passed((start, running), now)
 

@@ -129,6 +129,13 @@ def test_bare_numbers_that_may_be_one_off_are_refused(first, begin):
         join(log_of(logged), table)
 
 
+def test_bare_numbers_beyond_those_of_the_benchmark_are_named():
+    table = items_table([item(i, question) for i, question in enumerate(QUESTIONS)])
+    logged = [LoggedItem(item_id=str(i)) for i in range(9)]
+    with pytest.raises(LogError, match="3 of its 9 bare numbers, from 6 on, are not among the"):
+        join(log_of(logged), table)
+
+
 def test_numbers_that_begin_where_the_benchmark_does_are_taken_and_said():
     table = items_table([item(i, question) for i, question in enumerate(QUESTIONS)])
     joined = join(log_of([LoggedItem(item_id=str(i)) for i in range(3)]), table)

@@ -129,3 +129,47 @@ def test_every_policy_of_the_list_can_be_had():
         assert get_policy(spec.id).spec == spec
         for preset in spec.presets:
             assert get_policy(f"{spec.id}:{preset}").spec.base == spec.id
+
+
+SPECS = {spec.id: spec for spec in list_policies()}
+
+
+@pytest.mark.parametrize(
+    ("base", "score"),
+    [
+        (spec.id, score)
+        for spec in SPECS.values()
+        for score in ("nan", "inf", "-inf", "60", "1.5", "-0.1")
+        # A run of 60 words is a run.
+        if not (spec.aggregation == "any run" and score == "60")
+    ],
+)
+def test_a_threshold_that_no_score_can_reach_is_refused(tmp_path, base, score):
+    """Every item would be clean; 60 is meant for a percentage."""
+    labels = [label for _, label in SPECS[base].thresholds]
+    lower = ["suspect = 0.1"] if "suspect" in labels else []
+    lines = [f'base = "{base}"', "[thresholds]", *lower, f"contaminated = {score}"]
+    with pytest.raises(PolicyError, match=r"threshold|flags from n|whole number"):
+        get_policy(write(tmp_path, "mine.toml", "\n".join(lines)))
+
+
+def test_more_than_everything_is_no_threshold(tmp_path):
+    text = 'base = "palm-70"\ncomparison = "more than"\n[thresholds]\ncontaminated = 1.0'
+    with pytest.raises(PolicyError, match="nothing is more than"):
+        get_policy(write(tmp_path, "mine.toml", text))
+
+
+@pytest.mark.parametrize(
+    ("base", "name"),
+    [
+        (spec.id, name)
+        for spec in SPECS.values()
+        for name, value in spec.parameters
+        if isinstance(value, float)
+    ],
+)
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_parameter_is_a_finite_number(tmp_path, base, name, value):
+    text = f'base = "{base}"\nid = "mine"\n[parameters]\n{name} = {value}'
+    with pytest.raises(PolicyError, match=rf"parameter {name} cannot be -?(nan|inf)"):
+        get_policy(write(tmp_path, "mine.toml", text))
