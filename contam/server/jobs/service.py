@@ -86,7 +86,12 @@ class Jobs:
         )
         # A re-scoring is short and somebody waits for it: it does not queue behind long checks.
         lanes = {"check": settings.job_workers, "rescore": min(1, settings.job_workers)}
-        self._worker = Worker(self._store, hooks, lanes=lanes)  # type: ignore[arg-type]  # of Kind
+        self._worker = Worker(
+            self._store,
+            hooks,
+            lanes=lanes,
+            n_open=settings.max_open_jobs,  # type: ignore[arg-type]  # of Kind
+        )
         self._sweeper = threading.Thread(target=self._sweep_on, name="jobs-sweep", daemon=True)
 
     @classmethod
