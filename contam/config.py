@@ -104,12 +104,17 @@ class Settings:
     max_job_items: Annotated[Count, Help("Items of one job.")] = 1_000_000
     max_checks: Annotated[Count, Help("Checks worked on at once; more wait.")] = 2
     max_waiting: Annotated[Whole, Help("Checks that wait; more get 503.")] = 64
-    job_workers: Annotated[
-        Whole, Help("Jobs worked on at once; as many that take longer than a slice go on beside.")
-    ] = 1
+    job_workers: Annotated[Whole, Help("Jobs worked on at once.")] = 1
     job_slice_s: Annotated[
-        Seconds, Help("Seconds that one job may keep those behind it waiting.")
+        Seconds, Help("Seconds that a job works before the next one has its turn.")
     ] = 30.0
+    max_open_jobs: Annotated[
+        Count,
+        Help(
+            "Jobs of a kind, longer than a slice, that take turns; each keeps its memory. A further"
+            " one begins again when one of them has ended."
+        ),
+    ] = 4
     job_threads: Annotated[Whole, Help("Threads of one job; 0 takes all cores.")] = 0
     max_job_s: Annotated[
         Seconds, Help("Seconds of work that one job may take, all its attempts together.")

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contam.audit.spec import SKIP_DAMAGED
 from contam.benchmark.paths import expanded
 from contam.benchmark.readers import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
@@ -223,13 +224,21 @@ def _state(uri: str) -> list[int]:
 
 
 def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
-    from contam.rescore.logs import read_logs
+    from contam.rescore.logs import find_logs
     from contam.rescore.logs.items import benchmark_of, write_items
+    from contam.rescore.whole import offering
 
     # An audit that was stopped may have left those of other logs.
-    path = scratch / f"{digest_of([logs, spec.logs.columns])[:16]}-{FROM_LOGS}"
+    key = digest_of([logs, spec.logs.columns, spec.logs.skip_damaged])
+    path = scratch / f"{key[:16]}-{FROM_LOGS}"
     if not path.exists():
-        found = benchmark_of(read_logs(list(spec.logs.paths), columns=spec.logs.columns or None))
+        with offering(SKIP_DAMAGED):
+            logged = find_logs(
+                list(spec.logs.paths),
+                columns=spec.logs.columns or None,
+                skip_damaged=spec.logs.skip_damaged,
+            )
+        found = benchmark_of(logged.logs)
         write_items(found.rows, path)
     return path
 

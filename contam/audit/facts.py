@@ -134,6 +134,7 @@ class Facts:
     policies     every policy in full, with its fingerprint
     models       what the models that AUDIT.toml tells of can have seen
     least        items without which reports show no score
+    logs_left_out  path and reason of each log that is damaged and was skipped
     """
 
     format: int = FORMAT
@@ -156,6 +157,7 @@ class Facts:
     notes: tuple[str, ...] = field(default=())
     models: tuple[ModelFacts, ...] = field(default=())
     least: int = 50
+    logs_left_out: tuple[dict[str, str], ...] = field(default=())
 
 
 def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types

@@ -27,6 +27,8 @@ def headline(
     coverage: Mapping[str, Any],
     policy: str,
     scores: Sequence[Mapping[str, Any]],
+    *,
+    n_left_out: int = 0,
 ) -> Headline:
     """The status and the sentence, by the first policy of the audit."""
     together = [one for bench in benchmarks for one in bench.policies if _counts(one, policy)]
@@ -57,6 +59,9 @@ def headline(
     if unchecked:
         sentences.append(f"{unchecked:,} could not be checked.")
     sentences += _largest_gain(scores, policy)
+    if n_left_out:
+        logs = "log is" if n_left_out == 1 else "logs are"
+        sentences.append(f"{n_left_out:,} {logs} damaged and left out.")
     if not coverage["complete"]:
         read, expected = coverage["shards_read"], coverage["shards_expected"]
         sentences.insert(0, f"Not all of the corpora was read: {read:,} of {expected:,} shards.")

@@ -175,7 +175,10 @@ def _corpora(facts: Facts) -> list[str]:
         if one.corpus == TOGETHER
         for reason in one.not_checkable_reasons
     ]
-    return [*lines, *failed, *reasons, ""]
+    left_out = [
+        f"- log left out: {cell(one['path'])}: {cell(one['reason'])}" for one in facts.logs_left_out
+    ]
+    return [*lines, *failed, *reasons, *left_out, ""]
 
 
 def _waivers(facts: Facts) -> list[str]:

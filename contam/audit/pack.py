@@ -30,7 +30,7 @@ from contam.audit.pages import make_pages
 from contam.audit.qvalues import q_values
 from contam.audit.rates import reviewed
 from contam.audit.review import population, read_labels, write_labels
-from contam.audit.spec import TOGETHER
+from contam.audit.spec import SKIP_DAMAGED, TOGETHER
 from contam.audit.stages import Workshop, copy_tree
 from contam.audit.tell import Beside, make_facts
 from contam.audit.waivers import apply_waivers, load_waivers, utc_today, waived_items
@@ -260,25 +260,28 @@ def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], di
     def make(draft: Path) -> dict[str, Any]:
         from contam.rescore.run import rescore, write_rescore
         from contam.rescore.tables import Settings
+        from contam.rescore.whole import offering
 
         talk.stage(SCORES)
-        result = rescore(
-            verdicts,
-            list(spec.logs.paths),
-            columns=spec.logs.columns or None,
-            allow_unmatched=spec.logs.allow_unmatched,
-            allow_partial=spec.logs.allow_partial,
-            lower_is_better=spec.logs.lower_is_better,
-            higher_is_better=spec.logs.higher_is_better,
-            settings=Settings(
-                least=spec.least,
-                permutations=spec.permutations,
-                seed=spec.seed,
-                references=spec.logs.references,
-                metrics=spec.logs.metrics,
-                mixed_setups=spec.logs.mixed_setups,
-            ),
-        )
+        with offering(SKIP_DAMAGED):
+            result = rescore(
+                verdicts,
+                list(spec.logs.paths),
+                columns=spec.logs.columns or None,
+                allow_unmatched=spec.logs.allow_unmatched,
+                allow_partial=spec.logs.allow_partial,
+                skip_damaged=spec.logs.skip_damaged,
+                lower_is_better=spec.logs.lower_is_better,
+                higher_is_better=spec.logs.higher_is_better,
+                settings=Settings(
+                    least=spec.least,
+                    permutations=spec.permutations,
+                    seed=spec.seed,
+                    references=spec.logs.references,
+                    metrics=spec.logs.metrics,
+                    mixed_setups=spec.logs.mixed_setups,
+                ),
+            )
         # The pack names its own folder; where it was made says nothing.
         result.run["inputs"]["verdicts"]["folder"] = verdicts.relative_to(
             verdicts.parents[1]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 TOGETHER: Final = "together"
 """What all corpora as one are called; no corpus may have this name."""
 
+SKIP_DAMAGED: Final = "skip_damaged = true under [logs]"
+"""What has an audit go on without damaged logs."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _STRICT: Final = {"extra": "forbid"}
 Names = tuple[str, ...]
@@ -73,6 +76,7 @@ class LogsSpec:
 
     ours     models whose leads the release is about
     columns  role -> column of plain tables, as `contam rescore --columns`
+    skip_damaged  leave out logs that are cut off, cancelled or damaged; the report names them
     metrics  METRIC or BENCHMARK=METRIC: the main metrics, as `contam rescore --metric`
     """
 
@@ -84,6 +88,7 @@ class LogsSpec:
     columns: dict[str, str] = field(default_factory=dict)
     allow_unmatched: bool = False
     allow_partial: bool = False
+    skip_damaged: bool = False
     lower_is_better: Names = ()
     higher_is_better: Names = ()
     metrics: Names = ()

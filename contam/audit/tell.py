@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from contam.audit.headline import LIMITS, headline
 from contam.audit.seen import refuse_unknown, seen_by_models
 from contam.audit.spec import TOGETHER
 from contam.audit.tally import tally
+from contam.detect.report import RUN_FILE
 from contam.tables import schemas, score_schemas
 
 if TYPE_CHECKING:
@@ -82,11 +84,12 @@ def make_facts(
     tables = _tables(scores)
     if scores is not None:
         refuse_unknown(spec, (row["model"] for row in tables["scores"]))
+    left_out = _left_out(scores)
     whole = [row for row in tables["scores"] if row["subset_by"] == "all"]
     return Facts(
         title=spec.title,
         tool={**together.run["versions"], "normaliser": together.run["parameters"]["normaliser"]},
-        headline=headline(benchmarks, coverage, policies[0], whole),
+        headline=headline(benchmarks, coverage, policies[0], whole, n_left_out=len(left_out)),
         verdicts=verdicts,
         corpora=tuple(_corpus(one, reports[one.name]) for one in spec.corpora),
         benchmarks=benchmarks,
@@ -101,6 +104,7 @@ def make_facts(
         policies=definitions,
         limits=LIMITS,
         least=spec.least,
+        logs_left_out=left_out,
         models=seen_by_models(
             spec, reports, ((bench.name, policy) for bench in benchmarks for policy in policies)
         ),
@@ -120,6 +124,14 @@ def _corpus(spec: CorpusSpec, report: Report) -> CorpusFacts:
         coverage={key: value for key, value in run["coverage"].items() if key != "by_shard"},
         notes=tuple(run["notes"]),
     )
+
+
+def _left_out(scores: Path | None) -> tuple[dict[str, str], ...]:
+    """The logs that the re-scoring skipped as damaged."""
+    if scores is None:
+        return ()
+    run = json.loads((scores / RUN_FILE).read_bytes())
+    return tuple(run["inputs"]["damaged"])
 
 
 def _tables(scores: Path | None) -> dict[str, list[Row]]:

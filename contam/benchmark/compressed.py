@@ -14,6 +14,7 @@ import zstandard
 
 from contam.errors import BenchmarkError
 from contam.tables.files import open_file, read_file
+from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 SUFFIXES = frozenset({".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"})
 # Corpora and benchmarks packed with `zstd --long=31` need the widest window there is.
 _ZSTD_WINDOW = 1 << 31
-
-LFS_HEAD = b"version https://git-lfs.github.com/spec/v1"
-"""What a pointer of Git Large File Storage begins with, in place of the file itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +58,7 @@ def read_unpacked(path: Path) -> FileBytes:
 
 def lfs_pointer(path: Path) -> BenchmarkError:
     """The error for a file that a clone without Git LFS left a pointer of."""
-    return BenchmarkError(
-        f"{path} is a Git LFS pointer, not the file itself",
-        hint="fetch the file: run `git lfs pull` in its repository",
-    )
+    return BenchmarkError(f"{path} {LFS_FACT}", hint=LFS_HINT)
 
 
 def refuse_pointer(path: Path) -> None:

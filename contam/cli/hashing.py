@@ -67,10 +67,14 @@ def hash_items(
     from contam.cli.arguments import split_names
     from contam.cli.terminal import talk
     from contam.detect.blind import write_bodies
+    from contam.detect.guarantee import refuse_blind
+    from contam.detect.policy import get_policy
     from contam.index.home import resolve_index
     from contam.index.manifest import read_manifest
     from contam.index.recipe import load_recipe
 
+    policies = split_names(policy if policy is not None else ["contam"])
+    refuse_blind([get_policy(one) for one in policies])
     chosen = (
         load_recipe(recipe or "standard", tokenizer=tokenizer)
         if index is None
@@ -86,7 +90,7 @@ def hash_items(
     items = [item for one in found for item in one.items]
     asked = {
         **({} if served is None else {"index": served}),
-        "policies": split_names(policy if policy is not None else ["contam"]),
+        "policies": policies,
     }
     n_lines = write_bodies(target, items, chosen, asked, at_once)
     if not quiet:

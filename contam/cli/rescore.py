@@ -162,13 +162,12 @@ def rescore(
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
-    from contam.errors import LogError
-    from contam.rescore.logs.read import DamagedLogError
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
     from contam.rescore.tables import Settings
+    from contam.rescore.whole import offering
 
-    try:
+    with offering("--skip-damaged"):
         result = run_rescore(
             verdicts,
             logs,
@@ -194,10 +193,6 @@ def rescore(
                 mixed_setups=mixed_setups,
             ),
         )
-    except DamagedLogError as error:
-        skip = "--skip-damaged goes on without such logs"
-        hint = f"{error.hint}; {skip}" if error.hint else skip
-        raise LogError(error.message, hint=hint) from error
     write_rescore(result, out, overwrite=overwrite)
     complete = result.run["coverage"].get("complete", True)
     if not quiet:

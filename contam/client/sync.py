@@ -164,8 +164,8 @@ class Client:
                   answer, `items` are what was asked, by whose texts logs are joined
         logs      files and folders, sent under their names
         options   least, permutations, seed, references, columns, allow_unmatched, allow_partial,
-                  separate_runs, lower_is_better, higher_is_better, metrics, all_metrics,
-                  mixed_setups
+                  skip_damaged, separate_runs, lower_is_better, higher_is_better, metrics,
+                  all_metrics, mixed_setups
         """
         paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
         asked = {"policies": list(policies), "options": options}

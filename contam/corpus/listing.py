@@ -14,6 +14,7 @@ import orjson
 from contam.corpus.outputs import written_by_contam
 from contam.errors import CorpusError, UsageError
 from contam.tables.files import PIPE_HINT, irregular, open_file
+from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -198,6 +199,8 @@ def _named_format(path: Path) -> Format:
     packed = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") or head.startswith(packed):
         return "jsonl"
+    if head.startswith(LFS_HEAD):
+        raise CorpusError(f"{path}: {LFS_FACT}", hint=LFS_HINT)
     raise CorpusError(
         f"{path}: not a corpus format",
         hint="give Parquet, JSONL (plain, .gz, .zst, .bz2, .xz) or Arrow IPC files",
@@ -221,7 +224,8 @@ def _not_lines(path: Path) -> str:
     """Say why a bare .json file in a folder is no JSONL shard; "" when it is one."""
     head = _head(path)
     lines = head.lstrip(b"\xef\xbb\xbf").split(b"\n")
-    if not head:
+    if not head or head.startswith(LFS_HEAD):
+        # As a shard it fails by name; left out it would not be missed.
         return ""
     if lines[0].lstrip().startswith(b"["):
         return "a JSON array, not one object a line"

@@ -7,15 +7,16 @@ import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.listing import Found, Skipped, list_files
 from contam.errors import CorpusError, ShardError
+from contam.tables.lfs import LFS_FACT, LFS_HINT, is_pointer
 from contam.tables.listed import NOT_THERE, FileState, ListedPath, check, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 Format = Literal["parquet", "jsonl", "arrow", "unfinished"]
 
@@ -140,13 +141,17 @@ def file_sha256(shard: Shard) -> str:
 def errors_named(shard: Shard) -> Iterator[None]:
     """Let a ShardError speak of the shard by its name instead of by its place on this machine.
 
-    Where the shard is not as it was listed, that is the error: it explains all others.
+    Where the shard is not as it was listed, or is a pointer to a file that was not fetched, that is
+    the error: it explains all others.
     """
     try:
         try:
             yield
         except ShardError:
             check(shard.path)
+            if is_pointer(Path(shard.uri)):
+                message = f"{shard.name} {LFS_FACT}"
+                raise ShardError(message, shard=shard.name, hint=LFS_HINT) from None
             raise
     except ShardError as error:
         message = error.message.replace(shard.uri, shard.name)

@@ -22,7 +22,7 @@ from contam.detect.candidates import Lookup
 from contam.detect.deadline import Deadline, DeadlinePassed
 from contam.detect.finish import finish
 from contam.detect.grams import Grams
-from contam.detect.guarantee import refuse_unanswerable
+from contam.detect.guarantee import refuse_blind, refuse_unanswerable
 from contam.detect.lane import LaneTokens, build_lane, lane_of
 from contam.detect.model import N_PARTS, PARTS
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
@@ -128,8 +128,8 @@ def check_blind(
     deadline  as for `IndexReader.check`
 
     All tokens of an item weigh the same, since nobody knows which are common.
-    Raises UsageError when the hashes do not fit one another, IndexMismatchError when the index
-    cannot answer a policy.
+    Raises UsageError when the hashes do not fit one another, PolicyError when a policy needs text,
+    IndexMismatchError when the index cannot answer a policy.
     """
     started = time.time()
     names = [(one.benchmark, one.split, one.item_id) for one in items]
@@ -144,6 +144,7 @@ def check_blind(
         keep_text=False,
     )
     chosen = tuple(get_policy(name) for name in parameters.policies)
+    refuse_blind(chosen)
     refuse_unanswerable(chosen, opened.recipe)
     lane, key_at = _lane(ordered, opened.recipe, opened.unit)
     plan = Plan(

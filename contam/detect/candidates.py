@@ -19,6 +19,7 @@ from contam.kernels.candidates import (
     open_by_weight,
 )
 from contam.kernels.postings import find_postings
+from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -147,7 +148,7 @@ def find_candidates(
         if extra is not None:
             more = np.asarray(extra(segment, lookup.lane), np.int64)
             chosen = np.concatenate([opened, more[state[more] == CLOSED]])
-        documents.append(np.unique(chosen))
+        documents.append(distinct(chosen))
         near.append(~np.isin(documents[-1], opened))
         capped[capped_here(lookup.keys, segment)] = True
     return Candidates(tuple(documents), tuple(near), capped)

@@ -10,6 +10,7 @@ import numpy as np
 
 from contam.corpus.documents import DocumentMeta
 from contam.errors import ShardError
+from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
     tables = [collection.evidence()[0] for collection in collections]
     tables += [count.best for collection in collections for count in collection.counts]
     places = [_place(table.shard, table.row)[table.shard >= 0] for table in tables]
-    place = np.unique(np.concatenate(places)) if places else np.empty(0, np.int64)
+    place = distinct(np.concatenate(places)) if places else np.empty(0, np.int64)
     shards = place >> _ROW_BITS
     rows = place & ((1 << _ROW_BITS) - 1)
     metas: list[DocumentMeta] = []

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.model import CLEAN, NOT_CHECKABLE, PARTS, QUESTION, Judgements
-from contam.errors import IndexMismatchError
+from contam.detect.policy import ReadingPolicy, get_policy, list_policies
+from contam.errors import IndexMismatchError, PolicyError
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
@@ -56,6 +57,22 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
         hint=f"{instead}search the corpus itself with `contam scan`, or build an index that keeps "
         f"it ({keeps})",
     )
+
+
+def refuse_blind(policies: Sequence[Policy]) -> None:
+    """Raise PolicyError, naming every policy that a blind check cannot judge by."""
+    reading = [policy.spec.id for policy in policies if isinstance(policy, ReadingPolicy)]
+    if reading:
+        others = [spec.id for spec in list_policies() if not _reads(spec)]
+        raise PolicyError(
+            f"a blind check has no text, and {', '.join(reading)} judges by the text of items and"
+            f" documents; policies that judge by hashes alone: {', '.join(others)}",
+            hint="ask for one of these, or search with the text: `contam query` or `contam scan`",
+        )
+
+
+def _reads(spec: PolicySpec) -> bool:
+    return isinstance(get_policy(spec.id), ReadingPolicy)
 
 
 def _recipe_for(spec: PolicySpec) -> str:

@@ -16,6 +16,7 @@ from contam.detect.model import QUESTION
 from contam.index.minhash import MOST_WINDOWS
 from contam.kernels.minhash import hash_shingles
 from contam.kernels.windows import count_live, find_shingles, propose_documents
+from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +156,7 @@ def _questions(lane: Lane, recipe: MinHashRecipe) -> _Questions:
         total += int(n_shingles[item])
     owner = np.repeat(np.arange(n_items, dtype=np.uint64), n_shingles)
     shingle = (out[:total] & _KEY_MASK).astype(np.uint64)
-    pairs = np.unique((owner << np.uint64(32)) | shingle)
+    pairs = distinct((owner << np.uint64(32)) | shingle)
     owner_of = (pairs >> np.uint64(32)).astype(np.int64)
     keys, which = np.unique((pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32), return_inverse=True)
     return _Questions(

@@ -40,7 +40,7 @@ _COVERAGE: Final[dict[str, type]] = {
     "by_shard": list,
 }
 
-_SCAN_HINT: Final = "give the folder that `contam scan --out` wrote"
+_RESULT_HINT: Final = "give the folder that `contam scan --out` or `contam query --out` wrote"
 
 
 @dataclass(kw_only=True)
@@ -114,8 +114,10 @@ class Report:
         return int(self.verdicts.num_rows)
 
 
-def load_report(folder: str | Path) -> Report:
+def load_report(folder: str | Path, *, hint: str = _RESULT_HINT) -> Report:
     """Read a result folder.
+
+    hint  what to give instead of a path that is no result folder
 
     Raises OutputError when it is not there, not finished, written in another format, or when a
     table in it is missing, cut short or changed. What run.json says is checked by nothing.
@@ -123,26 +125,26 @@ def load_report(folder: str | Path) -> Report:
     folder = Path(folder)
     if not folder.is_dir():
         fact = "is a file, not a folder" if folder.exists() else "does not exist"
-        raise OutputError(f"{folder} {fact}", hint=_SCAN_HINT)
-    run = _read_run(folder)
+        raise OutputError(f"{folder} {fact}", hint=hint)
+    run = _read_run(folder, hint)
     verdicts, evidence, items = (_read_table(folder, name, run) for name in TABLES)
     return Report(folder=folder, run=run, verdicts=verdicts, evidence=evidence, items=items)
 
 
-def _read_run(folder: Path) -> dict[str, Any]:
+def _read_run(folder: Path, hint: str) -> dict[str, Any]:
     path = folder / RUN_FILE
     try:
         run = json.loads(read_file(path))
     except FileNotFoundError as error:
         raise OutputError(
-            f"{folder} holds no finished result: there is no {RUN_FILE}", hint=_SCAN_HINT
+            f"{folder} holds no finished result: there is no {RUN_FILE}", hint=hint
         ) from error
     except OSError as error:
         raise OutputError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise _damaged(path) from error
     if not isinstance(run, dict) or run.get("tool") != "contam":
-        raise OutputError(f"{path} was not written by contam", hint=_SCAN_HINT)
+        raise OutputError(f"{path} was not written by contam", hint=hint)
     if run.get("format") != schemas.RESULT_FORMAT:
         raise OutputError(
             f"{folder} is a result of format {run.get('format')}; "

@@ -212,7 +212,7 @@ def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
 
 def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:
     """Places of (benchmark, split, item id) in the canonical order of results; equal for equals."""
-    keys = {name: natural_key(name) for row in rows for name in row}
+    keys = {name: natural_key(name) for name in {name for row in rows for name in row}}
     ordered = sorted(set(rows), key=lambda row: (keys[row[0]], keys[row[1]], keys[row[2]]))
     rank = {row: at for at, row in enumerate(ordered)}
     return np.fromiter((rank[row] for row in rows), np.int64, len(rows))

@@ -24,6 +24,7 @@ from contam.kernels.postings import (
     find_postings,
     move_postings,
 )
+from contam.tables.distinct import distinct
 from contam.tables.documents import join_documents
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def merge_segments(
         postings, starts, doc_entries, document_hashes(spans, shards), recipe.cap
     )
     postings = postings[:n_kept]
-    keys = np.unique(np.concatenate([keys, *(_array(one, "capped_key") for one in segments)]))
+    keys = distinct(np.concatenate([keys, *(_array(one, "capped_key") for one in segments)]))
     arrays |= {
         "starts": starts,
         "postings": postings,

@@ -23,6 +23,7 @@ from contam.kernels.windows import (
     enter_windows,
     pack_entries,
 )
+from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,7 +135,7 @@ class Sketcher:
         signatures = _concatenated([one["minhash_signatures"] for one in segments], none)
         signatures[~kept] = NOTHING
         frequent = [arrays["minhash_capped"] for arrays in segments]
-        capped = np.unique(_concatenated(frequent, np.empty(0, np.uint32)))
+        capped = distinct(_concatenated(frequent, np.empty(0, np.uint32)))
         return _arrays(_concatenated(parts, np.empty(0, np.uint64)), windows, signatures, capped)
 
 

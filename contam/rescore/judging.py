@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.report import RUN_FILE, Report, load_report
 from contam.errors import UsageError
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Flags
     from contam.rescore.partial import Judged
+
+_VERDICTS_HINT: Final = (
+    "give the folder that `contam scan --out` or `contam query --out` wrote,"
+    " or a file of labels (CSV, TSV, JSONL, JSON, Parquet)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +69,12 @@ def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotation
             threshold=options.threshold,
             unlisted=options.unlisted,
         )
-    if options != FileOptions():
+    if options != FileOptions() and Path(path).is_dir():
         raise UsageError(
             "--threshold, --unlisted and --verdict-columns are for a file of labels",
             hint=f"{path} is none; a scan's own verdicts have their thresholds",
         )
-    return load_report(path)
+    return load_report(path, hint=_VERDICTS_HINT)
 
 
 def _refuse_part(path: Path) -> None:

@@ -10,7 +10,7 @@ from contam.rescore.direction import named
 from contam.rescore.primary import primary_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from contam.rescore.panel import Series
 
@@ -37,22 +37,26 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
     Raises UsageError for a name that means no metric, or two of one benchmark.
     """
     usual = primary_metrics(series)
-    metrics: dict[str, dict[str, bool]] = {}
+    metrics: dict[str, dict[str, None]] = {}
+    said: dict[str, dict[str, None]] = {}
     for one in series:
-        known = metrics.setdefault(one.benchmark, {})
-        known[one.metric] = known.get(one.metric, False) or one.main
+        metrics.setdefault(one.benchmark, {})[one.metric] = None
+        if one.named_main is not None:
+            said.setdefault(one.benchmark, {})[one.named_main] = None
     for name in asked:
         if not any(_meant(name, benchmark, own) for benchmark, own in metrics.items()):
             there = sorted(f"{b}={metric}" for b, own in metrics.items() for metric in own)
             raise UsageError(f"no log has a metric {name}", hint=f"metrics: {', '.join(there)}")
     return {
-        benchmark: _main(benchmark, own, asked, usual[benchmark])
+        benchmark: _main(
+            benchmark, list(own), list(said.get(benchmark, ())), asked, usual[benchmark]
+        )
         for benchmark, own in metrics.items()
     }
 
 
 def _main(
-    benchmark: str, metrics: Mapping[str, bool], asked: Sequence[str], usual: str
+    benchmark: str, metrics: Sequence[str], said: Sequence[str], asked: Sequence[str], usual: str
 ) -> MainMetric:
     wanted = sorted({metric for name in asked for metric in _meant(name, benchmark, metrics)})
     if len(wanted) > 1:
@@ -62,22 +66,20 @@ def _main(
         )
     if wanted:
         return MainMetric(metric=wanted[0], shown=wanted[0], why="as asked")
-    said = [metric for metric, main in metrics.items() if main]
-    if len(said) == 1:
+    if len(said) > 1:
+        why = f"its logs call {', '.join(said)} the main metric"
+    elif said and said[0] not in metrics:
+        why = f"its logs call {said[0]} the main metric and have no score of it for an item"
+    elif said:
         return MainMetric(metric=said[0], shown=said[0], why="as its logs say")
-    if len(metrics) == 1:
+    elif len(metrics) == 1:
         return MainMetric(metric=usual, shown=usual, why="the only one")
-    names = ", ".join(said or metrics)
-    return MainMetric(
-        metric=None,
-        shown=usual,
-        why=f"its logs call {names} the main metric"
-        if said
-        else f"{benchmark} has {len(metrics)} metrics ({names}): choose with --metric",
-    )
+    else:
+        why = f"it has {len(metrics)} metrics ({', '.join(metrics)})"
+    return MainMetric(metric=None, shown=usual, why=f"{benchmark}: {why}: choose with --metric")
 
 
-def _meant(name: str, benchmark: str, metrics: Mapping[str, bool]) -> list[str]:
+def _meant(name: str, benchmark: str, metrics: Iterable[str]) -> list[str]:
     """The metrics of a benchmark that a name means."""
     own = name.removeprefix(f"{benchmark}=") if benchmark else name
     exact = [metric for metric in metrics if metric in (own, name)]

@@ -67,7 +67,7 @@ class Series:
     additive   whether the metric is the mean of `score`
     strata     int64[n], parts of the items within which flags are dealt out; None for one part
     setup      examples, prompt and version, as far as the log records them
-    main       whether the log calls this its main metric
+    named_main  the metric that the log calls its main one, None where it names none
     """
 
     model: str
@@ -81,7 +81,7 @@ class Series:
     higher_is_better: bool = True
     strata: Ints | None = None
     setup: Setup = ()
-    main: bool = False
+    named_main: str | None = None
 
     def labels(self, flags: Flags) -> Int8s:
         """int8[n]: the label of each scored item; what is not among the items is not checkable."""

@@ -270,7 +270,7 @@ def _series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -
             ),
             higher_is_better=column.higher_is_better is not False,
             setup=log.setup,
-            main=column.metric == log.primary,
+            named_main=log.primary,
         )
 
 

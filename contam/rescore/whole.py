@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from contam.errors import LogError
@@ -9,7 +10,7 @@ from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import DamagedLogError, find_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from contam.rescore.logs.model import Log
@@ -41,6 +42,17 @@ def whole_logs(
             hint="`contam logs` lists them with the reasons",
         )
     return logs, damaged
+
+
+@contextlib.contextmanager
+def offering(option: str) -> Iterator[None]:
+    """Have the error of a damaged log name the option that goes on without such logs."""
+    try:
+        yield
+    except DamagedLogError as error:
+        skip = f"{option} goes on without such logs"
+        hint = f"{error.hint}; {skip}" if error.hint else skip
+        raise LogError(error.message, hint=hint) from error
 
 
 def left_out(damaged: Sequence[tuple[str, str]]) -> str:

@@ -107,6 +107,7 @@ _FIELDS: Final = {
     "--map": "options.mapping:",
     "--metric": "options.metrics",
     "--mixed-setups": "options.mixed_setups",
+    "--skip-damaged": "options.skip_damaged",
     "--reference-benchmark": "options.references:",
     "--separate-runs": "options.separate_runs",
 }

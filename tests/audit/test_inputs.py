@@ -90,3 +90,25 @@ def test_logs_that_are_not_there_are_told_before_anything_is_searched(tmp_path):
     with pytest.raises(LogError, match="no such log"):
         run_audit(write(tmp_path, benchmark=items, logs="gone"))
     assert not (tmp_path / "pack.work" / "checks").exists()
+
+
+@pytest.mark.parametrize("from_logs", [True, False])
+def test_a_damaged_log_stops_an_audit_or_is_named_in_every_report(tmp_path, from_logs):
+    lm_eval(tmp_path / "logs", [1, 0] * 24 + [1], docs=docs("brook_math"), task="brook_math")
+    cut = tmp_path / "logs" / "cut.json"
+    cut.write_text('{"status": "success", "eval": {', encoding="utf-8")
+    entry = f'paths = ["{FIXTURES}/items/brook_math.jsonl"]'
+    spec = write(tmp_path, benchmark="from_logs = true" if from_logs else entry)
+    with pytest.raises(LogError, match=str(cut)) as caught:
+        run_audit(spec)
+    assert "skip_damaged = true" in caught.value.hint
+    path = tmp_path / "AUDIT.toml"
+    path.write_text(path.read_text() + "skip_damaged = true\n")
+    pack = run_audit(load_spec(path))
+    (left_out,) = pack.facts.logs_left_out
+    assert left_out["path"] == str(cut)
+    assert "1 log is damaged" in pack.facts.headline.text
+    for name in ("report.json", "report.md", "report.html", "scores/summary.md"):
+        assert "cut.json" in (pack.folder / name).read_text("utf-8"), name
+    (row,) = [one for one in pack.facts.scores if one["policy"] == "contam"]
+    assert row["n"] == 49

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.run import rescore, write_rescore
 from contam.rescore.tables import Settings
 from tests.rescore.logs.small import lm_eval, write_lines
@@ -295,6 +295,22 @@ def test_options_for_a_file_do_not_go_with_a_folder(tmp_path):
         rescore(tmp_path, named_log(tmp_path), threshold=0.5)
     with pytest.raises(UsageError, match="cannot be 'dirty'"):
         scored(write(tmp_path / "m.csv", rows(text=False)), named_log(tmp_path), unlisted="dirty")
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+@pytest.mark.parametrize("there", [False, True], ids=["nothing", "a folder of something else"])
+def test_verdicts_that_are_not_there_are_asked_for_as_a_folder_or_a_file(
+    tmp_path, there, threshold
+):
+    place = tmp_path / "verdicts"
+    if there:
+        place.mkdir()
+        threshold = None
+    with pytest.raises(OutputError, match=str(place)) as caught:
+        scored(place, named_log(tmp_path), threshold=threshold)
+    assert "contam scan --out" in caught.value.hint
+    for kind in ("CSV", "JSONL", "Parquet"):
+        assert kind in caught.value.hint
 
 
 def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):

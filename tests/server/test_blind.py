@@ -129,6 +129,29 @@ def test_hashes_that_do_not_fit_are_refused(client, bodies, change, code):
     assert (reply.status_code, reply.json()["code"]) == (422, code)
 
 
+@pytest.mark.parametrize("name", [spec.id for spec in contam.list_policies()])
+def test_a_policy_answers_blind_or_is_refused_by_name_before_anything_is_hashed(
+    name, client, bodies, bench_fixtures, small_index, tmp_path
+):
+    reads = name == "decon-default"
+    reply = client.post("/v1/check", json={**bodies[0][0], "policies": [name]}).json()
+    assert reply.get("code") in ({"policy"} if reads else {None, "index-mismatch"})
+    out = tmp_path / "hashed.jsonl"
+    items = str(bench_fixtures / "items" / "brook_math.jsonl")
+    said = StringIO()
+    with redirect_stderr(said):
+        code = main(
+            ["hash", "--quiet", "--benchmark", items, "--index", str(small_index),
+             "--policy", name, "--out", str(out)]
+        )  # fmt: skip
+    assert (code == 0, out.exists()) == (not reads, not reads)
+    if reads:
+        for message in (reply["detail"], said.getvalue()):
+            assert name in message
+            assert "contam, " in message
+            assert "llama3-8gram" in message
+
+
 def test_repeated_wording_does_not_confuse_the_names_of_tokens(small_index):
     from contam.detect.blind import check_blind
 

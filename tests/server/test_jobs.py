@@ -307,6 +307,33 @@ def test_a_rescoring_of_uploaded_verdicts_that_fails_says_why(client, asked_alon
     assert "logs/folder/brook_math.csv" in reply.json()["detail"]
 
 
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_damaged_log_stops_a_rescoring_or_is_named_as_left_out(
+    client, asked_alone, log_file, skip
+):
+    files = [(one.name, one.read_bytes()) for one in asked_alone.iterdir()]
+    cut = b'{"status": "success", "eval": {'
+    reply = client.post(
+        "/v1/rescore",
+        files=parts(
+            {"options": {**QUICK, "skip_damaged": skip}}, "rescore",
+            verdicts=files, logs=[("brook_math.csv", log_file), ("cut.json", cut)],
+        ),
+    )  # fmt: skip
+    if reply.status_code == 202:
+        ended(client, reply.json())
+        reply = client.get(f"/v1/rescore/{reply.json()['id']}")
+    if skip:
+        assert reply.status_code == 200, reply.text
+        (left_out,) = reply.json()["run"]["inputs"]["damaged"]
+        assert left_out["path"] == "logs/cut.json"
+        assert "cut.json" in reply.json()["summary"]
+    else:
+        assert (reply.status_code, reply.json()["code"]) == (422, "log")
+        assert "logs/cut.json" in reply.json()["detail"]
+        assert "options.skip_damaged" in reply.json()["hint"]
+
+
 def test_uploaded_verdicts_that_are_none_are_the_senders_mistake(client, asked_alone):
     run = json.loads((asked_alone / "run.json").read_bytes())
     files = {one.name: one.read_bytes() for one in asked_alone.iterdir()}

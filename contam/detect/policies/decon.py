@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.detect.model import NOT_CHECKABLE, ItemsRead
+from contam.detect.model import CLEAN, NOT_CHECKABLE, PASSAGE, QUESTION, ItemsRead
 from contam.detect.policies.common import counted, judgements, passes, percent
 from contam.detect.policies.decon_document import NOTHING, Document, Scorer, as_scores
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
@@ -207,7 +207,7 @@ class Decon:
         if judgement.score[i] == 0.0:
             return (
                 "no document that was read holds enough of the question, of"
-                f" {_counted(figure['question'], unit)}"
+                f" {_counted(figure['question'], unit)}{self._unseen(totals, i, unit)}"
             )
         found = totals.best_pair.read[i, number]
         shares = [f"{percent(float(found[_QUESTION]))} of the question"]
@@ -219,7 +219,38 @@ class Decon:
             f"the best document holds {' and '.join(shares)}, by rarity, and scores"
             f" {np.floor(judgement.score[i] * 1000 + 1e-3) / 1000:.3f};"
             f" this policy flags from {self.spec.threshold('contaminated'):g}"
+            f"{self._too_far(totals, found, figure, i) if judgement.label[i] == CLEAN else ''}"
         )
+
+    def _unseen(self, totals: Totals, i: int, unit: str) -> str:
+        """Why decon finds nothing of an item of which a document holds the question or passage."""
+        pair = totals.best_pair
+        if pair.item[i] >= 0 and pair.exact[i, QUESTION]:
+            return (
+                "; one document holds the whole question, but not as decon reads it: not in its own"
+                f" tokens, or in a text of under {_counted(2 * self.spec.n, unit)}"
+            )
+        if pair.item[i] >= 0 and pair.exact[i, PASSAGE] and "passage" in self.spec.parts:
+            return "; one document holds the whole passage, but decon begins with the question"
+        return ""
+
+    def _too_far(self, totals: Totals, found: Float32s, figure: Mapping[str, int], i: int) -> str:
+        """Why decon's score is low although the best document holds the whole question."""
+        if not totals.best_pair.exact[i, QUESTION]:
+            return ""
+        text = "; the whole question stands there, but"
+        sides = []
+        if figure["answer"] and found[_ANSWER] < 1:
+            window = self.spec.number("short_answer_window")
+            if figure["answer"] > self.spec.number("short_answer"):
+                window = max(window, 2 * figure["answer"], self.spec.number("answer_window"))
+            sides.append(f"an answer in the {int(window)} tokens behind it")
+        if figure["passage"] and found[_PASSAGE] < 1:
+            window = max(2 * figure["passage"], self.spec.number("passage_window"))
+            sides.append(f"the passage in the {int(window)} tokens before it")
+        if sides:
+            return f"{text} decon looks only for {' and '.join(sides)}"
+        return f"{text} not in decon's own tokens"
 
     def _why_not(self, figure: Mapping[str, int], unit: str) -> str:
         least = int(self.spec.number("least_tokens"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from contam.benchmark.compressed import LFS_HEAD, lfs_pointer
 from contam.benchmark.naming import format_of
 from contam.errors import LogError
 from contam.rescore.logs import (
@@ -22,6 +21,7 @@ from contam.rescore.logs import (
     unread,
 )
 from contam.tables.files import open_file
+from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,8 +81,7 @@ def kind_of(file: LogFile) -> Kind:
         raise LogError(f"cannot read {path}: {reason}", hint="check the path") from error
     family = format_of(path)
     if start == LFS_HEAD and (family or path.suffix == ".eval"):
-        pointer = lfs_pointer(path)
-        raise LogError(pointer.message, hint=pointer.hint)
+        raise LogError(f"{path} {LFS_FACT}", hint=LFS_HINT)
     if start.startswith(b"PK") or path.suffix == ".eval":
         return "inspect-zip"
     if start.startswith(b"PAR1"):

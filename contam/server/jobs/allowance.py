@@ -27,6 +27,9 @@ class Allowance:
         self._most_s = most_s
         self._spent = self._read()
         self._over = self._spent >= most_s
+        self._changed = threading.Condition()
+        self._left = False
+        self._paused = False
 
     def is_over(self) -> bool:
         """Whether nothing is left."""
@@ -35,25 +38,43 @@ class Allowance:
     @contextlib.contextmanager
     def spending(self, end: Callable[[], None]) -> Iterator[None]:
         """Count the seconds of the block; call `end`, on another thread, when they run out."""
-        left = threading.Event()
-        thread = threading.Thread(target=self._count, args=(left, end), daemon=True)
+        thread = threading.Thread(target=self._count, args=(end,), daemon=True)
         thread.start()
         try:
             yield
         finally:
-            left.set()
+            with self._changed:
+                self._left = True
+                self._changed.notify_all()
             thread.join()
 
-    def _count(self, left: threading.Event, end: Callable[[], None]) -> None:
-        while self._spent < self._most_s:
-            stretch = min(STRETCH_S, self._most_s - self._spent)
-            self._note(self._spent + stretch)
-            began = time.monotonic()
-            done = left.wait(stretch)
-            self._spent += time.monotonic() - began
-            if done:
-                self._note(self._spent)
-                return
+    def pause(self) -> None:
+        """Count nothing until `go_on`."""
+        self._set_paused(paused=True)
+
+    def go_on(self) -> None:
+        """Count again."""
+        self._set_paused(paused=False)
+
+    def _set_paused(self, *, paused: bool) -> None:
+        with self._changed:
+            self._paused = paused
+            self._changed.notify_all()
+
+    def _count(self, end: Callable[[], None]) -> None:
+        with self._changed:
+            while self._spent < self._most_s:
+                if not self._paused:
+                    stretch = min(STRETCH_S, self._most_s - self._spent)
+                    self._note(self._spent + stretch)
+                    began = time.monotonic()
+                    self._changed.wait_for(lambda: self._left or self._paused, stretch)
+                    self._spent += time.monotonic() - began
+                if self._left or self._paused:
+                    self._note(self._spent)
+                    self._changed.wait_for(lambda: self._left or not self._paused)
+                if self._left:
+                    return
         self._over = True
         end()
 

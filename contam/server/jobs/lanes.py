@@ -1,69 +1,126 @@
-"""Which job is begun next: a long one keeps no other waiting for more than a slice of time.
+"""Which job works next: jobs of one kind take turns, each for a slice of time.
 
-As many jobs of a kind as there are workers are begun in the order of their acceptance. One that is
-not done after a slice goes on beside them, where there is room for as many again, and makes way for
-the next; where there is no room it is put back, and begun again when another long one has ended.
+A job whose slice is over while others wait is paused, keeps what it has done, and goes on after
+those that waited then. Paused jobs keep their memory, so only `n_open` jobs may outlast their first
+slice; a further one is put back, and begun again when one of those has ended. So a job that is
+queued or paused waits at most one slice for each other job, unless it was put back.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from contam.server.jobs.model import StoreError
 
 if TYPE_CHECKING:
     from contam.server.jobs.model import Job, Kind
     from contam.server.jobs.store import JobStore
 
 
-class Lane:
-    """Jobs of one kind: `n_workers` at once, and as many that take longer than a slice."""
+class Pausable(Protocol):
+    """The process of a job."""
 
-    def __init__(self, kind: Kind, n_workers: int) -> None:
+    def pause(self) -> None:
+        """Stop it where it is."""
+
+    def go_on(self) -> None:
+        """Let it work again."""
+
+
+class _Paused(NamedTuple):
+    """A job that waits for its turn.
+
+    newest  number of the newest job that was queued when it was paused: those go first
+    """
+
+    id: str
+    process: Pausable
+    newest: int
+
+
+class Lane:
+    """Jobs of one kind.
+
+    n_workers  jobs that work at once
+    n_open     jobs that outlasted a slice and are not done, at least `n_workers`
+    """
+
+    def __init__(self, kind: Kind, n_workers: int, n_open: int) -> None:
         self._kind = kind
         self.n_workers = n_workers
+        self._n_open = max(n_open, n_workers)
+        #: Held by the thread that looks for work.
+        self.looking = threading.Lock()
         self._lock = threading.Lock()
-        self._is_long: dict[str, bool] = {}
+        #: Whether a job that works has outlasted a slice.
+        self._working: dict[str, bool] = {}
+        self._paused: deque[_Paused] = deque()
         self._put_back: set[str] = set()
 
+    @property
+    def n_threads(self) -> int:
+        """One for each job that can have a process, and one that looks for the next turn."""
+        return self._n_open + self.n_workers + 1 if self.n_workers else 0
+
     def claim(self, store: JobStore) -> Job | None:
-        """Take a job that may begin now, None when there is none. Raises StoreError."""
-        with self._lock:
-            if self._has_room(long=False):
-                job = store.claim(self._kind, self._put_back, among=False)
-                if job is not None:
-                    self._is_long[job.id] = False
-                    return job
-            if self._put_back and self._has_room(long=True):
-                job = store.claim(self._kind, self._put_back, among=True)
-                if job is not None:
-                    self._put_back.discard(job.id)
-                    self._is_long[job.id] = True
-                    return job
-                # They were cancelled.
-                self._put_back.clear()
-        return None
+        """Begin a job or let a paused one go on, whichever waits longer; the job that was begun.
 
-    def is_long(self, job_id: str) -> bool:
-        """Whether a running job keeps nobody waiting."""
+        Raises StoreError, but not before a paused job went on.
+        """
         with self._lock:
-            return self._is_long[job_id]
+            if len(self._working) >= self.n_workers:
+                return None
+            first = self._paused[0] if self._paused else None
+            try:
+                job = store.claim(self._kind, self._barred(), up_to=first and first.newest)
+            except StoreError:
+                self._go_on()
+                raise
+            if job is None:
+                self._go_on()
+                return None
+            self._working[job.id] = job.id in self._put_back
+            self._put_back.discard(job.id)
+            return job
 
-    def outlasts(self, job_id: str) -> bool:
-        """Note that a running job took longer than a slice; whether it may go on."""
+    def end_slice(self, job_id: str, process: Pausable, store: JobStore) -> bool:
+        """Pause a working job if others wait; False when it must be put back instead."""
         with self._lock:
-            if job_id not in self._is_long:
+            if job_id not in self._working:
                 # It ended meanwhile.
                 return True
-            if self._has_room(long=True):
-                self._is_long[job_id] = True
+            try:
+                newest = store.newest(self._kind, self._barred())
+            except StoreError:
+                # Nothing could be begun in its place.
+                newest = None
+            if newest is None and not self._paused:
                 return True
-            self._put_back.add(job_id)
-            return False
+            if not self._working[job_id] and not self._has_room():
+                self._put_back.add(job_id)
+                return False
+            process.pause()
+            del self._working[job_id]
+            self._paused.append(_Paused(job_id, process, newest or 0))
+            return True
 
     def leave(self, job_id: str) -> None:
-        """Note that a job no longer runs."""
+        """Note that a job has no process any more."""
         with self._lock:
-            self._is_long.pop(job_id, None)
+            self._working.pop(job_id, None)
+            self._paused = deque(one for one in self._paused if one.id != job_id)
 
-    def _has_room(self, *, long: bool) -> bool:
-        return sum(one is long for one in self._is_long.values()) < self.n_workers
+    def _go_on(self) -> None:
+        if self._paused:
+            one = self._paused.popleft()
+            self._working[one.id] = True
+            one.process.go_on()
+
+    def _barred(self) -> set[str]:
+        """Queued jobs that may not be begun now."""
+        return set() if self._has_room() else self._put_back
+
+    def _has_room(self) -> bool:
+        return len(self._paused) + sum(self._working.values()) < self._n_open

@@ -62,6 +62,7 @@ class RescoreOptions(Strict):
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     allow_unmatched: bool = False
     allow_partial: bool = False
+    skip_damaged: bool = False
     separate_runs: bool = False
     lower_is_better: list[Name] = Field(default=[])
     higher_is_better: list[Name] = Field(default=[])

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from contam.config import Settings
     from contam.server.jobs.clock import Clock
-    from contam.server.jobs.model import Job
+    from contam.server.jobs.model import Job, Kind
     from contam.server.jobs.uploads import Received
 
 _FAILURE: Final = "failure.json"
@@ -85,8 +85,16 @@ class Jobs:
             slice_s=settings.job_slice_s,
         )
         # A re-scoring is short and somebody waits for it: it does not queue behind long checks.
-        lanes = {"check": settings.job_workers, "rescore": min(1, settings.job_workers)}
-        self._worker = Worker(self._store, hooks, lanes=lanes)  # type: ignore[arg-type]  # of Kind
+        lanes: dict[Kind, int] = {
+            "check": settings.job_workers,
+            "rescore": min(1, settings.job_workers),
+        }
+        self._worker = Worker(
+            self._store,
+            hooks,
+            lanes=lanes,
+            n_open=settings.max_open_jobs,
+        )
         self._sweeper = threading.Thread(target=self._sweep_on, name="jobs-sweep", daemon=True)
 
     @classmethod

@@ -179,16 +179,19 @@ class JobStore:
 
     # -- working --------------------------------------------------------------------------------
 
-    def claim(self, kind: Kind, some: Iterable[str] = (), *, among: bool = False) -> Job | None:
-        """Take the oldest queued job of a kind, none of `some`, or only `among` these.
+    def claim(
+        self, kind: Kind, barred: Iterable[str] = (), *, up_to: int | None = None
+    ) -> Job | None:
+        """Take the oldest queued job of a kind that is not `barred`; it is then running.
 
-        It is then running.
+        up_to  the highest number that it may have
         """
         with self._changing():
             row = self._db.execute(
                 "SELECT id FROM jobs WHERE state = 'queued' AND kind = ? "
-                "AND (id IN (SELECT value FROM json_each(?))) = ? ORDER BY number LIMIT 1",
-                (kind, json.dumps(list(some)), among),
+                "AND id NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR number <= ?) "
+                "ORDER BY number LIMIT 1",
+                (kind, json.dumps(list(barred)), up_to, up_to),
             ).fetchone()
             if row is None:
                 return None
@@ -198,6 +201,16 @@ class JobStore:
                 (self._clock.wall(), row[0]),
             )
             return self._one(row[0])
+
+    def newest(self, kind: Kind, barred: Iterable[str] = ()) -> int | None:
+        """The highest number of a queued job of a kind that is not `barred`; None without one."""
+        with self._reading():
+            (number,) = self._db.execute(
+                "SELECT max(number) FROM jobs WHERE state = 'queued' AND kind = ? "
+                "AND id NOT IN (SELECT value FROM json_each(?))",
+                (kind, json.dumps(list(barred))),
+            ).fetchone()
+        return None if number is None else int(number)
 
     def give_back(self, job_id: str, *, counted: bool) -> None:
         """Queue a running job again; an attempt that is not `counted` was not the job's fault."""

@@ -60,6 +60,7 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
     from contam.rescore.tables import Settings
+    from contam.rescore.whole import offering
 
     report.phase("reading verdicts")
     if request["inline"] is not None:
@@ -73,26 +74,28 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
     options = request["options"]
     report.phase("re-scoring")
     try:
-        result = run_rescore(
-            VERDICTS,
-            LOGS,
-            policies=request["policies"],
-            columns=options["columns"],
-            allow_unmatched=options["allow_unmatched"],
-            allow_partial=options["allow_partial"],
-            separate_runs=options["separate_runs"],
-            lower_is_better=options["lower_is_better"],
-            higher_is_better=options["higher_is_better"],
-            settings=Settings(
-                least=options["least"],
-                permutations=options["permutations"],
-                seed=options["seed"],
-                references=tuple(options["references"]),
-                metrics=tuple(options["metrics"]),
-                all_metrics=options["all_metrics"],
-                mixed_setups=options["mixed_setups"],
-            ),
-        )
+        with offering("--skip-damaged"):
+            result = run_rescore(
+                VERDICTS,
+                LOGS,
+                policies=request["policies"],
+                columns=options["columns"],
+                allow_unmatched=options["allow_unmatched"],
+                allow_partial=options["allow_partial"],
+                skip_damaged=options["skip_damaged"],
+                separate_runs=options["separate_runs"],
+                lower_is_better=options["lower_is_better"],
+                higher_is_better=options["higher_is_better"],
+                settings=Settings(
+                    least=options["least"],
+                    permutations=options["permutations"],
+                    seed=options["seed"],
+                    references=tuple(options["references"]),
+                    metrics=tuple(options["metrics"]),
+                    all_metrics=options["all_metrics"],
+                    mixed_setups=options["mixed_setups"],
+                ),
+            )
     except OutputError as error:
         if request["job"] is not None:
             raise

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.server.jobs.model import Job
-    from contam.server.jobs.worker import Progress
+    from contam.server.jobs.process import Progress
 
 RUN: Final = "run.json"
 

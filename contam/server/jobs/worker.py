@@ -8,34 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import contam
 from contam.errors import ContamError
 from contam.server.hints import HINTS, hint_for
 from contam.server.jobs.allowance import Allowance
 from contam.server.jobs.lanes import Lane
 from contam.server.jobs.model import StoreError
+from contam.server.jobs.process import Running, begin, kill
 from contam.server.jobs.run import DONE, FAILED, HELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from contam.server.jobs.model import Job, Kind, State
+    from contam.server.jobs.process import Progress
     from contam.server.jobs.store import JobStore
 
 MOST_ATTEMPTS: Final = 3
 _LOOK_S: Final = 0.5
 _HELD_S: Final = 0.2
-#: A long job comes after those that are not, which have 10.
-_NICE_LONG: Final = 15
 _DEFECT: Final = {
     "code": "internal",
     "message": "the service failed to look after the job",
@@ -47,24 +42,6 @@ KILLER: Final = {
     "hint": "send it in several jobs; a service that is killed often lacks memory",
 }
 """What a job failed of that was running whenever the service was killed."""
-_SECRETS: Final = ("CONTAM_ADMIN_KEY", "CONTAM_KEY")
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a running job is: `done` of `total` bytes of documents, when it searches."""
-
-    phase: str = "starting"
-    done: int = 0
-    total: int = 0
-
-
-@dataclass(slots=True)
-class _Running:
-    process: subprocess.Popen[bytes]
-    progress: Progress = Progress()
-    cancelled: bool = False
-    put_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +54,7 @@ class Hooks:
     failed   what a job failed of: code, message, hint
     retention_s  seconds that an ended job is kept
     most_s   seconds of work that a job may take, all attempts together
-    slice_s  seconds that it may keep others waiting
+    slice_s  seconds that it works while others wait
     """
 
     order: Callable[[Job], dict[str, Any]]
@@ -90,20 +67,25 @@ class Hooks:
 
 
 class Worker:
-    """Threads that take jobs from a store: so many of each kind at once, and as many long ones."""
+    """Threads that take jobs from a store, each with one job at a time.
 
-    def __init__(self, store: JobStore, hooks: Hooks, *, lanes: dict[Kind, int]) -> None:
+    lanes  jobs of each kind that work at once;  n_open  long ones of each kind that take turns
+    """
+
+    def __init__(
+        self, store: JobStore, hooks: Hooks, *, lanes: dict[Kind, int], n_open: int
+    ) -> None:
         self._store = store
         self._hooks = hooks
         self._wake = threading.Condition()
         self._stopping = threading.Event()
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Running] = {}
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, args=(lane,), name=f"jobs-{kind}", daemon=True)
             for kind, number in lanes.items()
-            for lane in (Lane(kind, number),)
-            for _ in range(2 * number)
+            for lane in (Lane(kind, number, n_open),)
+            for _ in range(lane.n_threads)
         ]
 
     def start(self) -> None:
@@ -129,7 +111,7 @@ class Worker:
             if running is None:
                 return
             running.cancelled = True
-        _kill(running.process)
+        kill(running.process)
 
     def close(self) -> None:
         """End all processes; their jobs are queued again."""
@@ -138,12 +120,24 @@ class Worker:
         with self._lock:
             processes = [one.process for one in self._running.values()]
         for process in processes:
-            _kill(process)
+            kill(process)
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
 
     def _work(self, lane: Lane) -> None:
+        while True:
+            # One thread looks for work; the others have a job each, or wait to look.
+            with lane.looking:
+                job = self._next(lane)
+            if job is None:
+                return
+            self._attempt(job, lane)
+            lane.leave(job.id)
+            self.wake()
+
+    def _next(self, lane: Lane) -> Job | None:
+        """The next job that is to be begun; None when the service stops."""
         while not self._stopping.is_set():
             try:
                 job = lane.claim(self._store)
@@ -151,13 +145,11 @@ class Worker:
                 self._stopping.wait(_LOOK_S)
                 continue
             if job is not None:
-                self._attempt(job, lane)
-                lane.leave(job.id)
-                self.wake()
-                continue
+                return job
             with self._wake:
                 if not self._stopping.is_set():
                     self._wake.wait(_LOOK_S)
+        return None
 
     def _attempt(self, job: Job, lane: Lane) -> None:
         """Work on a job; whatever goes wrong here, the thread and the job go on."""
@@ -167,7 +159,7 @@ class Worker:
             with self._lock:
                 lost = self._running.pop(job.id, None)
             if lost is not None:
-                _kill(lost.process)
+                kill(lost.process)
                 lost.process.wait()
             self._stopping.wait(_LOOK_S)
             if job.attempts < MOST_ATTEMPTS:
@@ -183,7 +175,7 @@ class Worker:
             if allowance.is_over():
                 self._fail(job, self._overtime())
                 return
-            process = _begin()
+            process = begin()
         except ContamError as error:
             self._fail(job, {"code": error.code, "message": error.message, "hint": error.hint})
             return
@@ -192,13 +184,13 @@ class Worker:
             self._again(job, counted=False)
             self._stopping.wait(_LOOK_S)
             return
-        running = _Running(process)
+        running = Running(process, allowance)
         with self._lock:
             self._running[job.id] = running
         if self._stopping.is_set() or self._is_over(job):
             # Told to end between the claim and now.
-            _kill(process)
-        with allowance.spending(lambda: _kill(process)), self._slice(job, running, lane):
+            kill(process)
+        with allowance.spending(lambda: kill(process)), self._turns(job, running, lane):
             failure = self._listen(job, running, order)
             code = process.wait()
         if allowance.is_over() and code != DONE:
@@ -212,28 +204,32 @@ class Worker:
         self._conclude(job, running, code, failure)
 
     @contextlib.contextmanager
-    def _slice(self, job: Job, running: _Running, lane: Lane) -> Iterator[None]:
-        """Have the job of the block make way for others when its slice is over."""
-
-        def end() -> None:
-            if lane.outlasts(job.id):
-                with contextlib.suppress(OSError):
-                    os.setpriority(os.PRIO_PGRP, running.process.pid, _NICE_LONG)
-                self.wake()
-            else:
-                running.put_back = True
-                _kill(running.process)
-
-        timer = threading.Timer(self._hooks.slice_s, end)
-        timer.daemon = True
-        if not lane.is_long(job.id):
-            timer.start()
+    def _turns(self, job: Job, running: Running, lane: Lane) -> Iterator[None]:
+        """Have the job of the block make way for others whenever a slice of it is over."""
+        thread = threading.Thread(target=self._take_turns, args=(job, running, lane), daemon=True)
+        thread.start()
         try:
             yield
         finally:
-            timer.cancel()
+            running.end()
+            thread.join()
 
-    def _listen(self, job: Job, running: _Running, order: dict[str, Any]) -> dict[str, str] | None:
+    def _take_turns(self, job: Job, running: Running, lane: Lane) -> None:
+        running.heard.wait()
+        running.at_work.set()
+        while True:
+            running.at_work.wait()
+            if running.over.wait(self._hooks.slice_s):
+                return
+            if not lane.end_slice(job.id, running, self._store):
+                running.put_back = True
+                kill(running.process)
+                return
+            if not running.at_work.is_set():
+                self._hooks.changed(job.id)
+            self.wake()
+
+    def _listen(self, job: Job, running: Running, order: dict[str, Any]) -> dict[str, str] | None:
         """Give the order and hear reports until the process ends; what it failed of, if it did."""
         process = running.process
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
@@ -243,6 +239,7 @@ class Worker:
                 process.stdin.write(json.dumps(order).encode() + b"\n")
                 process.stdin.flush()
             for line in process.stdout:
+                running.heard.set()
                 try:
                     said = json.loads(line)
                 except ValueError:
@@ -257,7 +254,7 @@ class Worker:
         return failure
 
     def _conclude(
-        self, job: Job, running: _Running, code: int, failure: dict[str, str] | None
+        self, job: Job, running: Running, code: int, failure: dict[str, str] | None
     ) -> None:
         if running.cancelled:
             self._hooks.ended(job)
@@ -332,25 +329,3 @@ class Worker:
         with self._lock:
             self._running[job.id].cancelled = True
         return True
-
-
-def _begin() -> subprocess.Popen[bytes]:
-    home = Path(contam.__file__).resolve().parents[1]
-    environ = {name: value for name, value in os.environ.items() if name not in _SECRETS}
-    return subprocess.Popen(
-        [sys.executable, "-m", "contam.server.jobs.run"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        # A traceback may quote a text, and this stream would end in somebody's log.
-        stderr=subprocess.DEVNULL,
-        env=environ,
-        # What `-m` finds first is then this very package, wherever the service was started.
-        cwd=home,
-        # A signal to the service is not one to its jobs.
-        start_new_session=True,
-    )
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
