@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from contam.errors import ContamError, ShardError
 from contam.tables.files import refuse_irregular
-from contam.tables.listed import unchanged
+from contam.tables.listed import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +43,10 @@ def shard_errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def arrow_file(path: str) -> Iterator[pa.OSFile]:
-    """Open a file for Arrow, and prove that it stays as listed: see `contam.tables.listed`."""
-    with pa.OSFile(str(path)) as source, unchanged(path, source.fileno()):
+    """Open a file for Arrow, and prove that it stays as listed: see `contam.tables.listed`.
+
+    Arrow opens what we hold open, so that both are one file even if another takes its path. It
+    can be handed a descriptor itself, or tell its own, only from pyarrow 25.
+    """
+    with opened(path) as file, pa.OSFile(f"/dev/fd/{file.fileno()}") as source:
         yield source
