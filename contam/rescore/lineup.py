@@ -13,6 +13,7 @@ import numpy as np
 
 from contam.errors import InternalError
 from contam.rescore.logs.setup import words
+from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,14 +120,15 @@ def _names(series: Sequence[Series]) -> str:
 
 
 def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matrix:
-    inside, common = _largest(group)
+    inside, common, n_items = _largest(group)
     ranked = [one for one, kept in zip(group, inside, strict=True) if kept]
     short = [one for one, kept in zip(group, inside, strict=True) if not kept]
-    largest = max(len(distinct(one)) for one in ranked)
-    lost = largest - len(common)
+    lost = int(n_items[inside].max()) - len(common)
     said = [f"{lost} items are not scored for every model"] if lost else []
     if short:
-        counts = ", ".join(f"{one.model} ({len(distinct(one)):,} items)" for one in short[:_NAMED])
+        sizes = n_items[~inside].tolist()
+        named = zip(short[:_NAMED], sizes, strict=False)
+        counts = ", ".join(f"{one.model} ({size:,} items)" for one, size in named)
         more = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
         said.append(f"not in the ranking of {len(common):,} items: {counts}{more}")
     return Matrix(
@@ -151,13 +153,13 @@ def _shared(one: Series, items: Ints) -> int:
     return len(np.intersect1d(one.item, items))
 
 
-def distinct(one: Series) -> Ints:
+def judged_items(one: Series) -> Ints:
     """The items of a series that are among those judged, ascending."""
-    return np.unique(one.item[one.item >= 0])
+    return distinct(one.item[one.item >= 0])
 
 
-def _largest(group: Sequence[Series]) -> tuple[Bools, Ints]:
-    """Which series are ranked, and their common items.
+def _largest(group: Sequence[Series]) -> tuple[Bools, Ints, Ints]:
+    """Which series are ranked, their common items, and how many judged items each series has.
 
     Every set of items that a run has is tried as the ranking's: the runs in it have at least
     `LEAST_COVERED` of them. The set with the most scores wins, the one with more models of two;
@@ -169,7 +171,7 @@ def _largest(group: Sequence[Series]) -> tuple[Bools, Ints]:
     for one in group:
         # Logs of many models mostly hold the same items in one order.
         if last is None or not np.array_equal(one.item, last):
-            own = distinct(one)
+            own = judged_items(one)
             known = [at for at, other in enumerate(sets) if np.array_equal(own, other)]
             place = known[0] if known else len(sets)
             if not known:
@@ -187,7 +189,7 @@ def _largest(group: Sequence[Series]) -> tuple[Bools, Ints]:
     common = sets[best]
     for at in np.unique(belongs[inside]).tolist():
         common = np.intersect1d(common, sets[at])
-    return inside, common
+    return inside, common, sizes[belongs].astype(np.int64)
 
 
 def _overlap(sets: Sequence[Ints]) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from contam.rescore.blocks import several
 from contam.rescore.dealing import most_draws
 from contam.rescore.gain import LEAST, too_few
-from contam.rescore.lineup import distinct, rows_at
+from contam.rescore.lineup import judged_items, rows_at
 from contam.rescore.multiple import holm
 from contam.rescore.paired import detectable
 from contam.rescore.panel import Split
@@ -139,7 +139,7 @@ def _refusal(m: int, n_clean: int, least: int) -> str:
 
 def _unranked(one: Series, flags: Flags) -> Row:
     """A short run by itself: its scores on its own items."""
-    items = distinct(one)
+    items = judged_items(one)
     (scores,) = rows_at([one], items)
     clean = Split.of(flags.label[items]).clean
     spans = (f"rank_{side}{end}" for side in _SIDES for end in ("", "_lo", "_hi"))
@@ -205,7 +205,7 @@ def _short_pairs(head: Row, matrix: Matrix, flags: Flags, least: int) -> list[Ro
     for one, other in combinations((*matrix.series, *matrix.short), 2):
         if short.isdisjoint((one.model, other.model)):
             continue
-        items = np.intersect1d(distinct(one), distinct(other))
+        items = np.intersect1d(judged_items(one), judged_items(other))
         pair = replace(
             matrix,
             models=(one.model, other.model),

@@ -12,7 +12,7 @@ from contam.rescore.blocks import several
 from contam.rescore.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.gain import LEAST, not_estimable
 from contam.rescore.holdouts import holdout_rows
-from contam.rescore.lineup import distinct, matrices, rows_at
+from contam.rescore.lineup import judged_items, matrices, rows_at
 from contam.rescore.main_metric import main_metrics
 from contam.rescore.multiple import adjust
 from contam.rescore.panel import Split
@@ -260,7 +260,7 @@ def _short_adjusted(matrix: Matrix, flags: Flags, settings: Settings) -> Iterato
     """The same for runs over fewer items, each on what it shares with the reference models."""
     references = [one for one in matrix.series if one.model in settings.references]
     for one in matrix.short:
-        items = np.intersect1d(distinct(one), matrix.items) if references else distinct(one)
+        items = np.intersect1d(judged_items(one), matrix.items) if references else judged_items(one)
         group = [one, *references]
         alone = replace(
             matrix,
