@@ -15,13 +15,14 @@ import numpy as np
 from contam.benchmark.keys import KEY_VERSION, content_keys
 from contam.detect.described import describe
 from contam.detect.model import PARTS
+from contam.detect.plan import SEED
 from contam.detect.result import ScanResult
 from contam.detect.verdicts import verdict_columns
 from contam.tables.schemas import Repeated
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,7 +57,7 @@ def finish(
     late         make the record and the items' columns when somebody reads them: they may cost more
                  than a short answer, but what they are made of is held until then
     """
-    notes = list(sources.notes)
+    notes = [*sources.notes, *_long_seed(plan.parameters.seed)]
     documents = describe(sources, collections, notes)
     verdicts = verdict_columns(plan, sources.coverage, collections, documents)
     evidence = _evidence(plan, sources, collections, documents)
@@ -95,6 +96,15 @@ def finish(
         items_in_order=plan.items,
         sorted_by_item=True,
     )
+
+
+def _long_seed(seed: int) -> Iterator[str]:
+    """What a seed longer than the usual one may cost; no verdict tells it."""
+    if seed > SEED:
+        yield (
+            f"seed {seed}: an edited copy of which no {seed} tokens stand together is not found,"
+            f" and its item may be called clean (the usual seed is {SEED})"
+        )
 
 
 def _evidence(

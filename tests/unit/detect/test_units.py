@@ -30,6 +30,19 @@ def test_run_lengths_that_would_change_nothing_are_refused(repository, asked, op
         contam.scan(here / "corpus", here / "items" / "brook_math.jsonl", **asked, **options)
 
 
+@pytest.mark.parametrize(("seed", "noted"), [(4, False), (5, False), (6, True), (13, True)])
+def test_a_long_seed_that_may_miss_copies_is_noted(repository, seed, noted):
+    """brook-004 stands there with a strange word after every few of its own, 11 at most."""
+    here = repository / "bench_fixtures"
+    items = here / "items" / "brook_math.jsonl"
+    result = contam.scan(here / "corpus", items, seed=seed, min_run=13)
+    label = {verdict.item_id: verdict.label for verdict in result}["brook-004"]
+    assert label == ("contaminated" if seed < 13 else "clean")
+    found = [note for note in result.run["notes"] if note.startswith(f"seed {seed}: ")]
+    assert len(found) == noted
+    assert not noted or f"no {seed} tokens stand together" in found[0]
+
+
 def test_a_token_weighs_the_same_however_it_is_written(tmp_path):
     lane = lane_of(
         tmp_path, "é x 中 กี ab7 the", "e\u0301 Ｘ \\u4e2d ก\u0e35\u200b ab\u03017 ＴＨＥ"
