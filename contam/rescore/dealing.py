@@ -34,6 +34,7 @@ _MOST_WORK: Final = 500_000_000
 _DRAWS_AT_ONCE: Final = 20_000
 _EXACT_WORK: Final = 30_000_000
 _FEW_VALUES: Final = 64
+_MOST_COUNTED: Final = 2.0**40
 _HAIR: Final = 1e-9
 #: Two sums are as likely as one another if nothing but rounding sets them apart.
 _EQUAL: Final = 1e-7
@@ -164,7 +165,7 @@ def _law(blocks: Sequence[_Block]) -> tuple[int, Floats] | None:
     least, chances = 0, np.ones(1)
     for block in blocks:
         sums = block.values.sum(axis=1)
-        if not block.whole or not bool(np.all(block.values == np.round(block.values))):
+        if not block.whole or not _counts(block.values):
             return None
         own = _subset_sums(sums.astype(np.int64), int(block.flags[:, 0].sum()))
         if own is None or len(chances) * len(own[1]) > _EXACT_WORK:
@@ -172,6 +173,11 @@ def _law(blocks: Sequence[_Block]) -> tuple[int, Floats] | None:
         least += own[0]
         chances = np.convolve(chances, own[1])
     return least, chances
+
+
+def _counts(values: Floats) -> bool:
+    """Whether these are whole numbers of which int64 holds any sum."""
+    return bool(np.all((values == np.round(values)) & (np.abs(values) < _MOST_COUNTED)))
 
 
 def _subset_sums(values: Ints, k: int) -> tuple[int, Floats] | None:

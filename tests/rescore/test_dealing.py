@@ -29,6 +29,15 @@ def test_for_right_and_wrong_it_is_fisher_s_exact_test(seed, n):
     assert found.p == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-6)
 
 
+@pytest.mark.parametrize("unit", [2.0**53, 2.0**63, -(2.0**64), 1e300])
+def test_whole_scores_beyond_all_counting_are_drawn(unit):
+    scores = (np.random.default_rng(0).random(40) < 0.5) * unit
+    found = dealing.deal(scores, np.arange(40) < 7, permutations=999, seed=1)
+    same = dealing.deal(scores / unit, np.arange(40) < 7, permutations=999, seed=1)
+    assert found.how == "999 draws"
+    assert found.p == pytest.approx(same.p, abs=0.1)
+
+
 def by_hand(scores, flagged, cluster):
     """Every way for whole clusters of one size to swap their flags, one by one."""
     names = np.unique(cluster)
