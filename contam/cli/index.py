@@ -349,8 +349,12 @@ def _lines_of(facts: dict[str, Any]) -> list[str]:
         f"recipe     {recipe['name']}: every run of {facts['guarantee_tokens']} {unit} is found",
         f"size       {render.size(size)} in {segments}{ratio}",
     ]
-    if facts["dates"]:
-        lines.append(f"dates      {facts['dates'][0]} to {facts['dates'][1]}")
+    dates = [" to ".join(facts["dates"])] if facts["dates"] else []
+    if facts["n_unreadable_dates"]:
+        odd = render.counted(facts["n_unreadable_dates"], "document")
+        dates.append(f"{odd} with a date that cannot be read")
+    if dates:
+        lines.append(f"dates      {', '.join(dates)}")
     if facts["capped_grams"]:
         grams = render.counted(facts["capped_grams"], "frequent gram")
         lines.append(f"capped     {grams}: at most {recipe['cap']:,} places kept of each")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from contam.corpus.dates import span_of
 from contam.index.recipe import to_dict
 from contam.index.shards import not_indexed
 
 if TYPE_CHECKING:
+    from contam.corpus.dates import Span
     from contam.index.open import Index
+
+#: Of these the first characters are the day, and there are few days: millions of times are not
+#: parsed one by one.
+_WITH_DAY: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]"
+_DAY_LENGTH: Final = 10
 
 
 def describe(index: Index) -> dict[str, Any]:
@@ -17,12 +24,12 @@ def describe(index: Index) -> dict[str, Any]:
     n_text_bytes   raw text of the segments, as UTF-8; n_index_bytes  all their files
     not_indexed    names of files in the corpus that the index does not have
     capped_grams   grams of which some segment kept only a part
-    dates          first and last date, as the corpus writes them; None when no document has one
+    dates          first and last day of all dates that can be read, as ISO 8601; None without one
+    n_unreadable_dates  documents with a date that cannot be read
     Raises IndexDamageError.
     """
     segments = [segment.record for segment in index.segments]
-    ranges = [segment.document_table().range_of("date") for segment in index.segments]
-    dates = [one for one in ranges if one is not None]
+    dates, n_unreadable = _dates_of(index)
     sizes: dict[str, int] = {}
     for record in segments:
         for file in record.files:
@@ -50,5 +57,24 @@ def describe(index: Index) -> dict[str, Any]:
         "n_index_bytes": sum(sizes.values()),
         "bytes_by_file": dict(sorted(sizes.items())),
         "capped_grams": len(capped),
-        "dates": [min(one[0] for one in dates), max(one[1] for one in dates)] if dates else None,
+        "dates": dates,
+        "n_unreadable_dates": n_unreadable,
     }
+
+
+def _dates_of(index: Index) -> tuple[list[str] | None, int]:
+    """First and last day that a document's date may mean, and how many dates cannot be read."""
+    spans: set[Span] = set()
+    n_unreadable = 0
+    for segment in index.segments:
+        counts = segment.document_table().counts_of("date", _WITH_DAY, _DAY_LENGTH)
+        for text, n_documents in counts.items():
+            span = span_of(text)
+            if span is not None:
+                spans.add(span)
+            elif text.strip():
+                n_unreadable += n_documents
+    if not spans:
+        return None, n_unreadable
+    first, last = min(one[0] for one in spans), max(one[1] for one in spans)
+    return [first.isoformat(), last.isoformat()], n_unreadable

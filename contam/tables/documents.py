@@ -117,10 +117,18 @@ class DocumentTable:
             found.setdefault(column[number].as_py(), []).append(number)
         return found
 
-    def range_of(self, name: str) -> tuple[str, str] | None:
-        """The first and the last text of a column in the order of code points; None without any."""
-        ends = pc.min_max(self.column(name)).as_py()
-        return None if ends["min"] is None else (ends["min"], ends["max"])
+    def counts_of(self, name: str, shortened: str, length: int) -> dict[str, int]:
+        """The different texts of a column, and how many documents have each.
+
+        shortened  a regular expression: a text that matches counts as its first `length` characters
+        """
+        texts = self.column(name).drop_null()
+        fits = pc.match_substring_regex(texts, shortened)
+        texts = pc.if_else(fits, pc.utf8_slice_codeunits(texts, 0, length), texts)
+        found = pc.value_counts(texts)
+        return dict(
+            zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True)
+        )
 
     def _read_group(self, group: int) -> pa.Table:
         try:

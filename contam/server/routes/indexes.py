@@ -85,6 +85,7 @@ def told(lease: Lease) -> dict[str, Any]:
         **{name: figures[name] for name in kept},
         "capped_grams": figures["capped_grams"],
         "dates": figures["dates"],
+        "n_unreadable_dates": figures["n_unreadable_dates"],
     }
 
 

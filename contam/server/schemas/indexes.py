@@ -17,7 +17,8 @@ class IndexAnswer(Open):
     corpus            what was named as corpus when it was built
     coverage          what of that it answers for
     n_text_bytes, n_index_bytes  raw text, and all files of the index
-    dates             first and last date of its documents, as the corpus writes them
+    dates             first and last day of its documents' dates
+    n_unreadable_dates  documents with a date that cannot be read
     """
 
     id: str = Field(examples=["corpus"])
@@ -39,6 +40,7 @@ class IndexAnswer(Open):
     n_index_bytes: int
     capped_grams: int
     dates: list[str] | None
+    n_unreadable_dates: int
 
 
 class IndexList(Open):
