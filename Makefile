@@ -28,7 +28,7 @@ export CONTAM_SHARED := $(abspath $(SHARED))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lowest lock release lint format types layers bounds interpreted harness browser service fuzz load quality bench \
+.PHONY: help install demo test lowest frozen lock release lint format types layers bounds interpreted harness browser service fuzz load quality bench \
         fixtures openapi check clean quality-if-possible
 
 help: ## this list
@@ -72,6 +72,9 @@ lint: $(STAMP) ## Ruff: rules and formatting
 format: $(STAMP) ## let Ruff format and fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+frozen: $(STAMP) ## what users see, by digest, beside what was noted; ARGS=--write notes it anew
+	$(PY) -m tests.frozen $(ARGS)
 
 types: $(STAMP) ## mypy, strict
 	$(BIN)/mypy
