@@ -99,7 +99,8 @@ def _flag_logit(
         sandwich = {"cov_type": "cluster", "cov_kwds": {"groups": cluster}}
     design = np.stack([np.ones(len(scores)), np.log(rate / (1 - rate)), flagged], axis=1)
     try:
-        with warnings.catch_warnings():
+        # On its way to a perfect separation a fit may run to infinity; that is known at its end.
+        with warnings.catch_warnings(), np.errstate(over="ignore", divide="ignore"):
             for kind in (ConvergenceWarning, HessianInversionWarning, PerfectSeparationWarning):
                 warnings.simplefilter("error", kind)
             fit = Logit(scores, design.astype(np.float64)).fit(
