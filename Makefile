@@ -135,7 +135,7 @@ openapi: $(STAMP) ## write service/openapi.json again from the app
 
 lock: $(STAMP) ## pin what CI and the image install, with hashes, from pyproject.toml
 	@$(PY) $(PIP) --editable '.[release]'
-	$(LOCK) --extra otel --output-file requirements/image.txt
+	$(LOCK) --extra serve --extra otel --output-file requirements/image.txt
 	$(LOCK) --extra dev --extra service --extra release --output-file requirements/dev.txt
 	$(LOCK) --extra dev --extra harness --extra release --output-file requirements/harness.txt
 	$(LOCK) --extra dev --extra release --resolution lowest-direct --output-file requirements/lowest.txt

@@ -113,6 +113,12 @@ class IndexMismatchError(ContamError):
     exit_code = 2
 
 
+class MissingExtraError(ContamError, ImportError):
+    """A command needs packages that only an extra of contam installs."""
+
+    code = "missing-extra"
+
+
 class InternalError(ContamError):
     """A broken invariant: a defect of ours, never the user's."""
 

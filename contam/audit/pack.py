@@ -35,6 +35,7 @@ from contam.audit.stages import Workshop, copy_tree
 from contam.audit.tell import Beside, make_facts
 from contam.audit.waivers import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
+from contam.extras import require
 from contam.tables.files import fingerprint
 from contam.tables.publish import output_errors, publishing
 from contam.tables.score_schemas import RESCORE_FORMAT
@@ -114,6 +115,7 @@ def run_audit(
 
     Raises ContamError subclasses; unread shards do not raise, they are in `facts.coverage`.
     """
+    require("audit")
     talk = talk or Silence()
     out = Path(spec.out)
     started = time.time()

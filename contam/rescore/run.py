@@ -13,6 +13,7 @@ import numpy as np
 
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, UsageError
+from contam.extras import require
 from contam.rescore.direction import directed
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
@@ -95,8 +96,10 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
     belong to the items judged, and for a file of labels that is no such thing; OutputError for a
-    folder of verdicts, UsageError for an unknown policy.
+    folder of verdicts, UsageError for an unknown policy, MissingExtraError without what draws and
+    fits.
     """
+    require("scores")
     started = time.time()
     settings = settings or Settings()
     options = FileOptions(columns=verdict_columns, threshold=threshold, unlisted=unlisted)

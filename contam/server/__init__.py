@@ -1,1 +1,5 @@
 """The HTTP service: the same verdicts as the command line, asked over the network."""
+
+from contam.extras import require
+
+require("serve")

@@ -50,6 +50,7 @@ HINTS: Final = {
     "log": "look at the logs that were sent: ids, scores, and one file for each run",
     "memory": _SPLIT,
     "method-not-allowed": "the header Allow names the methods offered",
+    "missing-extra": _OPERATOR,
     "names-alike": "give each of them another name",
     "no-document": "evidence names the documents there are, by id, shard and row",
     "no-index": "GET /v1/indexes lists them",

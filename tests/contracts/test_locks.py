@@ -19,7 +19,7 @@ from tests.waiting import HANG_S
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS = {
-    "image": ("otel",),
+    "image": ("serve", "otel"),
     "dev": ("dev", "service", "release"),
     "harness": ("dev", "harness", "release"),
     "lowest": ("dev", "release"),
@@ -28,12 +28,17 @@ _PIN = re.compile(r"^([a-z0-9._-]+)(?:\[[a-z0-9,_-]+\])?==(\S+)", re.IGNORECASE)
 
 
 def wanted(extras):
-    """Every requirement of the project with these extras."""
+    """Every requirement of the project with these extras, and with those that they bring."""
     optional = PROJECT["project"]["optional-dependencies"]
-    lines = [*PROJECT["project"]["dependencies"]]
-    for extra in extras:
-        lines += optional[extra]
-    return [Requirement(line) for line in lines]
+    found = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
+    todo = list(extras)
+    while todo:
+        for requirement in map(Requirement, optional[todo.pop()]):
+            if requirement.name == PROJECT["project"]["name"]:
+                todo += requirement.extras
+            else:
+                found.append(requirement)
+    return found
 
 
 def pins(name):
