@@ -31,19 +31,20 @@ from contam.index.verify import verify
 from contam.rescore.logs.read import read_logs
 from tests.index.tiny import write_index
 from tests.unit.cli.processes import ROOT, assert_one_line_error, environment
+from tests.waiting import HANG_S
 
 NAMES = ("a.jsonl", "a.jsonl.gz", "a.parquet", "a.arrow", "a.json", "a.csv", "a")
 
 
 @pytest.fixture(autouse=True)
 def no_waiting():
-    """An error in the middle of whatever still runs after twenty seconds."""
+    """An error in the middle of whatever still runs when any test would have ended."""
 
     def stop(*_):
         raise AssertionError("it waits for somebody to write into the pipe")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(20)
+    signal.alarm(int(HANG_S))
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
