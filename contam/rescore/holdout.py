@@ -14,6 +14,7 @@ import numpy as np
 from scipy import stats
 from scipy.interpolate import make_smoothing_spline
 
+from contam.rescore.clusters import Estimate, difference_of
 from contam.rescore.gain import two_proportions
 from contam.rescore.intervals import newcombe
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 LEAST_REFERENCES: Final = 5
 """Models a spline needs: with fewer, nothing is estimated."""
@@ -61,6 +63,7 @@ def constat(
     chance: tuple[float, float] = (0.0, 0.0),
     draws: int = _DRAWS,
     seed: int = 0,
+    cluster: Ints | None = None,
 ) -> list[Expected]:
     """ConStat (Dekoninck et al. 2024) for several models against the same references.
 
@@ -68,6 +71,7 @@ def constat(
                 and float64[models, k]
     references  of models that saw neither, the same way; five or more
     chance      scores of a model that guesses, which is one more point of the fit
+    cluster     int64[n], items of the benchmark that rise and fall together, drawn as one
 
     Both margins are sorted, so only the curve is assumed, no pairing; items and models are drawn
     with replacement.
@@ -80,11 +84,13 @@ def constat(
         note = f"not estimable: {m} reference models, fewer than {LEAST_REFERENCES}"
         return [_nothing(float(score), note) for score in plain]
     rng = np.random.default_rng(seed)
+    whole = None if cluster is None else _by_cluster(cluster)
     estimate = np.full((draws, len(tested)), _NAN)
     actual = np.full((draws, len(tested)), _NAN)
     for draw in range(draws):
         for _ in range(_TRIES):
-            at, at_second = _drawn(first.shape[1], rng), _drawn(second.shape[1], rng)
+            at = _drawn(first.shape[1], rng) if whole is None else _drawn_whole(whole, rng)
+            at_second = _drawn(second.shape[1], rng)
             models = _drawn_models(m, rng)
             y = np.append(_guess(chance[0], len(at), rng), first[models][:, at].mean(axis=1))
             x = np.append(
@@ -117,6 +123,17 @@ def _drawn_models(m: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def _drawn(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.asarray(rng.integers(0, n, size=n), np.int64)
+
+
+def _by_cluster(cluster: Ints) -> list[Ints]:
+    """The items of each cluster."""
+    order = np.argsort(cluster, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(cluster[order])) + 1)
+
+
+def _drawn_whole(clusters: list[Ints], rng: np.random.Generator) -> Ints:
+    """The items of as many clusters as there are, with replacement."""
+    return np.concatenate([clusters[at] for at in _drawn(len(clusters), rng).tolist()])
 
 
 def _nothing(score: float, note: str) -> Expected:
@@ -164,7 +181,7 @@ def _curve(x: Floats, y: Floats) -> Callable[[Floats], Floats] | None:
 class Inflation:
     """Score on the public set - score on the retro-holdout, of one model.
 
-    low, high  95 % limits (Newcombe for 0/1 scores, else by the two standard errors)
+    low, high  95 % limits (Newcombe for 0/1 scores of items that stand alone, else Welch's t)
     p          one-sided, of no inflation
     """
 
@@ -174,34 +191,53 @@ class Inflation:
     p: float
 
 
-def inflation(public: Floats, retro: Floats) -> Inflation:
-    """Compare item scores on two sets of other items, float64[n] and float64[k]."""
-    difference = float(public.mean() - retro.mean())
-    sizes = [(float(one.sum()), len(one)) for one in (public, retro)]
-    if all(bool(np.all((one == 0) | (one == 1))) for one in (public, retro)):
+def inflation(public: Floats, retro: Floats, cluster: Ints | None = None) -> Inflation:
+    """Compare item scores on two sets of other items, float64[n] and float64[k].
+
+    cluster  int64[n], items of the public set that rise and fall together
+    """
+    binary = all(bool(np.all((one == 0) | (one == 1))) for one in (public, retro))
+    if binary and cluster is None:
+        sizes = [(float(one.sum()), len(one)) for one in (public, retro)]
         low, high = newcombe(sizes[0], sizes[1])
         p = two_proportions(sizes[0], sizes[1])[1]
+        difference = float(public.mean() - retro.mean())
         return Inflation(difference=difference, low=low, high=high, p=p)
-    error = _error(public, retro)
-    half = float(stats.norm.ppf(0.5 + _LEVEL / 2)) * error
-    p = float(stats.norm.sf(difference / error)) if error > 0 else _NAN
-    return Inflation(difference=difference, low=difference - half, high=difference + half, p=p)
+    found = _apart(public, retro, cluster)
+    low, high = found.limits(_LEVEL)
+    p = _above(found.value, found)
+    return Inflation(difference=found.value, low=low, high=high, p=p)
 
 
-def _error(first: Floats, second: Floats) -> float:
-    if min(len(first), len(second)) <= 1:
-        return _NAN
-    return float(np.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second)))
-
-
-def equivalent(first: Floats, second: Floats, margin: float = MARGIN) -> float:
+def equivalent(
+    first: Floats, second: Floats, margin: float = MARGIN, cluster: Ints | None = None
+) -> float:
     """TOST: the p of "the two means are apart by `margin` or more"; a small one shows equality.
+
+    cluster  int64[n], items of the first set that rise and fall together
 
     A test that finds no difference shows nothing. nan where the errors are.
     """
-    difference = float(first.mean() - second.mean())
-    error = _error(first, second)
-    if not error > 0:
-        return _NAN if np.isnan(error) else float(abs(difference) >= margin)
-    closer = min(margin - difference, margin + difference) / error
-    return float(stats.norm.sf(closer))
+    found = _apart(first, second, cluster)
+    if found.error == 0:
+        return float(abs(found.value) >= margin)
+    return _above(min(margin - found.value, margin + found.value), found)
+
+
+def _apart(first: Floats, second: Floats, cluster: Ints | None) -> Estimate:
+    """Mean of the first less mean of the second, whose items all stand alone."""
+    if min(len(first), len(second)) <= 1:
+        return Estimate(float(first.mean() - second.mean()), _NAN, 0.0)
+    if not (np.ptp(first) > 0 or np.ptp(second) > 0):
+        return Estimate(float(first.mean() - second.mean()), 0.0, 0.0)
+    if cluster is None:
+        return difference_of(first, second)
+    alone = int(cluster.max()) + 1 + np.arange(len(second))
+    return difference_of(first, second, (cluster, alone))
+
+
+def _above(distance: float, found: Estimate) -> float:
+    """One-sided p of a distance whose error is that of an estimate."""
+    if not (found.error > 0 and found.df > 0):
+        return _NAN
+    return float(stats.t.sf(distance / found.error, found.df))

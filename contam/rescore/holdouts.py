@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import LogError, UsageError
+from contam.rescore.blocks import several
 from contam.rescore.holdout import MARGIN, constat, equivalent, inflation
 from contam.rescore.lineup import matrices
 from contam.rescore.multiple import holm
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 _NAN: Final = float("nan")
 _SURE: Final = 0.05
@@ -51,6 +53,7 @@ def holdout_rows(
     second: Sequence[Series],
     pairs: Mapping[str, str],
     references: Sequence[str],
+    cluster: Ints,
     *,
     least: int,
     seed: int = 0,
@@ -59,6 +62,7 @@ def holdout_rows(
 
     second      scores on the reference benchmarks; references  models that saw neither
     pairs       benchmark -> its reference benchmark
+    cluster     int64[N], of the items judged: those that rise and fall together
     """
     rows: list[Row] = []
     first_matrices, second_matrices = (matrices(own, mixed_setups=True) for own in (series, second))
@@ -73,7 +77,9 @@ def holdout_rows(
                     " them",
                 )
         for matrix in ours:
-            rows += _rows_of(matrix, _counterpart(matrix, ours, theirs), references, least, seed)
+            counterpart = _counterpart(matrix, ours, theirs)
+            own = several(cluster[matrix.items])
+            rows += _rows_of(matrix, counterpart, references, own, least=least, seed=seed)
     for key in {(row["benchmark"], row["metric"], row["method"]) for row in rows}:
         family = [row for row in rows if (row["benchmark"], row["metric"], row["method"]) == key]
         adjusted = holm(np.array([row["p"] for row in family]))
@@ -98,6 +104,8 @@ def _rows_of(
     matrix: Matrix,
     counterpart: tuple[Matrix | None, str],
     references: Sequence[str],
+    cluster: Ints | None,
+    *,
     least: int,
     seed: int,
 ) -> Iterator[Row]:
@@ -123,7 +131,7 @@ def _rows_of(
     if not tested:
         return
     scores, references_ = _of(matrix, other, tested), _of(matrix, other, known)
-    expected = constat(scores, references_, seed=seed)
+    expected = constat(scores, references_, seed=seed, cluster=cluster)
     for model, found in zip(tested, expected, strict=True):
         yield _empty(
             matrix, other, model, "ConStat", "; ".join(filter(None, [note, found.note]))
@@ -135,7 +143,7 @@ def _rows_of(
             "gain_lo": found.low,
             "p": found.p,
         }
-    yield from _retro(matrix, other, tested, scores, references_, note)
+    yield from _retro(matrix, other, tested, scores, references_, note, cluster)
 
 
 def _retro(
@@ -145,11 +153,12 @@ def _retro(
     scores: tuple[Floats, Floats],
     references: tuple[Floats, Floats],
     note: str,
+    cluster: Ints | None,
 ) -> Iterator[Row]:
     """Public - retro of each model, if models that saw neither score alike on both."""
     apart = _NAN
     if len(references[0]):
-        apart = equivalent(references[0].mean(axis=0), references[1].mean(axis=0))
+        apart = equivalent(references[0].mean(axis=0), references[1].mean(axis=0), cluster=cluster)
     if np.isnan(apart):
         reason = "not estimable: no reference model that shows both sets to be equally hard"
     elif apart >= _SURE:
@@ -173,7 +182,7 @@ def _retro(
         if reason:
             yield row | {"note": "; ".join(filter(None, [note, reason]))}
             continue
-        found = inflation(public, retro)
+        found = inflation(public, retro, cluster)
         yield row | {
             "expected": float(retro.mean()),
             "gain": found.difference,

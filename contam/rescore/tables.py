@@ -158,6 +158,7 @@ def make_tables(
                 second,
                 dict(settings.reference_benchmarks),
                 settings.references,
+                flags[0].cluster,
                 least=settings.least,
                 seed=settings.seed,
             ),

@@ -166,6 +166,42 @@ def test_equality_must_be_shown_and_is_not_had_for_want_of_items():
     assert np.isnan(equivalent(np.ones(1), np.ones(1)))
 
 
+def on_passages(rng, size):
+    """Right and wrong answers to 60 passages of some questions each, and which passage each is of."""
+    passage = np.repeat(np.arange(60), size)
+    return (rng.random(len(passage)) < rng.random(60)[passage]).astype(float), passage
+
+
+def test_questions_about_one_passage_are_no_independent_evidence():
+    rng = np.random.default_rng(4)
+    wrong = {"passages": 0, "questions": 0}
+    for _ in range(300):
+        public, passage = on_passages(rng, 5)
+        retro = (rng.random(400) < 0.5).astype(float)
+        wrong["passages"] += inflation(public, retro, passage).p < 0.05
+        wrong["questions"] += inflation(public, retro).p < 0.05
+    assert wrong["passages"] / 300 == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 300))
+    assert wrong["questions"] > 2 * wrong["passages"]
+
+
+def test_passages_make_equality_and_expectation_less_sure():
+    rng = np.random.default_rng(6)
+    answers, passage = on_passages(rng, 5)
+    scores = answers[None]
+    second = (rng.random(300) < 0.5).astype(float)
+    assert equivalent(scores[0], second, cluster=passage) > equivalent(scores[0], second)
+    known = skilled(rng, 8, 300), skilled(rng, 8, 4000)
+    both = (scores, (rng.random((1, 4000)) < 0.5).astype(float)), known
+    (alone,) = constat(*both, draws=200)
+    (together,) = constat(*both, draws=200, cluster=passage)
+    assert together.error > 1.15 * alone.error
+    # Clusters of one item each are items that stand alone.
+    single = np.arange(300)
+    assert inflation(second, 1 - second, single).p == pytest.approx(
+        stats.ttest_ind(second, 1 - second, equal_var=False, alternative="greater").pvalue, rel=1e-6
+    )
+
+
 def panel(rng, models, n, benchmark, lift=0.0, memo=None):
     scores = skilled(rng, models, n, lift)
     series = [series_of(row, model=f"m{at}", benchmark=benchmark) for at, row in enumerate(scores)]
@@ -183,6 +219,7 @@ def test_each_model_has_its_gain_beside_the_reference_benchmark():
         panel(rng, 7, 2000, "fresh", memo=0.5),
         {"b": "fresh"},
         known,
+        np.arange(2000),
         least=50,
     )
     found = {(row["model"], row["method"]): row for row in rows}
@@ -209,7 +246,12 @@ def test_a_retro_holdout_that_is_not_shown_to_be_the_same_test_gives_no_number(
 ):
     rng = np.random.default_rng(5)
     rows = holdout_rows(
-        panel(rng, 3, 3000, "b"), panel(rng, 3, n, "fresh", lift), {"b": "fresh"}, known, least=50
+        panel(rng, 3, 3000, "b"),
+        panel(rng, 3, n, "fresh", lift),
+        {"b": "fresh"},
+        known,
+        np.arange(3000),
+        least=50,
     )
     retro = [row for row in rows if row["method"] == "retro-holdout"]
     assert retro
