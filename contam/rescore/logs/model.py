@@ -124,6 +124,7 @@ class Log:
     group       the group of tasks it belongs to; claims: the numbers reported for its groups
     primary     the metric that the tool itself calls the main one, None where it names none
     setup       examples, prompt and version, as far as the tool records them
+    is_table    whether it is a plain table, which says of its scores only what its columns say
     """
 
     tool: str
@@ -143,6 +144,7 @@ class Log:
     claims: tuple[GroupClaim, ...] = field(default=())
     primary: str | None = None
     setup: Setup = ()
+    is_table: bool = False
 
     def __post_init__(self) -> None:
         for column in self.columns:
