@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TOLERANCE: Final = 1e-6
 """How far a recomputed number may lie from the tool's own; relative for numbers above 1."""
 
+TABLE: Final = "table"
+"""The `tool` of logs that are plain tables."""
+
 Kind = Literal["mean", "corpus", "none"]
 
 
@@ -124,7 +127,6 @@ class Log:
     group       the group of tasks it belongs to; claims: the numbers reported for its groups
     primary     the metric that the tool itself calls the main one, None where it names none
     setup       examples, prompt and version, as far as the tool records them
-    is_table    whether it is a plain table, which says of its scores only what its columns say
     """
 
     tool: str
@@ -144,12 +146,16 @@ class Log:
     claims: tuple[GroupClaim, ...] = field(default=())
     primary: str | None = None
     setup: Setup = ()
-    is_table: bool = False
 
     def __post_init__(self) -> None:
         for column in self.columns:
             if not len(column.score) == len(column.repeats) == len(self.items):
                 raise InternalError(f"{self.path}: {column.metric} does not fit the items")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a plain table, which says of its scores only what its columns say."""
+        return self.tool == TABLE
 
     def column(self, metric: str) -> ScoreColumn:
         """The column of a metric; LogError when the log has none."""

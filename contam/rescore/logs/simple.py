@@ -23,7 +23,7 @@ from contam.benchmark.names import (
 from contam.benchmark.naming import name_of
 from contam.errors import LogError, UsageError
 from contam.rescore.logs.cells import as_plain_list, number_of, zero_to_one
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
 from contam.rescore.logs.plain import Table, load
 from contam.rescore.logs.reader import LogReader, NoScoresError
@@ -356,8 +356,7 @@ def _log(
     if table.open_end:
         notes.append("the last line has no line end: is the file whole?")
     return Log(
-        tool="table",
-        is_table=True,
+        tool=TABLE,
         path=str(table.file.path),
         digest=table.file.digest,
         model=model or naming.benchmark,
