@@ -254,9 +254,9 @@ def test_the_reference_names_every_exit_code(repository):
 
 @pytest.mark.parametrize("table", ["verdicts", "evidence", "items"])
 def test_the_reference_names_every_column_in_order(repository, table):
-    from contam.tables import schemas
+    from contam.detect.report import TABLES
 
-    schema = getattr(schemas, table.upper())
+    schema = TABLES[f"{table}.parquet"]
     written = rows(section(repository, "Files", f"{table}.parquet"))
     known = []
     for field in schema:
