@@ -7,7 +7,7 @@ import pytest
 
 import contam
 from contam.detect import policies
-from contam.detect.policy import get_policy, list_policies
+from contam.detect.policy import get_policy, list_policies, policy_from_dict, shortest_run
 from contam.errors import ContamError
 
 MODULE = """
@@ -62,6 +62,16 @@ def test_a_policy_that_says_it_reads_text_must_have_a_reader(add):
     add("reads_text=True")
     with pytest.raises(ContamError, match="added-9"):
         get_policy("added-9")
+
+
+def test_traits_name_parameters_that_the_policy_has_and_hold_for_files_made_from_it():
+    for spec in list_policies():
+        policy = get_policy(spec.id)
+        assert 1 <= shortest_run(policy) <= spec.n
+        if policy.traits.sufficient_share:
+            assert 0 < spec.number(policy.traits.sufficient_share) <= 1
+    changed = policy_from_dict({"base": "gpt3-test", "id": "own", "parameters": {"least_n": 6}})
+    assert shortest_run(changed) == 6
 
 
 def test_a_policy_is_named_nowhere_but_in_its_own_module(repository):
