@@ -72,7 +72,7 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     names = [shard.name for shard in corpus.shards]
     ids = _document_ids(data / "corpus")
     pairs = _pair_table(plan, names, partial.collections, ids)
-    strict = [one for one in policies if not get_policy(one).spec.sees_readings]
+    strict = [one for one in policies if not get_policy(one).traits.sees_variants]
     if strict and len(strict) < len(policies):
         # Where a reading was folded into a pair, it is no longer what those policies saw.
         asked = replace(plan.parameters, policies=tuple(strict), max_evidence=_EVERY_PAIR)
@@ -162,7 +162,7 @@ def _pair_table(
     tables = []
     for policy, at in zip(plan.policies, plan.lane_of, strict=True):
         collection = collections[at]
-        if plan.lanes[at].glued is not None and not policy.spec.sees_readings:
+        if plan.lanes[at].glued is not None and not policy.traits.sees_variants:
             continue
         pairs, _ = collection.evidence()
         label = label_pairs(policy, pairs, plan.lanes[at], collection)

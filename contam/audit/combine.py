@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.result import ScanResult
+from contam.detect.result import VERDICTS, ScanResult
 from contam.errors import InternalError
 from contam.tables import schemas
 
@@ -36,7 +36,7 @@ def combine(reports: Mapping[str, Report]) -> ScanResult:
     names = tuple(reports)
     joined = [_worst(rows, names) for rows in zip(*verdicts, strict=True)]
     return ScanResult(
-        verdict_columns=_columns(joined, schemas.VERDICTS.names),
+        verdict_columns=_columns(joined, VERDICTS.names),
         evidence_columns=schemas.stacked({n: r.evidence for n, r in reports.items()}, "shard"),
         item_columns=_columns(schemas.rows(first.items), schemas.ITEMS.names),
         run=_run(reports),

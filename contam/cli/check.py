@@ -171,14 +171,12 @@ class Watcher:
 def _print_folder(out: Path, *, as_json: bool, quiet: bool, fail_on_flagged: bool) -> int:
     from contam.cli.scan import exit_code, print_result
     from contam.detect.report import load_report
-    from contam.detect.result import ScanResult
+    from contam.detect.result import VERDICTS, ScanResult
     from contam.tables import schemas
 
     report = load_report(out)
     result = ScanResult(
-        verdict_columns={
-            name: schemas.column(report.verdicts, name) for name in schemas.VERDICTS.names
-        },
+        verdict_columns={name: schemas.column(report.verdicts, name) for name in VERDICTS.names},
         evidence_columns={},
         item_columns={},
         run=report.run,

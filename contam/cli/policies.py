@@ -11,8 +11,6 @@ from contam.cli import options
 if TYPE_CHECKING:
     from contam.detect.policy_spec import PolicySpec
 
-#: The policy that nobody else has published.
-OURS = "contam"
 _CONFIDENCE = {
     "source": "from its source code",
     "paper": "from its paper",
@@ -99,5 +97,8 @@ def _flags(spec: PolicySpec) -> str:
 
 
 def _known(spec: PolicySpec) -> str:
-    known = "ours" if spec.base == OURS else _CONFIDENCE[spec.confidence]
+    from contam.detect.policy import get_policy
+
+    ours = get_policy(spec.base).traits.ours
+    known = "ours" if ours else _CONFIDENCE[spec.confidence]
     return f"{known}, approximate" if spec.approximate else known

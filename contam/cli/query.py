@@ -204,12 +204,15 @@ def _ask_text(
     quiet: bool,
 ) -> int:
     from contam.cli.terminal import plain, talk
+    from contam.detect.policy import get_policy, list_policies, reads_text
     from contam.detect.reader import open_index
 
     reader = open_index(indexes, corpus=corpus or None, home=home)
     # What is printed is what the documents share with the text: any policy that counts the
     # index's tokens will do.
-    policy = "igmini-50" if reader.unit == "char" else "contam"
+    unit = "char" if reader.unit == "char" else "word"
+    specs = [one for one in list_policies() if one.unit == unit]
+    policy = next(one.id for one in specs if not reads_text(get_policy(one.id)))
     result = reader.check(
         text, policies=[policy], max_evidence=max_evidence, allow_missing=allow_missing
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from contam.client.answers import ENDED, LABELS, Answer, Evidence, ItemName, Job
 from contam.client.failures import AnswerError
-from contam.detect.verdict import Verdict
+from contam.detect.verdict import COLUMNS, Verdict
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -148,17 +148,14 @@ def _judged(
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:
     """A verdict of the wire as the library's; AnswerError for one that cannot be."""
-    known: dict[str, Any] = {one.name: row.get(one.name) for one in fields(Verdict)}
-    texts = ("benchmark", "split", "item_id", "policy", "exposure", "reason")
-    if wrong := [name for name in texts if not isinstance(known[name], str)]:
+    known: dict[str, Any] = {one.name: row.get(one.name) for one in COLUMNS}
+    if wrong := [one.name for one in COLUMNS if not one.holds(known[one.name])]:
         raise AnswerError(f"a verdict without {wrong[0]}")
     if known["label"] not in LABELS:
         raise AnswerError("a verdict without a known label")
-    for name in ("n_documents", "n_occurrences"):
-        if not isinstance(known[name], int):
-            raise AnswerError(f"a verdict without {name}")
-    if isinstance(known["score"], int):
-        known["score"] = float(known["score"])
+    for one in COLUMNS:
+        if one.kind is float and known[one.name] is not None:
+            known[one.name] = float(known[one.name])
     return Verdict(**known)
 
 

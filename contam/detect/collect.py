@@ -115,7 +115,7 @@ class Collection:
         pieces = Pieces.concat([one.pieces for one in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
         items = self.lane.items
-        seen = [pairs if policy.spec.sees_readings else strict for policy in self.policies]
+        seen = [pairs if policy.traits.sees_variants else strict for policy in self.policies]
         grouped = {id(table): Grouped.of(table) for table in (strict, pairs) if len(table)}
         scores = [
             policy.score_pairs(table, items)

@@ -14,7 +14,7 @@ from contam.kernels.judge import NO_LIMIT
 if TYPE_CHECKING:
     from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
     from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policy_spec import PolicySpec, PolicyTraits
 
 REASON: Final = "deadline"
 """Why an item is `not_checkable` whose question was not answered in time."""
@@ -58,6 +58,11 @@ class Unanswered:
     def spec(self) -> PolicySpec:
         """What the policy declares."""
         return self.policy.spec
+
+    @property
+    def traits(self) -> PolicyTraits:
+        """As the policy's."""
+        return self.policy.traits
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """As the policy does."""

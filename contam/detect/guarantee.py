@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.model import CLEAN, NOT_CHECKABLE, PARTS, QUESTION, Judgements
-from contam.detect.policy import ReadingPolicy, get_policy, list_policies
+from contam.detect.policy import get_policy, list_policies, reads_text, shortest_run
 from contam.errors import IndexMismatchError, PolicyError
 from contam.kernels.constants import LEAST_WEIGHT
 
@@ -19,23 +19,12 @@ if TYPE_CHECKING:
     from contam.detect.lane import Lane
     from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
     from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policy_spec import PolicySpec, PolicyTraits
     from contam.index.model import Recipe
 
-#: Policies that say more than nothing without their guarantee: what they flag stays flagged,
-#: whatever else there is to find.
-_MONOTONE: Final = frozenset({"contam"})
-#: Policies that look for a text shorter than their runs as a whole.
-_TAKES_SHORT: Final = frozenset({"contam", "gpt4-50char"})
 #: Words that the recipe `standard` guarantees.
 _STANDARD: Final = 8
 _TOKENS: Final = {"word": "words", "char": "letters and digits", "tokenizer": "tokens"}
-
-
-def needed_run(spec: PolicySpec) -> int:
-    """Tokens of the shortest run that can decide a verdict of this policy."""
-    least = [value for name, value in spec.parameters if name == "least_n"]
-    return min([spec.n, *(int(value) for value in least)])
 
 
 def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
@@ -43,14 +32,14 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
     refused = [
         f"{policy.spec.id} {why}"
         for policy in policies
-        if (why := _why_refused(policy.spec, recipe)) is not None
+        if (why := _why_refused(policy, recipe)) is not None
     ]
     if not refused:
         return
-    kept = [policy.spec.id for policy in policies if _why_refused(policy.spec, recipe) is None]
+    kept = [policy.spec.id for policy in policies if _why_refused(policy, recipe) is None]
     instead = f"ask for --policy {','.join(kept)} alone, or " if kept else ""
-    lacking = [policy.spec for policy in policies if policy.spec.id not in kept]
-    keeps = " and ".join(dict.fromkeys(_recipe_for(spec) for spec in lacking))
+    lacking = [policy for policy in policies if policy.spec.id not in kept]
+    keeps = " and ".join(dict.fromkeys(_recipe_for(policy) for policy in lacking))
     raise IndexMismatchError(
         f"this index finds every run of {recipe.guarantee} {_TOKENS[recipe.unit]}: "
         + "; ".join(refused),
@@ -61,9 +50,9 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
 
 def refuse_blind(policies: Sequence[Policy]) -> None:
     """Raise PolicyError, naming every policy that a blind check cannot judge by."""
-    reading = [policy.spec.id for policy in policies if isinstance(policy, ReadingPolicy)]
+    reading = [policy.spec.id for policy in policies if reads_text(policy)]
     if reading:
-        others = [spec.id for spec in list_policies() if not _reads(spec)]
+        others = [spec.id for spec in list_policies() if not reads_text(get_policy(spec.id))]
         raise PolicyError(
             f"a blind check has no text, and {', '.join(reading)} judges by the text of items and"
             f" documents; policies that judge by hashes alone: {', '.join(others)}",
@@ -71,24 +60,22 @@ def refuse_blind(policies: Sequence[Policy]) -> None:
         )
 
 
-def _reads(spec: PolicySpec) -> bool:
-    return isinstance(get_policy(spec.id), ReadingPolicy)
-
-
-def _recipe_for(spec: PolicySpec) -> str:
-    if spec.unit == "char":
+def _recipe_for(policy: Policy) -> str:
+    if policy.spec.unit == "char":
         return "--recipe chars"
-    if spec.base in _MONOTONE or needed_run(spec) >= _STANDARD:
+    run = shortest_run(policy)
+    if policy.traits.monotone or run >= _STANDARD:
         return "--recipe standard"
-    return f"a recipe of your own with gram = {needed_run(spec)} and stride = 1"
+    return f"a recipe of your own with gram = {run} and stride = 1"
 
 
-def _why_refused(spec: PolicySpec, recipe: Recipe) -> str | None:
-    unit = "char" if spec.unit == "char" else "word"
+def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
+    unit = "char" if policy.spec.unit == "char" else "word"
     if (unit == "char") != (recipe.unit == "char"):
         return f"counts {_TOKENS[unit]}"
-    if needed_run(spec) < recipe.guarantee and spec.base not in _MONOTONE:
-        return f"counts runs of {needed_run(spec)} already"
+    run = shortest_run(policy)
+    if run < recipe.guarantee and not policy.traits.monotone:
+        return f"counts runs of {run} already"
     return None
 
 
@@ -106,6 +93,11 @@ class Guarded:
     def spec(self) -> PolicySpec:
         """What the policy declares."""
         return self.policy.spec
+
+    @property
+    def traits(self) -> PolicyTraits:
+        """As the policy's."""
+        return self.policy.traits
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """As the policy does."""
@@ -141,15 +133,14 @@ def doubts_of(
     capped  bool[grams], grams of which the index keeps only some of the documents
     hashed  bool[items], items of which something was seen in documents that cannot be read
     """
-    spec = policy.spec
     recipe, lane = lookup.recipe, lookup.lane
     n_items = lane.items.n_items
     unit = _TOKENS[recipe.unit]
     guarantee = recipe.guarantee
-    if needed_run(spec) < guarantee:
+    if (run := shortest_run(policy)) < guarantee:
         reason = (
             f"not found, but this index may miss runs of fewer than {guarantee} {unit}, "
-            f"and {spec.id} counts them from {needed_run(spec)} on"
+            f"and {policy.spec.id} counts them from {run} on"
         )
         return dict.fromkeys(range(n_items), reason)
     doubts: dict[int, str] = {}
@@ -158,13 +149,13 @@ def doubts_of(
             "not found, but it has wording that stands in more documents than the index keeps: "
             f"of a run made of that alone not every document was looked at (cap {recipe.cap})"
         )
-    for i in np.flatnonzero(_too_short(spec, lane, guarantee)).tolist():
+    for i in np.flatnonzero(_too_short(policy, lane, guarantee)).tolist():
         tokens = int(lane.items.n_tokens[i, QUESTION])
         doubts[i] = (
             f"not found, but its question has {tokens} {unit}, and this index finds every run "
             f"from {guarantee} on: a copy may have been missed"
         )
-    for i, tokens in _short_readings(spec, lane, guarantee).items():
+    for i, tokens in _short_variants(policy, lane, guarantee).items():
         doubts.setdefault(
             i,
             f"not found, but without its punctuation its question has {tokens} {unit} in a row, "
@@ -178,24 +169,26 @@ def doubts_of(
     return doubts
 
 
-def _too_short(spec: PolicySpec, lane: Lane, guarantee: int) -> Bools:
+def _too_short(policy: Policy, lane: Lane, guarantee: int) -> Bools:
     """Items that the policy looks for whole although that is shorter than the guarantee."""
     n_tokens = lane.items.n_tokens
-    if spec.base not in _TAKES_SHORT:
-        return np.zeros(lane.items.n_items, np.bool_)
-    if spec.base == "contam":
-        question = n_tokens[:, QUESTION]
-        result: Bools = (question > 0) & (question < guarantee)
-        return result
-    judged = n_tokens[:, [PARTS.index(part) for part in spec.parts]]
-    most: Bools = judged.max(axis=1) < guarantee
-    return most
+    short = np.zeros(lane.items.n_items, np.bool_)
+    match policy.traits.short_items:
+        case "none":
+            pass
+        case "question":
+            question = n_tokens[:, QUESTION]
+            short = (question > 0) & (question < guarantee)
+        case "item":
+            judged = n_tokens[:, [PARTS.index(part) for part in policy.spec.parts]]
+            short = judged.max(axis=1) < guarantee
+    return short
 
 
-def _short_readings(spec: PolicySpec, lane: Lane, guarantee: int) -> dict[int, int]:
-    """Items with a reading that a scan finds and an index may miss, and the longest run of it."""
+def _short_variants(policy: Policy, lane: Lane, guarantee: int) -> dict[int, int]:
+    """Items with a variant that a scan finds and an index may miss, and the longest run of it."""
     glued = lane.glued
-    if not spec.sees_readings or glued is None:
+    if not policy.traits.sees_variants or glued is None:
         return {}
     short = np.flatnonzero((glued.sure >= lane.spec.seed) & (glued.sure < guarantee))
     return dict(zip(glued.owner[short].tolist(), glued.sure[short].tolist(), strict=True))
@@ -212,8 +205,8 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
     at_risk = np.zeros(lane.items.n_items, np.bool_)
     if not capped.any():
         return at_risk
-    spec = policy.spec
-    tokens = _tokens_at_risk(lookup, capped, max(needed_run(spec), lookup.recipe.guarantee))
+    spec, traits = policy.spec, policy.traits
+    tokens = _tokens_at_risk(lookup, capped, max(shortest_run(policy), lookup.recipe.guarantee))
     weight = np.concatenate([[0.0], np.cumsum(lane.plan.weight * tokens, dtype=np.float64)])
     count = np.concatenate([[0], np.cumsum(tokens)])
     first = lane.items.token_start
@@ -221,13 +214,14 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
     for part in (PARTS.index(name) for name in spec.parts):
         begin, end = first[:, part], last[:, part]
         some = count[end] > count[begin]
-        if spec.aggregation == "weighted coverage":
+        if traits.needs_weights:
             whole = lane.plan.part_weight.reshape(-1, len(PARTS))[: len(first), part]
             least = spec.thresholds[0][0]
             heavy = weight[end] - weight[begin] >= least * np.maximum(whole, LEAST_WEIGHT)
-            # Nearly all of a question counts, however little it weighs.
-            words = spec.number("run_share") * lane.items.n_tokens[:, part]
-            some &= heavy | ((part == QUESTION) & (count[end] - count[begin] >= words))
+            if traits.sufficient_share and part == QUESTION:
+                words = spec.number(traits.sufficient_share) * lane.items.n_tokens[:, part]
+                heavy |= count[end] - count[begin] >= words
+            some &= heavy
         at_risk |= some
     return at_risk
 

@@ -75,10 +75,11 @@ class Matcher:
         Raises PolicyError where a policy would have to read their text.
         """
         if self._lane.readers:
+            names = ", ".join(reader.known.policy_id for reader in self._lane.readers)
             raise PolicyError(
                 "a policy that reads documents was asked for, and of some only the hashes are left"
                 " in the index: their shard is gone",
-                hint="leave out decon-default, or bring the shard back",
+                hint=f"leave out {names}, or bring the shard back",
             )
         self._scan_tokens(batch, tokens, into)
 

@@ -45,11 +45,13 @@ class ItemsRead:
     """What a policy that reads documents for itself knows of the n items of a lane.
 
     policy     fingerprint of the policy
+    policy_id  its name
     checkable  bool[n]
     figures    int64[n] each, what its reasons tell of an item, by name
     """
 
     policy: str
+    policy_id: str
     checkable: Bools
     figures: Mapping[str, Int64s]
 

@@ -10,7 +10,7 @@ import numpy as np
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.lane import Lane, build_lane
-from contam.detect.policy import ReadingPolicy, get_policy
+from contam.detect.policy import get_policy, reads_text
 from contam.detect.readers import with_readers
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, UsageError
@@ -189,7 +189,7 @@ def _unit_of(policy: Policy, parameters: ScanParameters) -> str:
     if policy.spec.unit == "char":
         return "char"
     # It has its own tokens made of the documents that words find, whatever their case and marks.
-    if isinstance(policy, ReadingPolicy) and parameters.unit not in BUILT_IN_UNITS:
+    if reads_text(policy) and parameters.unit not in BUILT_IN_UNITS:
         return "word"
     return parameters.unit
 
@@ -224,7 +224,6 @@ def unit_lane(
 
     policies  that may be asked about its pairs
     """
-    specs = [policy.spec for policy in policies]
     if unit == "char":
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
     else:
@@ -236,6 +235,6 @@ def unit_lane(
         min_run=min_run,
         stride=stride,
         idf=False,
-        glued=unit == "word" and any(spec.sees_readings for spec in specs),
+        glued=unit == "word" and any(policy.traits.sees_variants for policy in policies),
     )
     return with_readers(lane, items, policies, parameters.unit)

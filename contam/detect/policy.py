@@ -7,17 +7,19 @@ written down, read back and told from any other by its fingerprint.
 from __future__ import annotations
 
 import json
+import pkgutil
 import tomllib
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
 
-from contam.detect.policy_spec import PolicySpec, as_table
-from contam.errors import PolicyError
+from contam.detect import policies
+from contam.detect.policy_spec import PolicySpec, PolicyTraits, as_table
+from contam.errors import InternalError, PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from contam.benchmark.items import BenchItem
     from contam.detect.model import (
@@ -33,14 +35,21 @@ if TYPE_CHECKING:
     from contam.text.bpe import FileTokenizer
 
 __all__ = [
+    "DEFAULT",
     "Policy",
     "PolicySpec",
+    "PolicyTraits",
     "ReadingPolicy",
     "TextReader",
     "get_policy",
     "list_policies",
     "policy_from_dict",
+    "reads_text",
+    "shortest_run",
 ]
+
+#: Judges where none is asked for, and ranks the documents that are kept as evidence.
+DEFAULT: Final = "contam"
 
 
 class Policy(Protocol):
@@ -49,6 +58,10 @@ class Policy(Protocol):
     @property
     def spec(self) -> PolicySpec:
         """What this policy declares."""
+
+    @property
+    def traits(self) -> PolicyTraits:
+        """What searching and indexing must know of it."""
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """How much each document tells of its item, float64[m]; the best has the highest."""
@@ -77,7 +90,6 @@ class TextReader(Protocol):
         """What the document holds of each of these items: a score and three figures of [n, 4]."""
 
 
-@runtime_checkable
 class ReadingPolicy(Policy, Protocol):
     """A policy that judges by what its own reader found: `Pairs.read`, `LaneItems.read`."""
 
@@ -85,8 +97,19 @@ class ReadingPolicy(Policy, Protocol):
         """What reads documents for it; tokenizer  the file whose tokens are asked for, if any."""
 
 
+def reads_text(policy: Policy) -> TypeGuard[ReadingPolicy]:
+    """Whether a policy reads documents for itself."""
+    return policy.traits.reads_text
+
+
+def shortest_run(policy: Policy) -> int:
+    """Tokens of the shortest run that can decide a verdict of this policy."""
+    spec, least = policy.spec, policy.traits.least_run
+    return min(spec.n, int(spec.number(least))) if least else spec.n
+
+
 class _PolicyModule(Protocol):
-    """What each module named below offers."""
+    """What a module of `contam.detect.policies` offers that defines policies."""
 
     SPECS: tuple[PolicySpec, ...]
     PRESETS: Mapping[str, Mapping[str, object]]
@@ -94,19 +117,6 @@ class _PolicyModule(Protocol):
     def build(self, spec: PolicySpec) -> Policy: ...
 
 
-# Modules are imported when asked for: a run pays only for the policies it uses.
-_MODULES: Final[Mapping[str, str]] = {
-    "contam": "contam_default",
-    "gpt3-test": "any_run",
-    "lmeval-13": "any_run",
-    "openr1-8": "any_run",
-    "llama3-8gram": "shares",
-    "palm-70": "shares",
-    "igmini-50": "shares",
-    "gpt4-50char": "substrings",
-    "tulu3-50": "best_document",
-    "decon-default": "decon",
-}
 _FILE_SUFFIXES: Final = (".toml", ".json")
 
 
@@ -125,7 +135,7 @@ def get_policy(name_or_path: str | Path) -> Policy:
 
 def list_policies() -> tuple[PolicySpec, ...]:
     """The specs of every policy that ships, our own first."""
-    return tuple(_known_spec(name) for name in _MODULES)
+    return tuple(spec for module in _modules() for spec in module.SPECS)
 
 
 def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Policy:
@@ -142,7 +152,7 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
     spec = start.with_changes(changes)
     if spec.fingerprint() != start.fingerprint() and "description" not in changes:
         spec = replace(spec, description=f"Changed from {start.id}. {spec.description}")
-    if spec.id.partition(":")[0] in _MODULES:
+    if spec.id.partition(":")[0] in _known_ids():
         known = _known_spec(spec.id)
         if known.fingerprint() != spec.fingerprint():
             raise PolicyError(
@@ -152,17 +162,30 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
     return _build(spec)
 
 
-def _module_of(base: str) -> _PolicyModule:
-    module = import_module(f"contam.detect.policies.{_MODULES[base]}")
-    return cast("_PolicyModule", module)
+def _modules() -> Iterator[_PolicyModule]:
+    """The modules that define policies, each imported when it is its turn."""
+    found = sorted(one.name for one in pkgutil.iter_modules(policies.__path__))
+    for name in dict.fromkeys((*policies.LISTED_FIRST, *found)):
+        module = import_module(f"{policies.__name__}.{name}")
+        if hasattr(module, "SPECS"):
+            yield cast("_PolicyModule", module)
+
+
+def _known_ids() -> list[str]:
+    return [spec.id for spec in list_policies()]
+
+
+def _find(base: str) -> tuple[_PolicyModule, PolicySpec]:
+    for module in _modules():
+        for spec in module.SPECS:
+            if spec.id == base:
+                return module, spec
+    raise PolicyError(f"there is no policy {base!r}", hint=f"known: {', '.join(_known_ids())}")
 
 
 def _known_spec(name: str) -> PolicySpec:
     base, _, preset = name.partition(":")
-    if base not in _MODULES:
-        raise PolicyError(f"there is no policy {base!r}", hint=f"known: {', '.join(_MODULES)}")
-    module = _module_of(base)
-    spec = next(spec for spec in module.SPECS if spec.id == base)
+    module, spec = _find(base)
     if not preset:
         return spec
     if preset not in spec.presets:
@@ -172,7 +195,12 @@ def _known_spec(name: str) -> PolicySpec:
 
 
 def _build(spec: PolicySpec) -> Policy:
-    return _module_of(spec.base).build(spec)
+    policy = _find(spec.base)[0].build(spec)
+    if policy.traits.reads_text != hasattr(policy, "reader"):
+        raise InternalError(
+            f"policy {spec.id!r} must have a reader if it reads text, and only then"
+        )
+    return policy
 
 
 def _read_file(path: Path) -> Mapping[str, object]:

@@ -16,22 +16,14 @@ if TYPE_CHECKING:
 
 Unit = Literal["word", "char"]
 Scope = Literal["any document", "one document"]
-Aggregation = Literal[
-    "any run",
-    "share of tokens",
-    "share of grams",
-    "share of windows",
-    "idf overlap",
-    "weighted coverage",
-]
 Comparison = Literal["at least", "more than"]
 Confidence = Literal["source", "paper", "secondary"]
+ShortItems = Literal["none", "question", "item"]
 Value = int | float | str | bool
 
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "unit": get_args(Unit),
     "scope": get_args(Scope),
-    "aggregation": get_args(Aggregation),
     "comparison": get_args(Comparison),
     "confidence": get_args(Confidence),
 }
@@ -41,6 +33,7 @@ _TEXTS: Final = (
     "title",
     "description",
     "source",
+    "aggregation",
     "count_rule",
     "too_short",
     "base",
@@ -63,6 +56,34 @@ _FIXED_BY_BASE: Final = ("base", "version", "unit", "scope", "aggregation", "pre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTraits:
+    """What the rest of contam must know of a policy that its spec does not say.
+
+    monotone          whether more evidence can only raise a label: what it flags by part of the
+                      evidence stays flagged
+    short_items       what it looks for although that is shorter than its shortest run: nothing,
+                      every `question`, or an `item` of which every judged part is shorter
+    needs_weights     whether it adds up what tokens weigh, not how many there are
+    sees_variants     whether what stands there without an item's punctuation counts
+                      (contam.detect.glued)
+    reads_text        whether it reads documents itself, and so has a `reader`
+    ours              whether nobody else has published it
+    least_run         the parameter that may make its shortest run shorter than n, if any
+    sufficient_share  the parameter that gives the share of a question that counts whatever it
+                      weighs, if any
+    """
+
+    monotone: bool
+    short_items: ShortItems
+    needs_weights: bool
+    sees_variants: bool
+    reads_text: bool
+    ours: bool = False
+    least_run: str = ""
+    sufficient_share: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySpec:
     """One definition of contamination, in full.
 
@@ -71,6 +92,8 @@ class PolicySpec:
     version      changes whenever the same evidence may be judged differently
     confidence   how well the original is known; "secondary" implies `approximate`
     n            length of a gram, run or window, in tokens of `unit`
+    aggregation  how what was found adds up, in words; the score of "any run" is a length in tokens,
+                 that of all others a share
     parts        the item parts that are judged
     thresholds   (score, label) in rising order; below the first an item is clean
     comparison   how a score must compare with a threshold to earn its label
@@ -89,7 +112,7 @@ class PolicySpec:
     unit: Unit
     n: int
     scope: Scope
-    aggregation: Aggregation
+    aggregation: str
     parts: tuple[str, ...]
     thresholds: tuple[tuple[float, str], ...]
     count_rule: str
@@ -150,14 +173,6 @@ class PolicySpec:
             if known == name:
                 return value
         raise self._refused(f"there is no parameter {name!r}")
-
-    @property
-    def sees_readings(self) -> bool:
-        """Whether what stands there without an item's punctuation counts (contam.detect.glued).
-
-        Published rules count words in a row, as they stand.
-        """
-        return self.aggregation == "weighted coverage"
 
     def number(self, name: str) -> float:
         """The value of a parameter that is a number."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.detect.model import FIGURES_READ
-from contam.detect.policy import ReadingPolicy
+from contam.detect.policy import reads_text
 from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def with_readers(
 
     Raises UsageError or ConfigError where the unit is no tokenizer file.
     """
-    reading = [policy for policy in policies if isinstance(policy, ReadingPolicy)]
+    reading = [policy for policy in policies if reads_text(policy)]
     if not reading:
         return lane
     tokenizer = lane.tokenizer
@@ -56,7 +56,7 @@ def read_documents(lane: Lane, batch: DocBatch, pairs: Pairs, document: Int32s) 
     document  int32[m], its number in the batch
     """
     found = np.zeros((len(pairs), len(lane.readers), FIGURES_READ), np.float32)
-    # Readings of an item lie behind the items, and are nobody's but `contam`'s.
+    # Readings of an item lie behind the items, and are for policies that see variants.
     wanted = np.flatnonzero(pairs.item < lane.items.n_items)
     order = wanted[np.argsort(document[wanted], kind="stable")]
     edges = np.flatnonzero(np.diff(document[order], prepend=-1))

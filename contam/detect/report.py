@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.result import iter_verdicts, label_counts
+from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts
 from contam.errors import InternalError, OutputError
 from contam.tables import schemas
 from contam.tables.files import fingerprint, read_file
@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 
 RUN_FILE: Final = "run.json"
 TABLES: Final = {
-    "verdicts.parquet": schemas.VERDICTS,
+    "verdicts.parquet": VERDICTS,
     "evidence.parquet": schemas.EVIDENCE,
     "items.parquet": schemas.ITEMS,
+}
+#: Columns of each table that an older version may not have written: null where they lack.
+OPTIONAL_COLUMNS: Final = {
+    "verdicts.parquet": OPTIONAL,
+    "evidence.parquet": schemas.EVIDENCE_OPTIONAL,
+    "items.parquet": frozenset(schemas.ITEM_TEXTS),
 }
 FILES: Final = (*TABLES, RUN_FILE)
 
@@ -120,7 +126,8 @@ def load_report(folder: str | Path, *, hint: str = _RESULT_HINT) -> Report:
     hint  what to give instead of a path that is no result folder
 
     Raises OutputError when it is not there, not finished, written in another format, or when a
-    table in it is missing, cut short or changed. What run.json says is checked by nothing.
+    table in it is missing, cut short or changed, or lacks a column that every version writes.
+    Optional columns that it lacks are null. What run.json says is checked by nothing.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -174,13 +181,17 @@ def _read_table(folder: Path, name: str, run: dict[str, Any]) -> Table:
         found = fingerprint(path)
         if {key: expected[key] for key in found} != found:
             raise _damaged(path)
-        return schemas.read_parquet(path, TABLES[name])
+        return schemas.read_parquet(path, TABLES[name], OPTIONAL_COLUMNS[name])
     except FileNotFoundError as error:
         raise OutputError(
             f"{folder} is not whole: there is no {name}", hint="scan again"
         ) from error
     except OSError as error:
         raise OutputError(f"cannot read {path}: {error.strerror or error}") from error
+    except schemas.ColumnsError as error:
+        raise OutputError(
+            f"{path} {error}", hint="use the contam version named in its run.json, or scan again"
+        ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(path) from error
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from contam.detect.verdict import Verdict
+from contam.detect.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError
 from contam.tables import schemas
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from contam.tables.schemas import Columns, Table
 
 Value = TypeVar("Value")
+
+VERDICTS: Final = schemas.schema_of((one.name, one.kind, one.nullable) for one in COLUMNS)
+OPTIONAL: Final = frozenset(one.name for one in COLUMNS if one.optional)
+"""Columns of `VERDICTS` that a result of an older version may lack."""
 
 _NUMBERS: Final = re.compile("([0-9]+)")
 LEFT_OUT: Final = "left out of the corpus: "
@@ -53,8 +57,8 @@ class Late(Generic[Value]):
 class ScanResult:
     """A finished scan. Iterating gives a `Verdict` per item and policy.
 
-    verdict_columns   columns of `contam.tables.schemas.VERDICTS` by name; arrays, or lists with
-                      None for what is absent; in `best_row` a negative number means none, too
+    verdict_columns   columns of `VERDICTS` by name; arrays, or lists with None for what is absent;
+                      in `best_row` a negative number means none, too; optional ones may be left out
     evidence_columns  columns of `EVIDENCE`; within an item the order given stays (best documents
                       first)
     item_columns      columns of `ITEMS`, one row per item; the text columns may be left out
@@ -82,10 +86,13 @@ class ScanResult:
     items_in_order: Sequence[BenchItem] = field(default=(), repr=False)
     sorted_by_item: bool = False
 
+    def __post_init__(self) -> None:
+        self.verdict_columns = schemas.completed(self.verdict_columns, OPTIONAL)
+
     @cached_property
     def verdicts(self) -> Table:
         """Arrow table, one row per item and policy."""
-        table = schemas.verdict_table(self.verdict_columns)
+        table = schemas.table_of(self.verdict_columns, VERDICTS)
         return table if self.sorted_by_item else _in_order(table, self._policy_rank())
 
     @cached_property
@@ -148,7 +155,7 @@ class ScanResult:
 
     def __iter__(self) -> Iterator[Verdict]:
         if self.sorted_by_item:
-            rows = schemas.records(self.verdict_columns, schemas.VERDICTS)
+            rows = schemas.records(self.verdict_columns, VERDICTS)
             return (Verdict(**row) for row in rows)
         return iter_verdicts(self.verdicts)
 

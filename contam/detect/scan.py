@@ -19,7 +19,7 @@ from contam.detect.finish import finish
 from contam.detect.guards import benchmark_shards, refuse_without_text
 from contam.detect.matching import Matcher
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
-from contam.detect.policy import get_policy
+from contam.detect.policy import DEFAULT, get_policy
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
 from contam.errors import InternalError, ShardError, UsageError
@@ -302,7 +302,7 @@ def scan_unit(
 
 def start_partial(plan: Plan, corpus: Corpus) -> Partial:
     """A partial answer in which nothing is read yet."""
-    ranking = get_policy("contam")
+    ranking = get_policy(DEFAULT)
     collections = [
         Collection.start(
             lane,

@@ -18,7 +18,7 @@ from contam.detect.deadline import Deadline
 from contam.detect.hashed import hashed_batches
 from contam.detect.matching import Matcher
 from contam.detect.near_copies import NearCopies
-from contam.detect.policy import get_policy
+from contam.detect.policy import DEFAULT, get_policy
 from contam.errors import ShardError
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def start_collection(plan: Plan) -> Collection:
 @cache
 def _ranking() -> Policy:
     """By whom the documents are chosen that are shown."""
-    return get_policy("contam")
+    return get_policy(DEFAULT)
 
 
 def _match_kept(opened: IndexSet, plan: Plan, wanted: Wanted, deadline: Deadline) -> Collection:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import MISSING, dataclass, fields
+from types import NoneType
+from typing import Any, Final, get_args, get_type_hints
 
 FLAGGED: Final = ("contaminated", "suspect")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one policy says about one item; the fields are the columns of `verdicts.parquet`."""
+    """What one policy says about one item.
+
+    The columns of `verdicts.parquet`, of answers and of what clients read are made of these fields
+    (`COLUMNS`). A field with a default is an optional column: results of versions that did not have
+    it are read, and None stands there.
+    """
 
     benchmark: str
     split: str
@@ -25,8 +31,8 @@ class Verdict:
     best_document_id: str | None
     best_shard: str | None
     best_row: int | None
-    best_url: str | None
-    best_date: str | None
+    best_url: str | None = None
+    best_date: str | None = None
     reason: str
 
     @property
@@ -37,3 +43,38 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, ready for JSON."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of verdicts.
+
+    kind      str, int or float
+    nullable  whether there may be nothing in it
+    optional  whether a result of an older version may lack it
+    """
+
+    name: str
+    kind: type
+    nullable: bool
+    optional: bool
+
+    def holds(self, value: object) -> bool:
+        """Whether a value of JSON can stand in it; of whole numbers also as a float."""
+        if value is None:
+            return self.nullable
+        kinds = (float, int) if self.kind is float else (self.kind,)
+        return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _columns() -> tuple[Column, ...]:
+    found = []
+    for name, hint in get_type_hints(Verdict).items():
+        kinds = get_args(hint) or (hint,)
+        (kind,) = (one for one in kinds if one is not NoneType)
+        default = Verdict.__dataclass_fields__[name].default
+        found.append(Column(name, kind, NoneType in kinds, default is not MISSING))
+    return tuple(found)
+
+
+COLUMNS: Final = _columns()

@@ -47,7 +47,7 @@ class Gap:
 def verdict_columns(
     plan: Plan, coverage: Coverage, collections: Sequence[Collection], documents: Documents
 ) -> dict[str, Column]:
-    """The columns of `contam.tables.schemas.VERDICTS`: item by item, policies as asked."""
+    """The columns of `contam.detect.result.VERDICTS`: item by item, policies as asked."""
     gap = Gap(coverage, allowed=plan.parameters.allow_missing)
     n_items, n_policies = len(plan.items), len(plan.policies)
     numbers: dict[str, list[NDArray[np.generic]]] = {}

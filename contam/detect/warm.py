@@ -12,7 +12,7 @@ from contam.corpus.batches import DocBatch
 from contam.detect.collect import Collection
 from contam.detect.lane import build_lane
 from contam.detect.matching import Matcher
-from contam.detect.policy import get_policy
+from contam.detect.policy import DEFAULT, get_policy
 from contam.kernels.candidates import fill_tokens
 from contam.kernels.warm_up import is_warm
 
@@ -25,7 +25,7 @@ def warm_kernels() -> None:
     lane = build_lane([item], unit="word", seed=5, min_run=8)
     data = np.frombuffer(_TEXT.encode(), np.uint8)
     batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64), 0, 0, 0, 0)
-    policy = get_policy("contam")
+    policy = get_policy(DEFAULT)
     Matcher(lane).match(batch, Collection.start(lane, [policy], policy, 1))
 
 

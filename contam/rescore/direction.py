@@ -24,7 +24,6 @@ _LOWER: Final = frozenset(
 """Words in the names of metrics of which less is better."""
 
 _PHRASES: Final = ("bits_per_", "nats_per_", "log_loss")
-_TABLE: Final = "table"
 
 
 def sounds_lower(metric: str) -> bool:
@@ -129,7 +128,7 @@ def _better(value: bool) -> str:  # noqa: FBT001 - what is spelt
 
 
 def _refuse_table(log: Log, column: ScoreColumn) -> None:
-    if log.tool == _TABLE:
+    if log.is_table:
         raise LogError(
             f"{log.path}: is a lower {column.metric} better? A plain table does not say",
             hint=f"--lower-is-better {column.metric}, --higher-is-better {column.metric}, "

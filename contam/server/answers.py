@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from contam.detect.deadline import REASON as DEADLINE
-from contam.detect.result import item_ranks
+from contam.detect.result import VERDICTS, item_ranks
 from contam.detect.verdict import Verdict
 from contam.server.evidence import Evidence
 from contam.server.failures import RequestError
@@ -94,7 +94,7 @@ def answer_of(result: ScanResult, lease: Lease, options: Options) -> Answer:
     """The answer that a result makes."""
     # Not by `run`: it tells of every shard, and there may be thousands.
     covered = lease.opened.coverage if result.covered is None else result.covered
-    verdicts = schemas.records(result.verdict_columns, schemas.VERDICTS)
+    verdicts = schemas.records(result.verdict_columns, VERDICTS)
     return Answer(
         verdicts=verdicts,
         rest={
@@ -137,8 +137,6 @@ def late_answer(
             best_document_id=None,
             best_shard=None,
             best_row=None,
-            best_url=None,
-            best_date=None,
             reason=DEADLINE,
         ).to_dict()
         for benchmark, split, item_id in (names[i] for i in np.argsort(item_ranks(names)).tolist())

@@ -20,7 +20,7 @@ from contam.errors import InternalError
 from contam.tables.files import refuse_irregular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 
@@ -44,6 +44,11 @@ Columns: TypeAlias = Mapping[str, Column]
 
 RESULT_FORMAT: Final = 1
 
+_KINDS: Final[Mapping[type, pa.DataType]] = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+}
 _ROW_GROUP_ROWS: Final = 1 << 17
 _SOME_ROWS: Final = 1 << 12
 
@@ -56,25 +61,6 @@ _ITEM_FIELDS: Final = (
     _required("benchmark", pa.string()),
     _required("split", pa.string()),
     _required("item_id", pa.string()),
-)
-
-VERDICTS: Final = pa.schema(
-    [
-        *_ITEM_FIELDS,
-        _required("policy", pa.string()),
-        _required("label", pa.string()),
-        pa.field("score", pa.float64()),
-        _required("exposure", pa.string()),
-        pa.field("kind", pa.string()),
-        _required("n_documents", pa.int64()),
-        _required("n_occurrences", pa.int64()),
-        pa.field("best_document_id", pa.string()),
-        pa.field("best_shard", pa.string()),
-        pa.field("best_row", pa.int64()),
-        pa.field("best_url", pa.string()),
-        pa.field("best_date", pa.string()),
-        _required("reason", pa.string()),
-    ]
 )
 
 EVIDENCE: Final = pa.schema(
@@ -98,6 +84,9 @@ EVIDENCE: Final = pa.schema(
         pa.field("answer_mark", pa.string()),
     ]
 )
+
+EVIDENCE_OPTIONAL: Final = frozenset({"url", "date", "source", "similarity", "answer_mark"})
+"""Columns of `EVIDENCE` that a result of an older version may lack."""
 
 ITEMS: Final = pa.schema(
     [
@@ -126,9 +115,19 @@ ITEM_TEXTS: Final = ("passage", "question", "choices", "answer")
 _NEGATIVE_MEANS_NONE: Final = frozenset({"best_row"})
 
 
-def verdict_table(columns: Columns) -> Table:
-    """The verdicts as a table; see `VERDICTS` for the columns."""
-    return table_of(columns, VERDICTS)
+class ColumnsError(ValueError):
+    """A file whose columns are not those of its table; the text says which."""
+
+
+def schema_of(columns: Iterable[tuple[str, type, bool]]) -> pa.Schema:
+    """The schema of columns given as (name, str, int or float, whether there may be nulls)."""
+    return pa.schema([pa.field(name, _KINDS[kind], nullable=null) for name, kind, null in columns])
+
+
+def completed(columns: Columns, optional: Iterable[str]) -> Columns:
+    """The columns, and nulls for those of the optional ones that are not there."""
+    n_rows = len(columns["item_id"]) if columns else 0
+    return {**{name: [None] * n_rows for name in optional if name not in columns}, **columns}
 
 
 def evidence_table(columns: Columns) -> Table:
@@ -138,9 +137,7 @@ def evidence_table(columns: Columns) -> Table:
 
 def item_table(columns: Columns) -> Table:
     """The items as a table; see `ITEMS`. Text columns may be left out: they become null."""
-    n_rows = len(columns["item_id"])
-    missing = {name: [None] * n_rows for name in ITEM_TEXTS if name not in columns}
-    return table_of({**columns, **missing}, ITEMS)
+    return table_of(completed(columns, ITEM_TEXTS), ITEMS)
 
 
 def table_of(columns: Columns, schema: pa.Schema) -> Table:
@@ -275,16 +272,30 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     )
 
 
-def read_parquet(path: Path, schema: pa.Schema) -> Table:
-    """Read a file of `write_parquet`; OSError or ValueError when it is not that table, whole."""
+def read_parquet(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> Table:
+    """Read a file of `write_parquet`.
+
+    optional  columns that an older version may not have written: they are null throughout
+
+    Raises OSError or ValueError when it is not that table, whole; ColumnsError when a column is
+    missing that every version writes, or there is one that is not known.
+    """
     refuse_irregular(path)
     try:
         # Not `read_table`: in a result folder called `a=b` it would grow a partition column.
         with pq.ParquetFile(path) as file:
-            found = file.schema_arrow
-            if found.names != schema.names:
-                raise ValueError(f"columns are {found.names}, expected {schema.names}")
-            return file.read(use_threads=False).cast(schema)
+            names = file.schema_arrow.names
+            if lacking := [one for one in schema.names if one not in {*names, *optional}]:
+                raise ColumnsError(f"has no column {', '.join(map(repr, lacking))}")
+            if unknown := [one for one in names if one not in schema.names]:
+                raise ColumnsError(f"has an unknown column {', '.join(map(repr, unknown))}")
+            if names != [one for one in schema.names if one in names]:
+                raise ColumnsError(f"has its columns in another order: {', '.join(names)}")
+            table = file.read(use_threads=False)
+            for field in schema:
+                if field.name not in names:
+                    table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+            return table.select(schema.names).cast(schema)
     except pa.ArrowException as error:
         raise ValueError(str(error)) from error
 

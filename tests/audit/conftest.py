@@ -10,7 +10,7 @@ import pytest
 from contam.audit.manifest import MANIFEST, read_sealed, write_manifest
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
-from contam.detect.report import load_report
+from contam.detect.report import TABLES, load_report
 from contam.tables import schemas
 
 ROOT = Path(__file__).parents[2]
@@ -89,12 +89,10 @@ def relabel(folder, labels, policy="contam"):
 def rewrite(folder, name, rows, corpus="together"):
     """Write a table of a pack's verdicts afresh, and seal the pack again."""
     checks = folder / "checks" / corpus
-    make, schema = {
-        "verdicts.parquet": (schemas.verdict_table, schemas.VERDICTS),
-        "items.parquet": (schemas.item_table, schemas.ITEMS),
-    }[name]
+    schema = TABLES[name]
     path = checks / name
-    schemas.write_parquet(make({one: [row[one] for row in rows] for one in schema.names}), path)
+    columns = {one: [row[one] for row in rows] for one in schema.names}
+    schemas.write_parquet(schemas.table_of(columns, schema), path)
     run = json.loads((checks / "run.json").read_bytes())
     raw = path.read_bytes()
     run["outputs"][name] |= {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}

@@ -10,14 +10,19 @@ import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.detect.model import LABELS, LaneItems, Pairs, Totals
-from contam.detect.policy import Policy, ReadingPolicy, get_policy
+from contam.detect.policy import Policy, get_policy, list_policies, reads_text
 from tests.twins import brute
 
 VECTORS = Path(__file__).parent
 SEEDS = {"word": 5, "char": 24}
 MIN_RUNS = {"word": 8, "char": 50}
 DOCUMENTS_PER_SHARD = 3
-READING = ("decon-default", "decon-default:olmo-web", "decon-default:olmo-synth")
+READING = tuple(
+    name
+    for spec in list_policies()
+    if reads_text(get_policy(spec.id))
+    for name in (spec.id, *(f"{spec.id}:{preset}" for preset in spec.presets))
+)
 
 
 @dataclass
@@ -38,7 +43,7 @@ def load(path: Path) -> list[dict]:
 
 def judge(policy: Policy, items: list[dict], corpus: list[str]) -> list[Row]:
     """The policy's answer for every item against this corpus, by brute force."""
-    reading = (policy.spec.id,) if isinstance(policy, ReadingPolicy) else ()
+    reading = (policy.spec.id,) if reads_text(policy) else ()
     lane, pairs, longest_at = evidence(items, corpus, policy.spec.unit, reading)
     totals = totals_for(policy, lane, pairs, longest_at)
     judgement = policy.judge(lane, totals)
@@ -129,7 +134,7 @@ def _readers(items: list[dict], reading: tuple[str, ...]) -> list:
     readers = []
     for name in reading:
         policy = get_policy(name)
-        assert isinstance(policy, ReadingPolicy)
+        assert reads_text(policy)
         readers.append(policy.reader(bench_items(items), None))
     return readers
 

@@ -9,23 +9,16 @@ from hypothesis import strategies as st
 
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE, LaneItems, Pairs, Totals
 from contam.detect.policies import segments
-from contam.detect.policy import get_policy
+from contam.detect.policy import get_policy, list_policies, shortest_run
 from contam.errors import ContamError, InternalError, PolicyError
 from tests.conformance import harness
 
-POLICIES = (
-    "gpt3-test",
-    "lmeval-13",
-    "openr1-8",
-    "llama3-8gram",
-    "palm-70",
-    "igmini-50",
-    "gpt4-50char",
-    "tulu3-50",
-    "decon-default",
-    "decon-default:olmo-web",
-    "decon-default:olmo-synth",
-)
+POLICIES = [
+    name
+    for spec in list_policies()
+    if not get_policy(spec.id).traits.ours
+    for name in (spec.id, *(f"{spec.id}:{preset}" for preset in spec.presets))
+]
 MILL = (
     "At the old mill - the one by the weir - a cart brings 12 sacks of oats, 7.5 sacks of rye and no"
     " wheat at all. Each sack weighs forty-two pounds, & the miller keeps one pound in every sixteen."
@@ -111,6 +104,16 @@ def test_an_item_without_text_is_never_clean(name):
     blank = [{"question": "?!"}, {"question": "", "choices": [MILL]}, *ITEMS]
     rows = harness.judge(get_policy(name), blank, [MILL])
     assert [row.label for row in rows[:2]] == ["not_checkable"] * 2
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_looks_for_items_shorter_than_its_runs_only_if_it_says_so(name):
+    policy = get_policy(name)
+    tokens = MILL.split() if policy.spec.unit == "word" else list(MILL.replace(" ", ""))
+    text = " ".join(tokens[: shortest_run(policy) - 1])
+    for corpus in ([FILLER], [MILL]):
+        (row, *_) = harness.judge(policy, [{"question": text}, *ITEMS], corpus)
+        assert (row.label != "not_checkable") == (policy.traits.short_items != "none"), row.reason
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.detect.policy import list_policies
+from contam.detect.policy import get_policy, list_policies
 
 if TYPE_CHECKING:
     from contam.detect.policy_spec import PolicySpec
@@ -43,7 +43,7 @@ def committed() -> str:
 
 
 def _section(spec: PolicySpec) -> str:
-    known = "ours" if spec.base == "contam" else _KNOWN[spec.confidence]
+    known = "ours" if get_policy(spec.id).traits.ours else _KNOWN[spec.confidence]
     approximate = "; approximate" if spec.approximate else ""
     facts = {
         "known": f"{known}{approximate} ({spec.source})",

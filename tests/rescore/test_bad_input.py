@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 import contam as library
+from contam.detect.result import VERDICTS
 from contam.errors import LogError, OutputError
 from contam.rescore.run import rescore
 from contam.rescore.tables import Settings
@@ -71,7 +72,7 @@ def altered(verdicts, folder, column, change):
     """A result with another column in its verdicts, and true digests: who sends one knows how."""
     shutil.copytree(verdicts, folder)
     path = folder / "verdicts.parquet"
-    table = schemas.read_parquet(path, schemas.VERDICTS)
+    table = schemas.read_parquet(path, VERDICTS)
     at = table.schema.get_field_index(column)
     values = change(schemas.column(table, column))
     schemas.write_parquet(table.set_column(at, table.schema.field(at), [values]), path)

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect.report import load_report
+from contam.detect.result import VERDICTS
+from contam.detect.verdict import COLUMNS
 from contam.errors import OutputError, UsageError
 from contam.server.jobs.inline import write_inline, write_scores
 
@@ -30,7 +32,19 @@ def inline(verdicts=(VERDICT,), items=(), coverage=None):
 def test_what_a_check_answered_becomes_the_result_it_was_part_of(tmp_path):
     write_inline(inline(items=[ITEM]), tmp_path / "out")
     report = load_report(tmp_path / "out")
-    assert [one.to_dict() for one in report] == [VERDICT]
+    assert [one.to_dict() for one in report] == [dict.fromkeys(VERDICTS.names) | VERDICT]
+
+
+def test_a_verdict_of_an_older_service_lacks_only_what_is_optional(tmp_path):
+    for column in COLUMNS:
+        row = {name: value for name, value in VERDICT.items() if name != column.name}
+        if column.optional:
+            write_inline(inline([row]), tmp_path / column.name)
+            (verdict,) = load_report(tmp_path / column.name)
+            assert getattr(verdict, column.name) is None
+        else:
+            with pytest.raises(UsageError, match=f"has no {column.name}"):
+                write_inline(inline([row]), tmp_path / column.name)
 
 
 @pytest.mark.parametrize(

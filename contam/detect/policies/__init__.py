@@ -1,1 +1,16 @@
-"""The definitions themselves, one family of them per module; `contam.detect.policy` finds them."""
+"""The definitions themselves, one family of them per module; `contam.detect.policy` finds them.
+
+A module that has `SPECS` defines policies: it also has `PRESETS` and `build`.
+"""
+
+from typing import Final
+
+#: Modules in the order in which their policies are listed; others follow by name.
+LISTED_FIRST: Final = (
+    "contam_default",
+    "any_run",
+    "shares",
+    "substrings",
+    "best_document",
+    "decon",
+)

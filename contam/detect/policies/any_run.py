@@ -24,13 +24,20 @@ the originals, or is pinned where they leave it open:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from contam.detect.model import CLEAN, CONTAMINATED, NOT_CHECKABLE, Judgements
-from contam.detect.policies.common import PerItems, counted, documents_hold, part_lengths, unit_name
+from contam.detect.policies.common import (
+    COUNTS_RUNS,
+    PerItems,
+    counted,
+    documents_hold,
+    part_lengths,
+    unit_name,
+)
 from contam.detect.policies.segments import Segments, in_blocks, part_index, require_lane
 from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, LaneItems, Pairs, Totals
     from contam.detect.policy import Policy
+    from contam.detect.policy_spec import PolicyTraits
 
 _COUNT_RULE: Final = "documents that hold a run of at least n words of a judged part"
 _TOO_SHORT: Final = "an item none of whose judged parts has n words is not_checkable"
@@ -115,6 +123,7 @@ class AnyRun:
     """One run of n tokens in any document is enough. The score is the longest run, in tokens."""
 
     spec: PolicySpec
+    traits: ClassVar[PolicyTraits] = COUNTS_RUNS
     _needed: PerItems[Int64s] = field(default_factory=PerItems, repr=False, compare=False)
 
     def needed(self, items: LaneItems) -> Int64s:
@@ -176,6 +185,8 @@ class AnyRun:
 @dataclass(frozen=True, slots=True)
 class Gpt3Test(AnyRun):
     """N follows the benchmark's own item lengths: their 5th percentile, within 8..13."""
+
+    traits: ClassVar[PolicyTraits] = replace(COUNTS_RUNS, least_run="least_n")
 
     def _lengths(self, items: LaneItems) -> Int64s:
         least = int(self.spec.number("least_n"))

@@ -23,12 +23,13 @@ What differs:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from contam.detect.model import NOT_CHECKABLE
 from contam.detect.policies.common import (
+    COUNTS_RUNS,
     counted,
     documents_hold,
     flags_from,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from contam.detect.model import Bools, Float64s, Int32s, Judgements, LaneItems, Pairs, Totals
     from contam.detect.policy import Policy
+    from contam.detect.policy_spec import PolicyTraits
 
 TULU3_50: Final = PolicySpec(
     id="tulu3-50",
@@ -79,6 +81,7 @@ class BestDocument:
     """The share of an item that its best single document holds in long runs."""
 
     spec: PolicySpec
+    traits: ClassVar[PolicyTraits] = COUNTS_RUNS
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """The covered share of each document, averaged over the judged parts that an item has."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 
 from contam.detect.model import LABELS, NOT_CHECKABLE, PARTS, Judgements, LaneItems
 from contam.detect.policies.segments import part_index
+from contam.detect.policy_spec import PolicyTraits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from contam.detect.policy_spec import PolicySpec
 
 Fact = TypeVar("Fact")
+
+COUNTS_RUNS: Final = PolicyTraits(
+    monotone=False,
+    short_items="none",
+    needs_weights=False,
+    sees_variants=False,
+    reads_text=False,
+)
+"""Traits of a rule that counts runs of n tokens as they stand, wherever they are."""
 
 
 def judgements(

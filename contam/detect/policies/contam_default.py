@@ -9,7 +9,7 @@ and the passage it needs; a passage or an answer alone never contaminates an ite
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from contam.detect.model import (
     Judgements,
 )
 from contam.detect.policies.common import counted, several, unit_name
-from contam.detect.policies.contam_definition import CONTAM
+from contam.detect.policies.contam_definition import CONTAM, TRAITS
 from contam.detect.standing import question_words
 from contam.detect.sums import part_sums
 from contam.kernels.constants import LEAST_WEIGHT
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from contam.detect.model import Bools, Float64s, Int32s, LaneItems, Pairs, Totals
     from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policy_spec import PolicySpec, PolicyTraits
 
 SPECS: Final = (CONTAM,)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
@@ -107,6 +107,7 @@ class WeightedCoverage:
     """The default policy at work."""
 
     spec: PolicySpec
+    traits: ClassVar[PolicyTraits] = TRAITS
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
         """Weighted share of what makes the item itself that stands in the document."""

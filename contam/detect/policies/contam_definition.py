@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from contam.detect.policy_spec import PolicySpec
+from contam.detect.policy_spec import PolicySpec, PolicyTraits
 from contam.kernels.constants import named_constants
 from contam.text.common_words import COMMON_WEIGHT, PAIR_WEIGHT, SHORT_WEIGHT, SINGLE_WEIGHT
 
@@ -20,6 +20,15 @@ def matching_constants() -> tuple[tuple[str, int | float], ...]:
     return tuple({**weights, **named_constants()}.items())
 
 
+TRAITS: Final = PolicyTraits(
+    monotone=True,
+    short_items="question",
+    needs_weights=True,
+    sees_variants=True,
+    reads_text=False,
+    ours=True,
+    sufficient_share="run_share",
+)
 CONTAM: Final = PolicySpec(
     id="contam",
     title="contam's own: weighted coverage by the best single document",

@@ -24,13 +24,13 @@ question, a question under 5 tokens, or one whose grams all stand in every row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from contam.detect.model import CLEAN, NOT_CHECKABLE, PASSAGE, QUESTION, ItemsRead
-from contam.detect.policies.common import counted, judgements, passes, percent
+from contam.detect.policies.common import COUNTS_RUNS, counted, judgements, passes, percent
 from contam.detect.policies.decon_document import NOTHING, Document, Scorer, as_scores
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Totals,
     )
     from contam.detect.policy import Policy
+    from contam.detect.policy_spec import PolicyTraits
     from contam.text.bpe import FileTokenizer
 
 DECON_DEFAULT: Final = PolicySpec(
@@ -140,6 +141,7 @@ class Reader:
         np.maximum.at(has_answer, rows.item, rows.n_answer)
         self.known = ItemsRead(
             policy=spec.fingerprint(),
+            policy_id=spec.id,
             checkable=rows.findable,
             figures={
                 "tokens": rows.most_tokens,
@@ -164,6 +166,7 @@ class Decon:
     """The score of the best document, 0..1, as decon reports it; 0 where it looks no further."""
 
     spec: PolicySpec
+    traits: ClassVar[PolicyTraits] = replace(COUNTS_RUNS, reads_text=True)
 
     def reader(self, items: Sequence[BenchItem], tokenizer: FileTokenizer | None) -> Reader:
         """What reads documents for it."""

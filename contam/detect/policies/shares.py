@@ -23,12 +23,13 @@ ones. Pinned, where the sources leave it open:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from contam.detect.model import NOT_CHECKABLE
 from contam.detect.policies.common import (
+    COUNTS_RUNS,
     PerItems,
     counted,
     documents_hold,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         Totals,
     )
     from contam.detect.policy import Policy
+    from contam.detect.policy_spec import PolicyTraits
 
 _TOO_SHORT: Final = "an item none of whose judged parts has n tokens is not_checkable"
 
@@ -151,6 +153,7 @@ class TokenShare:
     """The share of tokens that lie inside a seen gram."""
 
     spec: PolicySpec
+    traits: ClassVar[PolicyTraits] = COUNTS_RUNS
     _rated: PerItems[Rated] = field(default_factory=PerItems, repr=False, compare=False)
 
     def found(self, items: LaneItems, totals: Totals) -> Found:

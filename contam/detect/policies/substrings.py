@@ -16,13 +16,19 @@ Pinned, where the source leaves it open:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from contam.detect.model import CONTAMINATED, NOT_CHECKABLE, QUESTION
-from contam.detect.policies.common import PerItems, counted, documents_hold, judgements
+from contam.detect.policies.common import (
+    COUNTS_RUNS,
+    PerItems,
+    counted,
+    documents_hold,
+    judgements,
+)
 from contam.detect.policies.segments import (
     Segments,
     in_blocks,
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
         Uint64s,
     )
     from contam.detect.policy import Policy
+    from contam.detect.policy_spec import PolicyTraits
 
 GPT4_50CHAR: Final = PolicySpec(
     id="gpt4-50char",
@@ -113,6 +120,7 @@ class Substrings:
     """A few pieces of fixed length, each found or not. The score is the share that was found."""
 
     spec: PolicySpec
+    traits: ClassVar[PolicyTraits] = replace(COUNTS_RUNS, short_items="item")
     _pieces: PerItems[Drawn] = field(default_factory=PerItems, repr=False, compare=False)
 
     def drawn(self, items: LaneItems) -> Drawn:

@@ -8,6 +8,7 @@ from contam.errors import LogError
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.pass_at import pass_at_columns
+from contam.rescore.logs.reader import LogReader, document
 
 if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile
@@ -111,3 +112,6 @@ def _model(file: LogFile) -> str:
     """The samples' own name: that of their file, or of their folder."""
     stem = file.path.name.removesuffix(_SUFFIX).rstrip("_-.")
     return stem or file.path.absolute().parent.name
+
+
+READER: Final = LogReader(title="EvalPlus", fits=document(is_results), read=read)

@@ -12,6 +12,7 @@ from contam.errors import LogError
 from contam.rescore.logs.files import Row, as_dict, as_list, beside, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import real_choices
+from contam.rescore.logs.reader import LogReader, document, first_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,3 +182,12 @@ def _columns(run: _Run, results: list[Row]) -> list[ScoreColumn]:
             )
         )
     return columns
+
+
+READER: Final = LogReader(
+    title="Every Eval Ever",
+    fits=first_line(is_instance),
+    read=read,
+    is_part=document(is_aggregate),
+    rows_of=samples_of,
+)

@@ -6,13 +6,16 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
 from contam.benchmark.compressed import read_unpacked
+from contam.benchmark.naming import format_of
 from contam.errors import BenchmarkError, LogError
 from contam.tables.doubled_keys import doubled_key, may_repeat
+from contam.tables.files import open_file
+from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +23,10 @@ if TYPE_CHECKING:
 
 _BOM = b"\xef\xbb\xbf"
 _WHOLE = "the file is not complete: copy it again"
+_TABLES: Final = frozenset({"csv", "tsv", "parquet"})
 
 Row = dict[str, Any]
+Form = Literal["zip", "parquet", "lines", "list", "object", "table", ""]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +34,37 @@ class LogFile:
     """One file of a log, read once."""
 
     path: Path
+
+    @cached_property
+    def start(self) -> bytes:
+        """Its first bytes as they are on disk.
+
+        Raises LogError when it cannot be read, or only stands for a log in Git LFS.
+        """
+        try:
+            with open_file(self.path) as stream:
+                start = stream.read(len(LFS_HEAD))
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise LogError(f"cannot read {self.path}: {reason}", hint="check the path") from error
+        if start == LFS_HEAD and (format_of(self.path) or self.path.suffix == ".eval"):
+            raise LogError(f"{self.path} {LFS_FACT}", hint=LFS_HINT)
+        return start
+
+    @cached_property
+    def form(self) -> Form:
+        """What is in it: JSON `lines`, a JSON `list` or `object`, a text `table`; "" unknown."""
+        if self.start.startswith(b"PK") or self.path.suffix == ".eval":
+            return "zip"
+        if self.start.startswith(b"PAR1"):
+            return "parquet"
+        family = format_of(self.path)
+        if family != "json":
+            return "table" if family in _TABLES else ""
+        if self.first_line is not None and ".json" not in self.path.suffixes[-1:]:
+            return "lines"
+        head = self.data.removeprefix(_BOM).lstrip()[:1]
+        return "list" if head == b"[" else "object" if head == b"{" else ""
 
     @cached_property
     def data(self) -> bytes:
@@ -58,6 +94,7 @@ class LogFile:
         """Every line as an object, with its 1-based number; empty lines are left out."""
         return list(self._lines())
 
+    @cached_property
     def first_line(self) -> Row | None:
         """The first object of JSON lines, None when the file begins with anything else."""
         for text in self.data.removeprefix(_BOM).split(b"\n", 50)[:50]:

@@ -19,17 +19,18 @@ from contam.rescore.logs.files import (
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.reader import LogReader
 from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-ROWS: Final = "per_instance_stats.json"
+_ROWS: Final = "per_instance_stats.json"
 _STATE: Final = "scenario_state.json"
 _SPEC: Final = "run_spec.json"
 _STATS: Final = "stats.json"
-FILES: Final = frozenset({ROWS, _STATE, _SPEC, _STATS, "scenario.json"})
+_PARTS: Final = frozenset({_STATE, _SPEC, _STATS, "scenario.json"})
 _MODEL: Final = re.compile(r",?model=[^,]*")
 _PROMPT: Final = (
     *("method", "instructions", "global_prefix", "global_suffix", "instance_prefix"),
@@ -45,7 +46,7 @@ _ABOUT_THE_RUN: Final = re.compile(
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is the run folder of a model and scenario."""
-    return (folder / ROWS).is_file() and (folder / _SPEC).is_file()
+    return (folder / _ROWS).is_file() and (folder / _SPEC).is_file()
 
 
 def read(file: LogFile) -> list[Log]:
@@ -183,3 +184,18 @@ def _reported(path: Path) -> tuple[dict[str, dict[str, float]], str]:
         if not title.get("perturbation") and mean is not None:
             found.setdefault(str(title.get("split") or ""), {})[str(title.get("name"))] = mean
     return found, ""
+
+
+def _fits(file: LogFile) -> bool:
+    return file.path.name == _ROWS and is_run(file.path.parent)
+
+
+def _is_part(file: LogFile) -> bool:
+    return file.path.name in _PARTS and is_run(file.path.parent)
+
+
+def _rows_of(path: Path) -> list[Path]:
+    return [path.parent / _ROWS]
+
+
+READER: Final = LogReader(title="HELM", fits=_fits, read=read, is_part=_is_part, rows_of=_rows_of)

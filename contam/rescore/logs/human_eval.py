@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from contam.errors import LogError
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.pass_at import pass_at_columns
+from contam.rescore.logs.reader import LogReader, first_line
 
 if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile, Row
@@ -50,3 +51,6 @@ def read(file: LogFile) -> Log:
 def _model(name: str) -> str:
     stem = name.removesuffix(".gz").removesuffix(".jsonl").removesuffix("_results")
     return stem.removesuffix(".jsonl").removeprefix("samples_")
+
+
+READER: Final = LogReader(title="human-eval results", fits=first_line(is_results), read=read)

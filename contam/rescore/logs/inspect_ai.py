@@ -16,6 +16,7 @@ from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, par
 from contam.rescore.logs.inspect_metrics import Metric, metrics_of
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import real_choices
+from contam.rescore.logs.reader import LogReader, document
 from contam.rescore.logs.setup import setup_of
 from contam.rescore.logs.zipped import ZipMembers
 
@@ -46,19 +47,16 @@ def is_log(value: object) -> bool:
     return "eval" in found and "status" in found and "plan" in found
 
 
-def read_json(file: LogFile) -> Log:
-    """Read a `.json` log."""
-    return _log_of(file, as_dict(file.document))
-
-
-def read_zip(file: LogFile) -> Log:
-    """Read an `.eval` log. Its header is written last: without one the run did not end."""
-    return _log_of(file, _unzipped(file))
+def read(file: LogFile) -> Log:
+    """Read either form. The header of a ZIP is written last: without one the run did not end."""
+    whole = document_of(file)
+    samples = [as_dict(sample) for sample in as_list(whole.get("samples"))]
+    return _log(file, whole, samples, as_list(whole.get("reductions")))
 
 
 def document_of(file: LogFile) -> Row:
     """Either form of a log as the one object of a `.json` log."""
-    return _unzipped(file) if file.data.startswith(b"PK") else as_dict(file.document)
+    return _unzipped(file) if file.form == "zip" else as_dict(file.document)
 
 
 def _unzipped(file: LogFile) -> Row:
@@ -80,11 +78,6 @@ def _unzipped(file: LogFile) -> Row:
             parsed(archive.read("reductions.json"), f"{file.path}: reductions.json")
         )
     return {**header, "samples": samples, "reductions": reductions}
-
-
-def _log_of(file: LogFile, whole: Row) -> Log:
-    samples = [as_dict(sample) for sample in as_list(whole.get("samples"))]
-    return _log(file, whole, samples, as_list(whole.get("reductions")))
 
 
 def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) -> Log:
@@ -301,3 +294,10 @@ def _number(value: object) -> float:
 def _repeats(numbers: NDArray[np.float64], by_item: Mapping[str, list[Row]]) -> NDArray[np.int32]:
     epochs = np.array([len(samples) for samples in by_item.values()], np.int32)
     return np.where(np.isnan(numbers), 0, epochs).astype(np.int32)
+
+
+def _fits(file: LogFile) -> bool:
+    return file.form == "zip" or document(is_log)(file)
+
+
+READER: Final = LogReader(title="Inspect", fits=_fits, read=read)

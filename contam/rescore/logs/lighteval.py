@@ -11,6 +11,7 @@ from contam.errors import LogError
 from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import PartsReader, Texts, real_choices
+from contam.rescore.logs.reader import LogReader, document
 from contam.rescore.logs.setup import setup_of
 from contam.tables.log_io import column_names, read_columns
 
@@ -187,3 +188,16 @@ def _columns(metrics: list[Row], own: Row, config: Row) -> list[ScoreColumn]:
                 )
             )
     return columns
+
+
+def _fits(file: LogFile) -> bool:
+    return file.form == "parquet" and is_details(file)
+
+
+READER: Final = LogReader(
+    title="lighteval details",
+    fits=_fits,
+    read=read,
+    is_part=document(is_results),
+    elsewhere=True,
+)

@@ -24,6 +24,7 @@ from contam.rescore.logs.model import (
     no_column,
 )
 from contam.rescore.logs.parts import PartsReader, field_of_template
+from contam.rescore.logs.reader import LogReader, document, first_line
 from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
@@ -362,3 +363,12 @@ def _parent(results: Row, task: str) -> str | None:
         if task in as_list(tasks):
             return str(group)
     return None
+
+
+READER: Final = LogReader(
+    title="lm-eval samples",
+    fits=first_line(is_samples),
+    read=read,
+    is_part=document(is_results),
+    rows_of=samples_of,
+)

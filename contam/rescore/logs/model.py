@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TOLERANCE: Final = 1e-6
 """How far a recomputed number may lie from the tool's own; relative for numbers above 1."""
 
+TABLE: Final = "table"
+"""The `tool` of logs that are plain tables."""
+
 Kind = Literal["mean", "corpus", "none"]
 
 
@@ -148,6 +151,11 @@ class Log:
         for column in self.columns:
             if not len(column.score) == len(column.repeats) == len(self.items):
                 raise InternalError(f"{self.path}: {column.metric} does not fit the items")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a plain table, which says of its scores only what its columns say."""
+        return self.tool == TABLE
 
     def column(self, metric: str) -> ScoreColumn:
         """The column of a metric; LogError when the log has none."""

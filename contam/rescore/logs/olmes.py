@@ -24,6 +24,7 @@ from contam.rescore.logs.files import (
 )
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import PartsReader
+from contam.rescore.logs.reader import LogReader, document, first_line
 from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
@@ -194,3 +195,16 @@ def _column(
         return column
     # A task may sum a secondary metric, or take its maximum: nothing in the log says so.
     return no_column(name, len(rows), "its reported number is not the mean of its rows")
+
+
+def _is_part(file: LogFile) -> bool:
+    return first_line(is_beside)(file) or document(is_metrics)(file)
+
+
+READER: Final = LogReader(
+    title="OLMES",
+    fits=first_line(is_predictions),
+    read=read,
+    is_part=_is_part,
+    rows_of=predictions_of,
+)

@@ -9,6 +9,7 @@ import numpy as np
 from contam.errors import LogError
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.reader import LogReader, first_line
 
 if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile
@@ -135,3 +136,6 @@ def _last_said(prompt: object) -> str | None:
         if message.get("role") != "system"
     ]
     return text_or_none(said[-1]) if said else None
+
+
+READER: Final = LogReader(title="OpenAI evals", fits=first_line(is_spec), read=read)

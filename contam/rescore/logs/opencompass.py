@@ -22,6 +22,7 @@ from contam.rescore.logs.files import (
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.reader import LogReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,3 +191,10 @@ def _prompt(found: object) -> str | None:
 
 def _asks(turn: Row) -> bool:
     return str(turn.get("role", "")).upper() in {"HUMAN", "USER"}
+
+
+def _fits(file: LogFile) -> bool:
+    return file.form == "object" and is_part(file.path, file.document)
+
+
+READER: Final = LogReader(title="OpenCompass", fits=_fits, read=read, first_of=results_of)

@@ -8,48 +8,19 @@ from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.paths import expanded, refuse_pipe
 from contam.errors import LogError, UsageError
-from contam.rescore.logs import (
-    eval_plus,
-    every_eval,
-    helm,
-    human_eval,
-    inspect_ai,
-    lighteval,
-    lm_eval,
-    olmes,
-    openai_evals,
-    opencompass,
-    simple,
-    swe_bench,
-    unread,
-)
 from contam.rescore.logs.files import LogFile
-from contam.rescore.logs.kinds import Kind, kind_of
 from contam.rescore.logs.model import Log, LoggedItem
+from contam.rescore.logs.reader import NoScoresError
+from contam.rescore.logs.readers import parts_of, reader_of, rows_of, titles
+from contam.rescore.logs.simple import check_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-_READERS: Final[dict[Kind, Callable[[LogFile], Log | list[Log]]]] = {
-    "lm-eval": lm_eval.read,
-    "inspect": inspect_ai.read_json,
-    "inspect-zip": inspect_ai.read_zip,
-    "helm": helm.read,
-    "lighteval": lighteval.read,
-    "openai-evals": openai_evals.read,
-    "human-eval": human_eval.read,
-    "evalplus": eval_plus.read,
-    "swe-bench": swe_bench.read,
-    "swe-bench-instance": swe_bench.read_instances,
-    "olmes": olmes.read,
-    "opencompass": opencompass.read,
-    "every-eval-ever": every_eval.read,
-}
-_KNOWN: Final = (
-    "known: lm-eval samples, Inspect, HELM, lighteval details, OpenAI evals, human-eval results, "
-    "EvalPlus, SWE-bench reports, OLMES, OpenCompass, Every Eval Ever, tables of scores"
-)
+    from contam.rescore.logs.reader import LogReader
+
+_ALONE: Final = "only the means of a run; its rows are not beside it"
 
 
 class DamagedLogError(LogError):
@@ -92,21 +63,17 @@ def find_logs(
     as DamagedLogError and unless they are skipped, for such logs. Files in folders that are no
     logs are listed; a file that was named must be one.
     """
-    simple.check_columns(columns)
+    check_columns(columns)
     if not paths:
         raise UsageError("no log given", hint="name files or folders of logs")
     reading = _Reading(columns, skip_damaged=skip_damaged)
     for given in expanded(paths, "log", LogError):
         found = sum([reading.take(path, explicit=path == given) for path in _below(given)])
         if not found:
-            raise LogError(f"no logs of evaluations in {given}", hint=_KNOWN)
+            raise LogError(f"no logs of evaluations in {given}", hint=f"known: {titles()}")
     every = tuple(log for own in reading.logs.values() for log in own)
     logs = _noted(every, reading)
     return LogFiles(logs, tuple(reading.skipped.items()), tuple(reading.damaged.items()))
-
-
-class _NoScoresError(LogError):
-    """A sound file in a folder that holds no scores: passed over unless it was named."""
 
 
 @dataclass(slots=True)
@@ -124,7 +91,7 @@ class _Reading:
     def take(self, path: Path, *, explicit: bool) -> int:
         """Read the logs that a file belongs to; how many there are, damaged ones included."""
         try:
-            targets = list(_targets(path, explicit=explicit))
+            targets = list(self._targets(path, explicit=explicit))
         except _NotBesideError:
             raise
         except LogError as error:
@@ -142,13 +109,33 @@ class _Reading:
             raise DamagedLogError(message, hint=error.hint) from error
         self.damaged.setdefault(path, message)
 
-    def _take(self, target: LogFile, kind: Kind, path: Path, *, explicit: bool) -> int:
+    def _targets(self, path: Path, *, explicit: bool) -> Iterator[tuple[LogFile, LogReader]]:
+        """The file itself, or, for a file that belongs to a log, the files of that log."""
+        file = LogFile(path)
+        _ = file.start  # so that a file that cannot be read is an error before anybody guesses
+        reader = reader_of(file, self.columns)
+        if reader is not None:
+            first = reader.first_of(path)
+            yield (file if first == path else LogFile(first)), reader
+        elif explicit:
+            others = [LogFile(one) for one in rows_of(path, parts_of(file))]
+            if not others:
+                raise _NotBesideError(
+                    f"{path}: {_ALONE}",
+                    hint="name the rows: lm-eval writes them under --log_samples, "
+                    "lighteval under --save-details",
+                )
+            for other in others:
+                if (found := reader_of(other, self.columns)) is not None:
+                    yield other, found
+
+    def _take(self, target: LogFile, reader: LogReader, path: Path, *, explicit: bool) -> int:
         key = str(target.path.resolve())
         if key in self.logs or key in self._failed:
             return 1
         try:
-            self.logs[key] = [self.shared.log(log) for log in _read(target, kind, self.columns)]
-        except _NoScoresError as error:
+            self.logs[key] = [self.shared.log(log) for log in _read(target, reader)]
+        except NoScoresError as error:
             if explicit:
                 raise LogError(error.message, hint=error.hint) from error
             self.skipped[str(path)] = error.message
@@ -159,23 +146,11 @@ class _Reading:
         return 1
 
 
-def _read(file: LogFile, kind: Kind, columns: Mapping[str, str] | None) -> list[Log]:
-    if kind == "table":
-        try:
-            return simple.read(file, columns)
-        except simple.NoScoresHereError as error:
-            raise _NoScoresError(error.message, hint=error.hint) from error
-    if kind not in _READERS:
-        known = unread.what_it_is(file.document) if kind == "unread" else None
-        fact, hint = known or (
-            "no log of an evaluation",
-            "rows of scores per item are needed, not only their means",
-        )
-        raise _NoScoresError(f"{file.path}: {fact}", hint=hint)
-    found = _READERS[kind](file)
+def _read(file: LogFile, reader: LogReader) -> list[Log]:
+    found = reader.read(file)
     logs = [found] if isinstance(found, Log) else found
     if not any(log.columns for log in logs):
-        raise _NoScoresError(f"{file.path}: nothing was scored", hint="run it with a scorer")
+        raise NoScoresError(f"{file.path}: nothing was scored", hint="run it with a scorer")
     return logs
 
 
@@ -196,41 +171,11 @@ class _NotBesideError(LogError):
     """The user named a file that only belongs to a log, and the log is not there."""
 
 
-def _targets(path: Path, *, explicit: bool) -> Iterator[tuple[LogFile, Kind]]:
-    """The file itself, or, for a file that belongs to a log, the files of that log."""
-    file = LogFile(path)
-    kind = kind_of(file)
-    if kind == "helm":
-        yield LogFile(path.parent / helm.ROWS), kind
-    elif kind == "opencompass":
-        yield LogFile(opencompass.results_of(path)), kind
-    elif kind == "swe-bench-instance":
-        yield LogFile(swe_bench.first_of_run(path)), kind
-    elif kind != "companion":
-        yield file, kind
-    elif explicit:
-        others = [LogFile(one) for one in _beside(path)]
-        if not others:
-            raise _NotBesideError(
-                f"{path}: only the means of a run; its rows are not beside it",
-                hint="name the rows: lm-eval writes them under --log_samples, "
-                "lighteval under --save-details",
-            )
-        for other in others:
-            yield other, kind_of(other)
-
-
 def _left_out(path: Path) -> str:
     """Why a file in a folder gave no log, "" for one that belongs to a log beside it."""
-    alone = path.name not in helm.FILES and not _beside(path)
-    if alone and not lighteval.is_results(LogFile(path).document):
-        return "only the means of a run; its rows are not beside it"
-    return ""
-
-
-def _beside(path: Path) -> list[Path]:
-    """The rows that belong to a companion."""
-    return lm_eval.samples_of(path) or every_eval.samples_of(path) or olmes.predictions_of(path)
+    readers = parts_of(LogFile(path))
+    beside = rows_of(path, readers) or any(reader.elsewhere for reader in readers)
+    return "" if beside else _ALONE
 
 
 def _below(path: Path) -> Iterator[Path]:

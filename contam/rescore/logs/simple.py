@@ -23,9 +23,10 @@ from contam.benchmark.names import (
 from contam.benchmark.naming import name_of
 from contam.errors import LogError, UsageError
 from contam.rescore.logs.cells import as_plain_list, number_of, zero_to_one
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
 from contam.rescore.logs.plain import Table, load
+from contam.rescore.logs.reader import LogReader, NoScoresError
 from contam.rescore.logs.table_direction import DIRECTIONS, direction_of
 
 if TYPE_CHECKING:
@@ -72,13 +73,10 @@ MAPPABLE: Final = (*NAMES, "question", "passage", "choices", "answer", "models")
 _INSIDE: Final = frozenset({"id", "score"})
 """What is looked for in the fields of records, too, where no column has its name."""
 
+TITLE: Final = "tables of scores"
 _TEXTS: Final = ("question", "passage", "choices", "answer")
 _OF_ITEMS: Final = frozenset({*ANSWER, *ANSWER_INDEX, *PASSAGE, *QUESTION, *CHOICE_LISTS})
 _ASK: Final = "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
-
-
-class NoScoresHereError(LogError):
-    """A sound table in which no scores are found: an error only when the user named the file."""
 
 
 def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
@@ -99,6 +97,15 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
     if "score" in found:
         return _long(table, found, named="score" in mapping)
     return _wide(table, found, mapping)
+
+
+def reader(columns: Mapping[str, str] | None) -> LogReader:
+    """The reader of tables; columns  what they are, where their names do not say it."""
+    return LogReader(title=TITLE, fits=_fits, read=lambda file: read(file, columns))
+
+
+def _fits(file: LogFile) -> bool:
+    return file.form in {"lines", "list", "parquet", "table"}
 
 
 def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
@@ -235,7 +242,7 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
             if plain(name) in _OF_ITEMS or not zero_to_one(table.column(name))
         ]
         if odd or not models or "id" not in found:
-            raise NoScoresHereError(
+            raise NoScoresError(
                 f"{table.file.path}: cannot tell which columns are scores among "
                 f"{', '.join(map(repr, table.columns))}{_beyond(table, odd)}",
                 hint=_ASK,
@@ -349,7 +356,7 @@ def _log(
     if table.open_end:
         notes.append("the last line has no line end: is the file whole?")
     return Log(
-        tool="table",
+        tool=TABLE,
         path=str(table.file.path),
         digest=table.file.digest,
         model=model or naming.benchmark,

@@ -13,6 +13,7 @@ import numpy as np
 from contam.errors import LogError
 from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
+from contam.rescore.logs.reader import LogReader, document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,3 +149,11 @@ def _log(
         notes=tuple(notes),
         n_unscored=int(np.count_nonzero(np.isnan(values))),
     )
+
+
+def _fits_instance(file: LogFile) -> bool:
+    return file.form == "object" and is_instance(file.path, file.document)
+
+
+READER: Final = LogReader(title="SWE-bench reports", fits=document(is_report), read=read)
+INSTANCES: Final = LogReader(fits=_fits_instance, read=read_instances, first_of=first_of_run)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from contam.rescore.logs.files import as_dict
+from contam.rescore.logs.reader import LogReader, NoScoresError, document
+
+if TYPE_CHECKING:
+    from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.model import Log
 
 _TABLE: Final = "a CSV, JSON lines or Parquet file with a row per item and the columns"
 
@@ -39,3 +44,16 @@ def what_it_is(value: object) -> tuple[str, str] | None:
     if numbers and "score" in found and any(name.endswith(":std") for name in found):
         return _SIMPLE_MEANS
     return None
+
+
+def _is_known(value: object) -> bool:
+    return what_it_is(value) is not None
+
+
+def read(file: LogFile) -> list[Log]:
+    """Raises NoScoresError, with what to export instead."""
+    fact, hint = what_it_is(file.document) or ("nothing known", "")
+    raise NoScoresError(f"{file.path}: {fact}", hint=hint)
+
+
+READER: Final = LogReader(fits=document(_is_known), read=read)

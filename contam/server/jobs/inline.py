@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -13,8 +12,8 @@ from contam.benchmark.keys import KEY_VERSION, content_keys
 from contam.detect.model import LABELS, PARTS
 from contam.detect.policy import get_policy
 from contam.detect.report import write_report
-from contam.detect.result import ScanResult
-from contam.detect.verdict import Verdict
+from contam.detect.result import VERDICTS, ScanResult
+from contam.detect.verdict import COLUMNS
 from contam.errors import InternalError, UsageError
 from contam.tables import schemas
 from contam.text.tokenizer import tokenize_bytes
@@ -55,7 +54,7 @@ def write_inline(inline: Row, verdicts: Path) -> None:
         spec = get_policy(name).spec
         definitions[name] = {**spec.to_dict(), "fingerprint": spec.fingerprint()}
     result = ScanResult(
-        verdict_columns=_columns(rows, schemas.VERDICTS.names),
+        verdict_columns=_columns(rows, VERDICTS.names),
         evidence_columns=_columns(_evidence(inline["verdicts"]), schemas.EVIDENCE.names),
         item_columns=_columns([_item(items.get(key), key) for key in keys], _ITEM_COLUMNS),
         run={
@@ -88,15 +87,11 @@ def write_scores(scores: Sequence[Row], logs: Path) -> None:
 
 
 def _verdict(at: int, row: Row) -> dict[str, Any]:
-    names = [one.name for one in fields(Verdict)]
-    if missing := [name for name in names if name not in row]:
+    if missing := [one.name for one in COLUMNS if not one.optional and one.name not in row]:
         raise UsageError(f"verdict {at + 1} has no {missing[0]}", hint=_AS_GIVEN)
-    if row["label"] not in LABELS or not all(isinstance(row[name], str) for name in _TEXTS):
+    if row["label"] not in LABELS or not all(one.holds(row.get(one.name)) for one in COLUMNS):
         raise UsageError(f"verdict {at + 1} is none", hint=_AS_GIVEN)
-    return {name: row[name] for name in names}
-
-
-_TEXTS: Final = (*_KEY, "policy", "exposure", "reason")
+    return {one.name: row.get(one.name) for one in COLUMNS}
 
 
 def _refuse_doubles(rows: Sequence[Row]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, create_model, model_validator
 
+from contam.detect.verdict import Verdict
 from contam.server.schemas.common import Open, Strict
 
 Name = Annotated[str, Field(min_length=1, max_length=512)]
@@ -133,26 +134,19 @@ class Evidence(Open):
     after: str | None = None
 
 
-class VerdictAnswer(Open):
-    """What one policy says about one item."""
-
-    benchmark: str
-    split: str
-    item_id: str
-    policy: str
-    label: Literal["contaminated", "suspect", "clean", "not_checkable"]
-    score: float | None
-    exposure: str
-    kind: str | None
-    n_documents: int
-    n_occurrences: int
-    best_document_id: str | None
-    best_shard: str | None
-    best_row: int | None
-    best_url: str | None
-    best_date: str | None
-    reason: str
-    evidence: tuple[Evidence, ...] = ()
+if TYPE_CHECKING:
+    VerdictAnswer = Open
+else:
+    # A service answers with every column, whatever files may lack.
+    VerdictAnswer = create_model(
+        "VerdictAnswer",
+        __base__=Open,
+        __module__=__name__,
+        __doc__="What one policy says about one item.",
+        **{name: (hint, ...) for name, hint in get_type_hints(Verdict).items()}
+        | {"label": (Literal["contaminated", "suspect", "clean", "not_checkable"], ...)},
+        evidence=(tuple[Evidence, ...], ()),
+    )
 
 
 class CheckAnswer(Open):

@@ -10,10 +10,11 @@ import pytest
 from contam.errors import LogError
 from contam.rescore.join import join
 from contam.rescore.logs import find_logs, read_logs, self_check
-from tests.rescore.logs.small import QUESTIONS, item, items_table, write_lines
+from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval, write_lines
 from tests.rescore.logs.tools import (
     RIGHT,
     eval_plus,
+    helm,
     olmes,
     opencompass,
     swe_bench,
@@ -285,3 +286,20 @@ def test_other_files_in_the_folders_of_the_tools_are_left_alone(tmp_path):
     )
     found = find_logs([tmp_path])
     assert (len(found.logs), found.skipped) == (1, ())
+
+
+def test_any_file_of_a_helm_run_leads_to_its_scores(tmp_path):
+    helm(tmp_path)
+    (rows,) = tmp_path.rglob("per_instance_stats.json")
+    (log,) = read_logs([rows])
+    for name in ("run_spec.json", "scenario_state.json"):
+        assert [one.digest for one in read_logs([rows.with_name(name)])] == [log.digest]
+
+
+def test_requests_alone_are_listed_as_left_out(tmp_path):
+    lm_eval(tmp_path, [1, 0])
+    rows = [{"doc_id": n, "native_id": n, "request": {"context": "?"}} for n in range(2)]
+    write_lines(tmp_path / "task-000-quay-requests.jsonl", rows)
+    ((path, reason),) = find_logs([tmp_path]).skipped
+    assert path.endswith("requests.jsonl")
+    assert "not beside it" in reason

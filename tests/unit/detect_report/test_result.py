@@ -7,13 +7,14 @@ from contam.tables import schemas
 from tests.unit.detect_report.samples import make_result
 
 
-def test_columns_come_in_the_published_order():
+def test_the_columns_of_format_1_are_there_in_their_order():
     result = make_result()
-    assert result.verdicts.column_names == [
+    published = [
         "benchmark", "split", "item_id", "policy", "label", "score", "exposure", "kind",
         "n_documents", "n_occurrences", "best_document_id", "best_shard", "best_row", "best_url",
         "best_date", "reason",
     ]  # fmt: skip
+    assert [one for one in result.verdicts.column_names if one in published] == published
     assert result.evidence.column_names == [
         "benchmark", "split", "item_id", "part", "document_id", "shard", "row", "url", "date",
         "source", "alignment", "item_start", "item_end", "document_start", "document_end",

@@ -1,0 +1,66 @@
+"""Readers of logs: each file has one, and another is added by naming it in `READERS`."""
+
+import json
+
+import numpy as np
+import pytest
+
+from contam.errors import LogError
+from contam.rescore.logs import find_logs, read_logs, readers
+from contam.rescore.logs.files import LogFile
+from contam.rescore.logs.model import Log, LoggedItem, mean_column
+from contam.rescore.logs.reader import LogReader, document
+from tests.rescore.logs.tools import RUNS
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_no_file_of_a_run_fits_two_readers(tmp_path, name):
+    RUNS[name](tmp_path / "run")
+    files = [LogFile(path) for path in tmp_path.rglob("*") if path.is_file()]
+    fitting = [[one for one in readers.READERS if one.fits(file)] for file in files]
+    assert all(len(found) <= 1 for found in fitting)
+    parts = [readers.parts_of(file) for file in files]
+    assert all(len(found) <= 1 for found in parts)
+    assert not any(found and belongs for found, belongs in zip(fitting, parts, strict=True))
+
+
+def read_points(file):
+    points = file.document["points"]
+    if file.document["n"] != len(points):
+        raise LogError(f"{file.path}: {len(points)} points, it counts {file.document['n']}")
+    return Log(
+        tool="points",
+        path=str(file.path),
+        digest=file.digest,
+        model="m",
+        benchmark="b",
+        items=tuple(LoggedItem(item_id=name) for name in points),
+        columns=(mean_column("points", np.array(list(points.values()), np.float64)),),
+    )
+
+
+def test_a_reader_is_added_by_naming_it(tmp_path, monkeypatch):
+    own = LogReader(
+        title="points",
+        fits=document(lambda value: "points" in value),
+        read=read_points,
+        is_part=document(lambda value: "points_of" in value),
+        rows_of=lambda path: [path.with_name("run.json")],
+    )
+    monkeypatch.setattr(readers, "READERS", (*readers.READERS, own))
+    run = tmp_path / "run.json"
+    run.write_text(json.dumps({"n": 2, "points": {"a": 1, "b": 0}}), encoding="utf-8")
+    about = tmp_path / "about.json"
+    about.write_text('{"points_of": "run"}', encoding="utf-8")
+    for given in (tmp_path, run, about):
+        (log,) = read_logs([given])
+        assert (log.tool, log.columns[0].score.tolist()) == ("points", [1, 0])
+    assert not find_logs([tmp_path]).skipped
+    run.write_text(json.dumps({"n": 3, "points": {"a": 1, "b": 0}}), encoding="utf-8")
+    with pytest.raises(LogError, match="it counts 3"):
+        read_logs([tmp_path])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(LogError) as caught:
+        read_logs([empty])
+    assert ", points, tables of scores" in caught.value.hint
