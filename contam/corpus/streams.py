@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -11,6 +12,8 @@ from contam.tables.listed import opened, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from _typeshed import WriteableBuffer as Buffer
 
 PIECE_BYTES = 1 << 20
 _FEED_BYTES = 256 << 10
@@ -46,6 +49,37 @@ def pieces(path: str) -> Iterator[bytes]:
             shard=path,
             hint="check that the file is there and may be read",
         ) from error
+
+
+def stream(path: str) -> io.BufferedReader:
+    """What `pieces` gives as a file to read once, from its beginning; its errors are the same.
+
+    Only who reads to the end knows that the shard is whole and stayed as it was listed.
+    """
+    return io.BufferedReader(_Pieces(pieces(path)), PIECE_BYTES)
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces of bytes as a file that cannot seek."""
+
+    def __init__(self, found: Iterator[bytes]) -> None:
+        self._found = found
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        room = memoryview(buffer)
+        while not self._rest:
+            piece = next(self._found, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        n = min(len(room), len(self._rest))
+        room[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        return n
 
 
 def is_plain(path: str) -> bool:

@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.arrow import Arrow
+from contam.corpus.formats.delimited import Csv, Tsv
 from contam.corpus.formats.jsonl import JsonLines
 from contam.corpus.formats.parquet import Parquet
 from contam.corpus.formats.unfinished import Unfinished
+from contam.corpus.formats.warc import Wet
 
 if TYPE_CHECKING:
     from contam.corpus.formats.base import CorpusFormat
@@ -17,6 +19,9 @@ FORMATS: tuple[CorpusFormat, ...] = (
     Parquet(),
     JsonLines(),
     Arrow(),
+    Csv(),
+    Tsv(),
+    Wet(),
 )
 UNFINISHED = Unfinished()
 

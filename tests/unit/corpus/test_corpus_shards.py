@@ -156,9 +156,10 @@ def test_a_folder_without_shards_lists_what_was_seen(tmp_path):
 
 
 def test_a_named_file_of_an_unknown_kind_is_an_error(tmp_path):
-    (tmp_path / "a.csv").write_text("text\nx\n")
-    with pytest.raises(CorpusError, match="not a corpus format"):
-        find_shards([tmp_path / "a.csv"])
+    (tmp_path / "a.txt").write_text("text\nx\n")
+    with pytest.raises(CorpusError, match="not a corpus format") as caught:
+        find_shards([tmp_path / "a.txt"])
+    assert caught.value.hint == "give Parquet, JSONL, Arrow IPC, CSV, TSV or WET files"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
