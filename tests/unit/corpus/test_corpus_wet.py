@@ -21,6 +21,9 @@ def page(text=b"text\n", **headers):
     return wet_record("conversion", text, **headers)
 
 
+# The writer leaves closing its temporary files to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("packed", [True, False])
 def test_what_a_writer_of_others_wrote_is_read(tmp_path, read_corpus, packed):
     path = tmp_path / ("a.warc.wet.gz" if packed else "a.warc.wet")
