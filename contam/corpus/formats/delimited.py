@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from contam.corpus.offsets import Span
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: Messages list the names of columns; a text must not get into them.
+_LONGEST_NAME = 200
 
 
 class Csv(records.RecordFormat[records.Record]):
@@ -112,6 +114,8 @@ def _names(path: str, header: list[str]) -> list[str]:
             shard=path,
             hint="the first line names the columns: copy the file again, or leave it out",
         )
+    if max(map(len, header)) > _LONGEST_NAME:
+        raise _bad(path, 1, "no header, but a cell as long as a text")
     cells = [clean(cell.strip())[0].decode() for cell in header]
     # Tables written with a numbered index have no name for it.
     names = [cell or f"column {place}" for place, cell in enumerate(cells)]
