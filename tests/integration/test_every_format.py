@@ -93,6 +93,15 @@ def expected(tmp_path, items):
     return seen(result)
 
 
+def test_no_two_formats_claim_one_file():
+    for what in (
+        [one.name for one in FORMATS],
+        [suffix for one in FORMATS for suffix in one.suffixes],
+        [magic for one in FORMATS for magic in one.magic],
+    ):
+        assert len(set(what)) == len(what)
+
+
 def test_every_format_has_a_writer():
     assert {one.name for one in FORMATS} == set(WRITERS)
 

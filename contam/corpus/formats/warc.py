@@ -63,6 +63,8 @@ class Wet(records.RecordFormat[records.Record]):
             if kind == "warcinfo":
                 _content(path, number, record)
                 continue
+            if kind is None:
+                raise _bad(path, number, "no WARC-Type", _DAMAGED)
             if kind != "conversion":
                 raise _bad(path, number, f"a {kind} record, which holds no text", _USE_WET)
             headers = record.rec_headers

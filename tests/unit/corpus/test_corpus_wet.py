@@ -80,7 +80,7 @@ def test_a_record_that_holds_no_text_is_not_passed_over(tmp_path, read_corpus, k
         (b"", "no WARC record"),
         (b"<html>", "header of a record is cut off"),
         (b"<html>\n", "record 1: no WARC header"),
-        (INFO + b"\r\n" + page(), "record 2"),
+        (INFO + b"\r\n" + page(), "record 2: no WARC-Type"),
         (INFO + page(Content_Length=None), "record 2: no Content-Length"),
         (INFO + page(Content_Length="-5"), "record 2: no Content-Length"),
         (INFO + page(Content_Length="4"), "record 2: does not end after 4 bytes"),
@@ -90,7 +90,7 @@ def test_a_record_that_holds_no_text_is_not_passed_over(tmp_path, read_corpus, k
         (INFO + page(Content_Type="application/pdf"), "record 2: holds application/pdf"),
         (INFO + page(Content_Type="text/plain; charset=utf-16"), "record 2: text in utf-16"),
         (INFO + page(WARC_Segment_Number="1"), "record 2: a part of a record"),
-        (INFO + page(WARC_Type=None), "record 2"),
+        (INFO + page(WARC_Type=None), "record 2: no WARC-Type"),
     ],
 )
 def test_a_damaged_record_is_an_error(tmp_path, read_corpus, content, words):
