@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from contam.benchmark.jsonrows import FileRows
 from contam.benchmark.names import is_question
 from contam.errors import BenchmarkError
+from contam.tables.cells import large_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from contam.benchmark.fields import Row
@@ -25,7 +24,6 @@ Format = Literal["csv", "tsv"]
 _LETTERS = "ABCDEFGHIJ"
 _MIN_WIDTH = 4  # a question, two choices, a letter
 _PAIR = 2  # a question, a number
-_LIMIT_LOCK = threading.Lock()
 
 
 def read_delimited(path: Path, data: bytes, kind: Format, field_map: FieldMap) -> FileRows:
@@ -83,7 +81,7 @@ def _records(
     """Records that hold anything (at most `limit`), each with the line it starts on."""
     table: Table = []
     start = 1
-    with _cells_of_any_size(len(text)):
+    with large_cells(len(text) + 1):
         reader = csv.reader(
             io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True
         )
@@ -99,18 +97,6 @@ def _records(
                 f"{path}:{start}: broken row ({error})", hint="look for a stray quotation mark"
             ) from error
     return table
-
-
-@contextmanager
-def _cells_of_any_size(n_chars: int) -> Iterator[None]:
-    """Lift the csv module's process-wide limit of 131,072 characters a cell for a while."""
-    with _LIMIT_LOCK:
-        before = csv.field_size_limit()
-        csv.field_size_limit(max(before, n_chars + 1))
-        try:
-            yield
-        finally:
-            csv.field_size_limit(before)
 
 
 def _even(path: Path, table: Table) -> Table:

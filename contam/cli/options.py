@@ -11,7 +11,7 @@ Corpus = Annotated[
     typer.Option(
         "--corpus",
         metavar="PATH...",
-        help="Corpus shards: files, folders or globs; Parquet, JSONL (compressed, too), Arrow.",
+        help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET.",
     ),
 ]
 Policies = Annotated[

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.corpus import jsonl
 from contam.corpus.columns import Selections, selection_of
-from contam.corpus.offsets import batch_row, line_number
 from contam.corpus.shards import errors_named
-from contam.tables import ipc, parquet
 from contam.tables.blocks import TextBlock, block_of, pieces
 
 if TYPE_CHECKING:
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
 
     from contam.corpus.shards import Shard
     from contam.corpus.units import WorkUnit
-    from contam.tables.columns import TextColumns
 
 BATCH_BYTES = 8 << 20
 """Default upper bound on the text of one batch; a longer document is a batch of its own."""
@@ -89,8 +85,11 @@ def read_unit(
     if sources is None:
         return
     with errors_named(shard):
-        row = _first_row(unit, shard)
-        for block in _blocks(unit, shard, sources, batch_bytes):
+        chunk, kind = unit.chunk, shard.kind
+        row = unit.first_row
+        if row is None:
+            row = kind.first_row(shard.path, chunk)
+        for block in kind.blocks(shard.path, sources, chunk, batch_bytes):
             yield from _batches(block, unit.shard, row, batch_bytes, sources.first.dotted)
             row += len(block.offsets) - 1
 
@@ -131,24 +130,6 @@ def _gathered(shards: list[int], rows: list[int], texts: list[bytes]) -> DocBatc
         rows=np.array(rows, np.int64),
         shards=np.array(shards, np.int32),
     )
-
-
-def _first_row(unit: WorkUnit, shard: Shard) -> int:
-    if unit.first_row is not None:
-        return unit.first_row
-    if unit.span is not None:
-        return line_number(shard.path, unit.span.begin)
-    return batch_row(shard.path, unit.row_groups[0]) if unit.row_groups else 0
-
-
-def _blocks(
-    unit: WorkUnit, shard: Shard, sources: TextColumns, batch_bytes: int
-) -> Iterator[TextBlock]:
-    if shard.format == "parquet":
-        return parquet.text_blocks(shard.path, sources, unit.row_groups, max_bytes=batch_bytes)
-    if shard.format == "arrow":
-        return ipc.text_blocks(shard.path, sources, unit.row_groups)
-    return jsonl.text_blocks(shard.path, sources, max_bytes=batch_bytes, span=unit.span)
 
 
 def _batches(

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from contam.corpus import jsonl
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.shards import errors_named
 from contam.errors import CorpusError, ShardError
-from contam.tables import ipc, parquet
 from contam.tables.columns import ColumnRef, Kind, TextColumns
 
 if TYPE_CHECKING:
@@ -114,7 +112,7 @@ METADATA_PARENTS = ("metadata", "meta")
 _MAX_LISTED = 40
 _SEARCHABLE = ("text", "null", "list", "chat")
 
-# A JSONL line may have keys that none of the first lines has: every usual name is looked up.
+# A record may have keys that none of the first records has: every usual name is looked up.
 _USUAL_KEYS = tuple(
     ColumnRef(tuple(name.split(".")), "text", "text") for name in (*TEXT_NAMES, *PART_NAMES)
 )
@@ -169,8 +167,8 @@ def select_columns(shard: Shard, text: str | None = None) -> Selection:
     shard cannot be read.
     """
     with errors_named(shard):
-        columns = _columns(shard)
-    if not columns and shard.format == "jsonl":
+        columns = shard.kind.columns(shard.path)
+    if not columns and shard.kind.open_keys:
         return Selection(text=None)
     chosen = _text_column(shard, columns, text)
     return Selection(
@@ -204,20 +202,6 @@ def select_all(
     return found, failures
 
 
-def _columns(shard: Shard) -> tuple[ColumnRef, ...]:
-    if shard.format == "parquet":
-        return parquet.columns(shard.path)
-    if shard.format == "arrow":
-        return ipc.columns(shard.path)
-    if shard.format == "unfinished":
-        raise ShardError(
-            f"{shard.name}: an unfinished download or copy",
-            shard=shard.name,
-            hint="let it finish; if it is not wanted, remove the file",
-        )
-    return jsonl.columns(shard.path)
-
-
 def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None) -> ColumnRef:
     if text is not None:
         return _named(shard, columns, text)
@@ -231,7 +215,7 @@ def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None)
         names = {ref.path[0] for ref in parts}
         if names & _ASKING and names & _REPLYING:
             parts = _parts(columns, ("text", "list", "chat")) or parts
-            any_key = shard.format == "jsonl"
+            any_key = shard.kind.open_keys
             return _group(parts, _parts(_USUAL_KEYS, ("text",)) if any_key else parts)
     if "blob_id" in tops and ("content_id" in tops or "directory_id" in tops):
         raise CorpusError(
@@ -259,7 +243,7 @@ def _others(
 ) -> tuple[ColumnRef, ...]:
     """List the usual columns besides the chosen one, those joined from several last."""
     kinds: tuple[Kind, ...] = ("text", "list", "chat")
-    if shard.format == "jsonl":
+    if shard.kind.open_keys:
         columns = _USUAL_KEYS
     tops = {ref.path[0]: ref for ref in columns if len(ref.path) == 1 and ref.kind in kinds}
     taken = {one.path for one in chosen.single}

@@ -4,39 +4,31 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import orjson
-
+from contam.corpus.formats.base import head_of
+from contam.corpus.formats.registry import (
+    TITLES,
+    UNFINISHED,
+    by_guess,
+    by_magic,
+    by_suffix,
+    is_unfinished,
+)
 from contam.corpus.outputs import written_by_contam
 from contam.errors import CorpusError, UsageError
-from contam.tables.files import PIPE_HINT, irregular, open_file
+from contam.tables.files import PIPE_HINT, irregular
 from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Format = Literal["parquet", "jsonl", "arrow", "unfinished"]
+    from contam.corpus.formats.base import CorpusFormat
 
-_PARQUET = (".parquet", ".parq", ".pq")
-_ARROW = (".arrow", ".arrows", ".ipc", ".feather")
-_JSONL = (".jsonl", ".ndjson", ".json", ".jsonlines")
-# Compression nobody reads here is listed too: such a shard must fail by name, not be overlooked.
-_COMPRESSED = (".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip", ".lzma", ".snappy")
-_UNFINISHED = (".incomplete", ".part", ".partial", ".crdownload", ".download", ".aria2", ".gstmp")
-# Copying tools write to `name.parquet.tmp`, to `name.parquet.` and eight hexadecimal digits, or to
-# `.name.parquet.` and six letters or digits.
-_COPYING = re.compile(
-    r"(^\..*)?\.(parquet|parq|pq|arrows?|ipc|feather|jsonl|ndjson|jsonlines|json)"
-    r"(\.(gz|zst|zstd|bz2|xz))?\.(tmp|[0-9a-f]{8}|(?(1)(?!sha)[0-9a-z]{6}|tmp))$"
-)
 # Hidden, but where a download into a folder keeps what has not arrived yet.
 _DOWNLOADS = ".cache"
-_MAGIC: tuple[tuple[bytes, Format], ...] = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"))
-_SNIFF_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ class Found:
     path: Path
     argument: Path
     name: str
-    format: Format
+    format: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,9 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
                 skipped[path] = kind
                 continue
             # A name that is no UTF-8 could not be written into any table.
-            entry = Found(path, argument, os.fsencode(name).decode(errors="backslashreplace"), kind)
+            entry = Found(
+                path, argument, os.fsencode(name).decode(errors="backslashreplace"), kind.name
+            )
             known = found.get(path)
             # Reached twice: the longer name says more, whatever the order of the arguments.
             if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
@@ -159,84 +153,33 @@ def _walk(folder: Path, own: dict[Path, str]) -> Iterator[Path]:
 
 def _arriving(folder: Path) -> Iterator[Path]:
     files = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
-    yield from sorted(path for path in files if path.name.lower().endswith(_UNFINISHED))
+    yield from sorted(path for path in files if path.name.lower().endswith(UNFINISHED.suffixes))
 
 
-def _format(path: Path, *, named: bool) -> Format | Skipped:
+def _format(path: Path, *, named: bool) -> CorpusFormat | Skipped:
     lowered = path.name.lower()
-    stem = lowered
-    while stem.endswith(_COMPRESSED):
-        stem = stem[: stem.rindex(".")]
-    kind: Format | None = None
-    if lowered.endswith(_PARQUET):
-        kind = "parquet"
-    elif lowered.endswith(_ARROW):
-        kind = "arrow"
-    elif stem.endswith(_JSONL):
-        kind = "jsonl"
+    kind = by_suffix(lowered)
     fact = irregular(path)
     if fact and (named or kind):
         raise CorpusError(f"{path}: {fact}", hint=PIPE_HINT)
     if named:
         return kind or _named_format(path)
-    if lowered.endswith(_UNFINISHED) or _COPYING.search(lowered):
-        return "unfinished"
+    if is_unfinished(lowered):
+        return UNFINISHED
     if lowered.startswith((".", "_")):
         return Skipped(path, "hidden or marker file")
     if lowered.endswith(".lock"):
         return Skipped(path, "lock file")
-    bare = kind == "jsonl" and lowered.endswith(".json")
-    if reason := fact or (_not_lines(path) if bare else ""):
+    if reason := fact or (kind.no_shard(path) if kind else ""):
         return Skipped(path, reason)
-    return kind or _by_magic(path) or Skipped(path, "not a corpus format")
+    return kind or by_magic(head_of(path)) or Skipped(path, "not a corpus format")
 
 
-def _named_format(path: Path) -> Format:
-    kind = _by_magic(path)
+def _named_format(path: Path) -> CorpusFormat:
+    head = head_of(path)
+    kind = by_guess(head)
     if kind is not None:
         return kind
-    head = _head(path)
-    packed = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") or head.startswith(packed):
-        return "jsonl"
     if head.startswith(LFS_HEAD):
         raise CorpusError(f"{path}: {LFS_FACT}", hint=LFS_HINT)
-    raise CorpusError(
-        f"{path}: not a corpus format",
-        hint="give Parquet, JSONL (plain, .gz, .zst, .bz2, .xz) or Arrow IPC files",
-    )
-
-
-def _by_magic(path: Path) -> Format | None:
-    head = _head(path)
-    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with open_file(path) as file:
-            return file.read(_SNIFF_BYTES)
-    except OSError:
-        return b""
-
-
-def _not_lines(path: Path) -> str:
-    """Say why a bare .json file in a folder is no JSONL shard; "" when it is one."""
-    head = _head(path)
-    lines = head.lstrip(b"\xef\xbb\xbf").split(b"\n")
-    if not head or head.startswith(LFS_HEAD):
-        # As a shard it fails by name; left out it would not be missed.
-        return ""
-    if lines[0].lstrip().startswith(b"["):
-        return "a JSON array, not one object a line"
-    if len(lines) == 1 and len(head) == _SNIFF_BYTES:
-        return ""
-    try:
-        first = orjson.loads(lines[0])
-    except orjson.JSONDecodeError:
-        return "a JSON document over several lines"
-    if not isinstance(first, dict):
-        return "not one JSON object a line"
-    several = len(lines) > 1 and lines[1].strip() != b""
-    texts = ("text", "content", "raw_content", "messages", "conversations")
-    return "" if several or any(key in first for key in texts) else "a single JSON object"
+    raise CorpusError(f"{path}: not a corpus format", hint=f"give {TITLES} files")

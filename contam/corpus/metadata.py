@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from contam.corpus import jsonl
 from contam.corpus.columns import METADATA_NAMES, MetadataField
-from contam.corpus.documents import as_text, table_format
+from contam.corpus.documents import as_text
 from contam.corpus.shards import errors_named
 from contam.errors import ShardError
-from contam.tables import lookup
-from contam.tables.json_text import at_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from contam.corpus.columns import Selection
     from contam.corpus.shards import Shard
     from contam.corpus.units import WorkUnit
-    from contam.tables.columns import ColumnRef
 
 MetaColumns: TypeAlias = dict[MetadataField, list[str | None]]
 """Field of METADATA_NAMES -> what each document says of it; None where it says nothing."""
-
-_JSONL_ROWS = 1024
 
 
 class MetadataStream:
@@ -39,7 +31,7 @@ class MetadataStream:
             name: selection.metadata[name] for name in METADATA_NAMES if name in selection.metadata
         }
         refs = tuple(dict.fromkeys(ref for some in self._choices.values() for ref in some))
-        self._blocks = _blocks(unit, shard, refs) if refs else None
+        self._blocks = shard.kind.metadata(shard.path, refs, unit.chunk) if refs else None
         self._held: MetaColumns = {name: [] for name in self._choices}
 
     def take(self, n: int) -> MetaColumns:
@@ -63,25 +55,6 @@ class MetadataStream:
             taken[name] = values[:n]
             del values[:n]
         return taken
-
-
-def _blocks(
-    unit: WorkUnit, shard: Shard, refs: tuple[ColumnRef, ...]
-) -> Iterator[dict[ColumnRef, list[object]]]:
-    if shard.format != "jsonl":
-        yield from lookup.all_values(shard.path, table_format(shard), refs, unit.row_groups)
-        return
-    columns: dict[ColumnRef, list[object]] = {ref: [] for ref in refs}
-    n = 0
-    for record in jsonl.all_records(shard.path, unit.span):
-        for ref, values in columns.items():
-            values.append(at_path(record, ref.path))
-        n += 1
-        if n == _JSONL_ROWS:
-            yield columns
-            columns, n = {ref: [] for ref in refs}, 0
-    if n:
-        yield columns
 
 
 def _first_texts(columns: list[list[object]]) -> list[str | None]:

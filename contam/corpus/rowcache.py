@@ -19,7 +19,6 @@ from contam.corpus.shards import errors_named, seen
 from contam.corpus.shelf import Shelf
 from contam.corpus.units import WorkUnit
 from contam.errors import CorpusError, ShardError
-from contam.tables import parquet
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.listed import FileState
 
@@ -38,7 +37,6 @@ ROOM_BYTES: Final = 256 << 20
 BATCH_BYTES: Final = 8 << 20
 """Text handed out at once when documents are streamed; a longer document comes alone."""
 
-_PLAIN: Final = (".jsonl", ".json", ".ndjson")
 _UNPACKED: Final = 8
 #: A row group that would take more than this share of the room is not kept.
 _LARGEST_SHARE: Final = 4
@@ -71,14 +69,15 @@ class _Opened:
     """A shard in the state it was proved to have, and how its text is cut.
 
     selection     where the text is
-    group_ends    int64[g], the row behind each row group; group_bytes their text, uncompressed.
-                  What is no Parquet is one group without a known end.
+    group_ends    int64[g], the row behind each row group; group_bytes their text, uncompressed
+    grouped       whether the format has row groups; else there is one without a known end
     """
 
     shard: Shard
     selection: Selection
     group_ends: NDArray[np.int64]
     group_bytes: tuple[int, ...]
+    grouped: bool
 
     def first_row(self, group: int) -> int:
         """The row that a row group starts at."""
@@ -237,7 +236,7 @@ class RowCache:
 
     def _read(self, opened: _Opened, group: int) -> Iterator[DocBatch]:
         """All documents of a row group, as a scan reads them."""
-        groups = (group,) if opened.shard.format == "parquet" else None
+        groups = (group,) if opened.grouped else None
         unit = WorkUnit(0, groups, opened.first_row(group), None, 0)
         return read_unit(unit, [opened.shard], opened.selection, BATCH_BYTES)
 
@@ -269,8 +268,7 @@ class RowCache:
             raise ShardError(error.message, shard=shard.name, hint=error.hint) from error
         if selection.text is None:
             raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
-        ends, sizes = _groups(shard, selection.text)
-        opened = _Opened(shard=shard, selection=selection, group_ends=ends, group_bytes=sizes)
+        opened = _opened(shard, selection, selection.text)
         self._opened[number] = opened
         return opened
 
@@ -284,15 +282,23 @@ def _state(shard: Shard) -> FileState:
         ) from error
 
 
-def _groups(shard: Shard, text: ColumnRef) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    if shard.format == "parquet":
-        with errors_named(shard):
-            groups = parquet.row_groups(shard.path, text)
+def _opened(shard: Shard, selection: Selection, text: ColumnRef) -> _Opened:
+    with errors_named(shard):
+        groups = shard.kind.row_groups(shard.path, text)
+    if groups is None:
+        plain = not shard.kind.packable or shard.uri.endswith(shard.kind.suffixes)
+        ends = np.array([np.iinfo(np.int64).max])
+        sizes: tuple[int, ...] = (shard.size_bytes * (1 if plain else _UNPACKED),)
+    else:
         ends = np.cumsum([group.n_rows for group in groups], dtype=np.int64)
-        return ends, tuple(group.n_bytes for group in groups)
-    plain = shard.format == "arrow" or shard.uri.endswith(_PLAIN)
-    size = shard.size_bytes * (1 if plain else _UNPACKED)
-    return np.array([np.iinfo(np.int64).max]), (size,)
+        sizes = tuple(group.n_bytes for group in groups)
+    return _Opened(
+        shard=shard,
+        selection=selection,
+        group_ends=ends,
+        group_bytes=sizes,
+        grouped=groups is not None,
+    )
 
 
 def _block(batch: DocBatch) -> TextBlock:

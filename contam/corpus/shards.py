@@ -8,8 +8,9 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import Found, Skipped, list_files
 from contam.errors import CorpusError, ShardError
 from contam.tables.lfs import LFS_FACT, LFS_HINT, is_pointer
@@ -18,13 +19,11 @@ from contam.tables.listed import NOT_THERE, FileState, ListedPath, check, opened
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Format = Literal["parquet", "jsonl", "arrow", "unfinished"]
+    from contam.corpus.formats.base import CorpusFormat
 
 _EDGE_BYTES = 64 << 10
 _MAX_FOOTER_BYTES = 64 << 20
-_MIN_PARQUET_BYTES = 12
 _MAX_LISTED = 20
-_PARQUET_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +32,21 @@ class Shard:
 
     uri         absolute path
     name        what reports call it: the path below the folder the user gave, unique in the run
-    format      "unfinished": what a download or copy left, expected and not to be read
+    format      the name of its format in `contam.corpus.formats.registry`
     size_bytes  size on disk when it was listed
     state       the state it was in then; None: it is read in whatever state it is in
     """
 
     uri: str
     name: str
-    format: Format
+    format: str
     size_bytes: int
     state: FileState | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def kind(self) -> CorpusFormat:
+        """What reads it."""
+        return NAMED[self.format]
 
     @property
     def path(self) -> str:
@@ -63,7 +67,7 @@ def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skippe
     """Like `find_shards`, and list the files in folders that were left out, with reasons."""
     found, skipped = list_files(paths)
     if not found:
-        raise CorpusError(_nothing(paths, skipped), hint="give Parquet, JSONL or Arrow IPC files")
+        raise CorpusError(_nothing(paths, skipped), hint=f"give {TITLES} files")
     names = _unique_names(found)
     shards = [
         _listed(Shard(str(file.path), name, file.format, 0))
@@ -87,13 +91,7 @@ def shard_digest(shard: Shard) -> str:
     try:
         with errors_named(shard), opened(shard.path) as file:
             size = file.seek(0, 2)
-            tail = _EDGE_BYTES
-            if shard.format == "parquet" and size >= _MIN_PARQUET_BYTES:
-                file.seek(size - 8)
-                length, magic = file.read(4), file.read(4)
-                if magic == _PARQUET_MAGIC:
-                    footer = int.from_bytes(length, "little") + 8
-                    tail = max(tail, min(footer, _MAX_FOOTER_BYTES))
+            tail = max(_EDGE_BYTES, min(shard.kind.tail_bytes(file, size), _MAX_FOOTER_BYTES))
             digest = hashlib.sha256(size.to_bytes(8, "little"))
             file.seek(0)
             digest.update(file.read(_EDGE_BYTES))

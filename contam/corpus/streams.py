@@ -1,31 +1,22 @@
-"""Compressed byte streams: bounded memory, every member, and no quiet end in the middle."""
+"""The bytes of a shard, unpacked: a megabyte at a time, to the last one or an error."""
 
 from __future__ import annotations
 
-import bz2
-import lzma
-import zlib
+import io
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
-
-import zstandard
+from typing import TYPE_CHECKING, BinaryIO
 
 from contam.errors import ShardError
+from contam.tables.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.tables.listed import opened, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+    from _typeshed import WriteableBuffer as Buffer
 
 PIECE_BYTES = 1 << 20
 _FEED_BYTES = 256 << 10
-# Published corpora use windows up to 2 GiB (`zstd --long=31`); common readers stop at 128 MiB.
-_MAX_WINDOW = 1 << 31
-_MAX_XZ_MEMORY = 512 << 20
-# The zstd binding cannot bound its output, and repetitive text unpacks thirty-thousandfold: it is
-# fed small steps, smaller ones while much comes out.
-_ZSTD_STEP = 4 << 10
-_ZSTD_MIN_STEP = 256
-_ZSTD_FULL_OUTPUT = 256 << 10
 
 _UNSUPPORTED = (
     (b"\x04\x22\x4d\x18", "lz4"),
@@ -44,10 +35,10 @@ def pieces(path: str) -> Iterator[bytes]:
     """
     try:
         with opened(path) as file:
-            kind = _compression(path, file.read(8))
+            codec = _compression(path, file.read(8))
             file.seek(0)
-            if kind:
-                yield from _members(path, file, kind)
+            if codec:
+                yield from _unpacked(path, file, codec)
             else:
                 while piece := file.read(PIECE_BYTES):
                     yield piece
@@ -60,6 +51,37 @@ def pieces(path: str) -> Iterator[bytes]:
         ) from error
 
 
+def stream(path: str) -> io.BufferedReader:
+    """What `pieces` gives as a file to read once, from its beginning; its errors are the same.
+
+    Only who reads to the end knows that the shard is whole and stayed as it was listed.
+    """
+    return io.BufferedReader(_Pieces(pieces(path)), PIECE_BYTES)
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces of bytes as a file that cannot seek."""
+
+    def __init__(self, found: Iterator[bytes]) -> None:
+        self._found = found
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        room = memoryview(buffer)
+        while not self._rest:
+            piece = next(self._found, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        n = min(len(room), len(self._rest))
+        room[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        return n
+
+
 def is_plain(path: str) -> bool:
     """Say whether a file is not compressed; False, too, when it cannot be opened."""
     try:
@@ -67,90 +89,6 @@ def is_plain(path: str) -> bool:
             return not _compression(path, file.read(8))
     except (OSError, ShardError):
         return False
-
-
-class _Decoder(Protocol):
-    """What the loop below needs; the standard library's bz2 and xz decoders have it."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def needs_input(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
-
-
-class _Gzip:
-    def __init__(self) -> None:
-        self._decoder = zlib.decompressobj(wbits=31)
-
-    @property
-    def eof(self) -> bool:
-        return self._decoder.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._decoder.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._decoder.unused_data
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        return self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
-
-
-class _Zstd:
-    def __init__(self) -> None:
-        decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
-        self._decoder = decompressor.decompressobj()
-        self._input = b""
-        self._position = 0
-        self._step = _ZSTD_STEP
-
-    @property
-    def eof(self) -> bool:
-        return self._decoder.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return self._position >= len(self._input)
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._decoder.unused_data + self._input[self._position :]
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        if data:
-            self._input = self._input[self._position :] + data
-            self._position = 0
-        found = []
-        size = 0
-        while not self.needs_input and not self.eof and size < max_length:
-            end = self._position + self._step
-            out = self._decoder.decompress(self._input[self._position : end])
-            self._position = min(end, len(self._input))
-            full = len(out) > _ZSTD_FULL_OUTPUT
-            self._step = _ZSTD_MIN_STEP if full else min(_ZSTD_STEP, self._step * 2)
-            found.append(out)
-            size += len(out)
-        return b"".join(found)
-
-
-def _xz() -> _Decoder:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_XZ_MEMORY)
-
-
-_DECODERS: dict[str, Callable[[], _Decoder]] = {
-    "gzip": _Gzip,
-    "zstd": _Zstd,
-    "bz2": bz2.BZ2Decompressor,
-    "xz": _xz,
-}
 
 
 def _compression(path: str, head: bytes) -> str:
@@ -161,14 +99,8 @@ def _compression(path: str, head: bytes) -> str:
                 shard=path,
                 hint="recompress it as .gz, .zst, .bz2 or .xz",
             )
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip"
-    if head.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable_frame(head):
-        return "zstd"
-    if head.startswith(b"BZh"):
-        return "bz2"
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return "xz"
+    if codec := codec_of(head):
+        return codec
     promised = _SUFFIXES.get(Path(path).suffix.lower())
     if promised and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         raise ShardError(
@@ -179,6 +111,26 @@ def _compression(path: str, head: bytes) -> str:
     return ""
 
 
+def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
+    unpacker = Unpacker(codec, piece_bytes=PIECE_BYTES)
+    try:
+        while packed := file.read(_FEED_BYTES):
+            yield from unpacker.feed(packed)
+        unpacker.finish()
+    except CutError as error:
+        raise ShardError(
+            f"{path}: {codec} data ends in the middle",
+            shard=path,
+            hint="the file is truncated: copy it again, or leave it out",
+        ) from error
+    except DamagedError as error:
+        raise ShardError(
+            f"{path}: corrupt {codec} data: {error}",
+            shard=path,
+            hint="copy the file again, or leave it out",
+        ) from error
+
+
 def _check_all_read(path: str, file: BinaryIO) -> None:
     """Raise ShardError when the system told the end of a file before its last byte."""
     n_read, size = file.tell(), state_of(path).size
@@ -187,46 +139,4 @@ def _check_all_read(path: str, file: BinaryIO) -> None:
             f"{path}: {n_read:,} of its {size:,} bytes could be read",
             shard=path,
             hint="check the disk or the network it lies on, or copy it again",
-        )
-
-
-def _is_skippable_frame(head: bytes) -> bool:
-    # Parallel and seekable zstd writers put such a frame first.
-    return head[1:4] == b"\x2a\x4d\x18" and head[:1] in b"PQRSTUVWXYZ[\\]^_"
-
-
-def _members(path: str, file: BinaryIO, kind: str) -> Iterator[bytes]:
-    """Decompress members one after another; zero padding may stand between and after them."""
-    decoder: _Decoder | None = None
-    rest = b""
-    while True:
-        data = b""
-        if decoder is None or decoder.needs_input:
-            data = rest or file.read(_FEED_BYTES)
-            rest = b""
-            if not data:
-                break
-        if decoder is None:
-            data = data.lstrip(b"\0")
-            if not data:
-                continue
-            decoder = _DECODERS[kind]()
-        try:
-            out = decoder.decompress(data, PIECE_BYTES)
-        except (zlib.error, OSError, EOFError, lzma.LZMAError, zstandard.ZstdError) as error:
-            raise ShardError(
-                f"{path}: corrupt {kind} data: {error}",
-                shard=path,
-                hint="copy the file again, or leave it out",
-            ) from error
-        if out:
-            yield out
-        if decoder.eof:
-            rest = decoder.unused_data
-            decoder = None
-    if decoder is not None:
-        raise ShardError(
-            f"{path}: {kind} data ends in the middle",
-            shard=path,
-            hint="the file is truncated: copy it again, or leave it out",
         )

@@ -84,7 +84,7 @@ def _sources(report: Report, scratch: Path) -> list[str]:
 def _plain_fields(shard: Shard, selection: Selection) -> dict[str, str | None] | None:
     """The column of each metadata field, where the database reads all as the corpus reader does."""
     text = selection.text
-    if shard.format != "parquet" or text is None or text.type_name not in _STRINGS:
+    if not shard.kind.sql or text is None or text.type_name not in _STRINGS:
         return None
     if selection.others and not selection.named:
         return None

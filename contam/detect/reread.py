@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from contam.corpus.columns import Selection
-    from contam.corpus.documents import Document
+    from contam.corpus.formats.base import Document
 
 Place: TypeAlias = tuple[str, int]
 """A document: shard name and row."""

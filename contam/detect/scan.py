@@ -166,11 +166,11 @@ def _unread_columns(
     """What to say where a column was named, and shards have one that would have been read else."""
     if text is None:
         return []
-    # Of JSONL nobody knows the keys before it is read.
+    # Of formats with open keys nobody knows them before all is read.
     ignored = [
         (shard.name, selection.others[0].dotted)
         for shard, selection in zip(shards, selections, strict=True)
-        if selection is not None and selection.others and shard.format != "jsonl"
+        if selection is not None and selection.others and not shard.kind.open_keys
     ]
     if not ignored:
         return []

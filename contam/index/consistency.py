@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from contam.corpus.formats.registry import NAMED
 from contam.index.model import KEY_BITS, FileRecord, Manifest, SegmentRecord, Span
 from contam.index.recipe import check_recipe
 
@@ -53,7 +54,7 @@ def _check_shards(manifest: Manifest) -> None:
             )
         if min(shard.size_bytes, 0, *shard.counts.values()) < 0:
             raise Inconsistent(f"shard {shard.name}: a count is negative")
-        if shard.format not in {"parquet", "jsonl", "arrow", "unfinished"}:
+        if shard.format not in NAMED:
             raise Inconsistent(f"shard {shard.name}: unknown format {shard.format!r}")
     live = [shard.name for shard in manifest.shards if not shard.retired]
     if again := _twice(live):

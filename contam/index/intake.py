@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from contam.corpus.batches import BATCH_BYTES, read_unit
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.metadata import MetadataStream
-from contam.corpus.shards import Format, Shard, file_sha256, seen, shard_digest
+from contam.corpus.shards import Shard, file_sha256, seen, shard_digest
 from contam.corpus.units import plan_units
 from contam.errors import CorpusError, InternalError, ShardError
 from contam.index.model import ShardRecord
@@ -202,7 +202,7 @@ class Reader:
 
 def shard_of(record: ShardRecord) -> Shard:
     """The shard as it was when it was recorded."""
-    return Shard(record.uri, record.name, cast("Format", record.format), record.size_bytes)
+    return Shard(record.uri, record.name, record.format, record.size_bytes)
 
 
 def new_record(shard: Shard, text: str | None) -> ShardRecord:

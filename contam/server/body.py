@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from contam.server.failures import RequestError
 from contam.server.jsondepth import nests_deeper
 from contam.server.spelling import utf8_json
-from contam.server.unpacking import ENCODINGS, DamagedError, unpacker
+from contam.server.unpacking import ENCODINGS, unpacker
+from contam.tables.compression import DamagedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -105,7 +106,7 @@ class BodyGuard:
             limit, pieces, n_bytes = self._settings.max_body_bytes, [], 0
             unpack = unpacker(body.encoding)
             try:
-                for piece in unpack.pieces(content):
+                for piece in unpack.feed(content):
                     n_bytes += len(piece)
                     if n_bytes > limit:
                         raise _too_large(limit, "unpacked")
@@ -164,7 +165,7 @@ class BodyGuard:
         unpack = unpacker(encoding) if encoding else None
         try:
             async for packed in arriving:
-                for piece in unpack.pieces(packed) if unpack else (packed,):
+                for piece in unpack.feed(packed) if unpack else (packed,):
                     n_bytes += len(piece)
                     if n_bytes > limit:
                         raise _too_large(limit, "unpacked")

@@ -76,12 +76,23 @@ def batch_rows(path: str, chosen: Sequence[int]) -> list[int]:
     return [batch.num_rows for batch in batches(path, cheap, chosen)]
 
 
-def rows(
-    path: str, names: Sequence[str], wanted: Sequence[int]
+def value_rows(
+    path: str,
+    refs: Sequence[ColumnRef],
+    rows: Sequence[int],
+    *,
+    whole: bool,  # noqa: ARG001 - of a column all is read
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-    """Yield the wanted rows (ascending, distinct) with only the columns `names`."""
-    if wanted:
-        yield from take_rows(batches(path, names), 0, wanted)
+    """Yield the columns of some rows, see `contam.tables.lookup.TableReader`."""
+    if rows:
+        yield from take_rows(value_batches(path, refs, None), 0, rows)
+
+
+def value_batches(
+    path: str, refs: Sequence[ColumnRef], groups: Sequence[int] | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of some record batches, or of all, rows in order."""
+    return batches(path, [one.path[0] for ref in refs for one in ref.single], groups)
 
 
 def batches(

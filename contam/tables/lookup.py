@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Protocol
 
-from contam.tables import ipc, parquet
 from contam.tables.blocks import texts_of
-from contam.tables.fields import as_text_block, columns_at, turns_at, values_at, wanted_leaves
+from contam.tables.fields import as_text_block, columns_at, turns_at, values_at
 from contam.tables.guard import shard_errors
 
 if TYPE_CHECKING:
@@ -17,17 +16,32 @@ if TYPE_CHECKING:
     from contam.tables.chat import Turn
     from contam.tables.columns import ColumnRef
 
-TableFormat = Literal["parquet", "arrow"]
+
+class TableReader(Protocol):
+    """What `contam.tables.parquet` and `contam.tables.ipc` have in common."""
+
+    def value_batches(
+        self, path: str, refs: Sequence[ColumnRef], groups: Sequence[int] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what `refs` need of some row groups or record batches, or of all, rows in order."""
+
+    def value_rows(
+        self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
+    ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Yield what `refs` need of some rows (ascending, distinct).
+
+        whole  everything inside the columns, also what is no text
+        """
 
 
 def values(
-    path: str, kind: TableFormat, refs: Sequence[ColumnRef], rows: Sequence[int]
+    path: str, reader: TableReader, refs: Sequence[ColumnRef], rows: Sequence[int]
 ) -> Iterator[tuple[int, list[object]]]:
     """Yield (row, one value per column of `refs`) for the rows (ascending, distinct).
 
     Columns that the shard does not have are None. Rows past the end are not yielded.
     """
-    for numbers, batch in _rows(path, kind, refs, rows):
+    for numbers, batch in reader.value_rows(path, refs, rows, whole=False):
         with shard_errors(path):
             columns = [values_at(batch, ref) for ref in refs]
         for i, number in enumerate(numbers):
@@ -35,50 +49,27 @@ def values(
 
 
 def all_values(
-    path: str, kind: TableFormat, refs: Sequence[ColumnRef], groups: Sequence[int] | None
+    path: str, reader: TableReader, refs: Sequence[ColumnRef], groups: Sequence[int] | None
 ) -> Iterator[dict[ColumnRef, list[object]]]:
     """Yield the values of `refs` for consecutive rows, some thousands at a time, rows in order.
 
     groups  row groups of a Parquet file or record batches of an IPC file; None reads all
     """
-    if kind == "arrow":
-        batches = ipc.batches(path, [ref.path[0] for ref in refs], groups)
-    else:
-        batches = parquet.batches(path, _leaves(path, refs), groups)
-    for batch in batches:
+    for batch in reader.value_batches(path, refs, groups):
         with shard_errors(path):
             yield columns_at(batch, refs)
 
 
 def documents(
-    path: str, kind: TableFormat, ref: ColumnRef, rows: Sequence[int], *, with_turns: bool
+    path: str, reader: TableReader, ref: ColumnRef, rows: Sequence[int], *, with_turns: bool
 ) -> Iterator[tuple[int, str, list[Turn] | None]]:
     """Yield (row, text, turns) of column `ref` for the rows (ascending, distinct).
 
     with_turns  whether to tell the turns of texts that are joined from some; None otherwise
     """
     with_turns = with_turns and ref.kind in ("chat", "list", "group")
-    for numbers, batch in _rows(path, kind, [ref], rows, whole=with_turns):
+    for numbers, batch in reader.value_rows(path, [ref], rows, whole=with_turns):
         with shard_errors(path):
             texts = texts_of(as_text_block(batch, ref))
             turns = [turns_at(batch, ref, i) if with_turns else None for i in range(len(numbers))]
         yield from zip(numbers, texts, turns, strict=True)
-
-
-def _rows(
-    path: str,
-    kind: TableFormat,
-    refs: Sequence[ColumnRef],
-    rows: Sequence[int],
-    *,
-    whole: bool = False,
-) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-    if kind == "arrow":
-        return ipc.rows(path, [one.path[0] for ref in refs for one in ref.single], rows)
-    leaves = list(dict.fromkeys(".".join(one.column) for ref in refs for one in ref.single))
-    return parquet.rows(path, leaves if whole else _leaves(path, refs), rows)
-
-
-def _leaves(path: str, refs: Sequence[ColumnRef]) -> list[str]:
-    known = parquet.leaves(path)
-    return list(dict.fromkeys(leaf for ref in refs for leaf in wanted_leaves(known, ref)))

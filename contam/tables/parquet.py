@@ -154,7 +154,7 @@ def text_blocks(
         )
 
 
-def rows(
+def _wanted_rows(
     path: str, columns: Sequence[str], wanted: Sequence[int]
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
     """Yield the wanted rows (ascending, distinct), reading only row groups that hold some.
@@ -171,13 +171,27 @@ def rows(
         begin += size.n_rows
 
 
-def batches(
-    path: str, columns: Sequence[str], groups: Sequence[int] | None
+def value_rows(
+    path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
+) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+    """Yield what `refs` need of some rows, see `contam.tables.lookup.TableReader`."""
+    every = dict.fromkeys(".".join(one.column) for ref in refs for one in ref.single)
+    return _wanted_rows(path, list(every) if whole else _leaves_of(path, refs), rows)
+
+
+def value_batches(
+    path: str, refs: Sequence[ColumnRef], groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield leaf columns of some row groups, or of all, rows in order, a few thousand at a time."""
+    """Yield what `refs` need of some row groups, or of all, a few thousand rows at a time."""
+    columns = _leaves_of(path, refs)
     chosen = range(len(footer(path).layout.groups)) if groups is None else groups
     sizes = _row_groups(path, columns, chosen)
     return _batches(path, columns, chosen, _batch_rows(sizes, _DECODE_BYTES))
+
+
+def _leaves_of(path: str, refs: Sequence[ColumnRef]) -> list[str]:
+    known = leaves(path)
+    return list(dict.fromkeys(leaf for ref in refs for leaf in wanted_leaves(known, ref)))
 
 
 def leaves(path: str) -> tuple[str, ...]:

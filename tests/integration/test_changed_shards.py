@@ -6,6 +6,7 @@ what the command says of it.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import itertools
 import json
@@ -33,6 +34,7 @@ from contam.index import build as build_module
 from contam.index import intake
 from contam.index.change import add
 from contam.index.open import Index
+from tests.corpus_files import delimited, wet_records
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, write_items
 from tests.unit.index.builds import build
 
@@ -100,6 +102,22 @@ def as_stream(rows: list[str]) -> bytes:
     return as_arrow(rows, ipc.new_stream)
 
 
+def as_csv(rows: list[str]) -> bytes:
+    return delimited(rows, quoting=csv.QUOTE_ALL)
+
+
+def as_tsv(rows: list[str]) -> bytes:
+    return delimited(rows, "\t", quoting=csv.QUOTE_ALL)
+
+
+def as_wet(rows: list[str]) -> bytes:
+    return b"".join(wet_records(rows))
+
+
+def as_packed_wet(rows: list[str]) -> bytes:
+    return b"".join(gzip.compress(one, 0, mtime=0) for one in wet_records(rows))
+
+
 FORMATS: dict[str, Callable[[list[str]], bytes]] = {
     "shard.parquet": as_parquet,
     "shard.jsonl": as_lines,
@@ -107,6 +125,10 @@ FORMATS: dict[str, Callable[[list[str]], bytes]] = {
     "shard.jsonl.zst": as_zstd,
     "shard.arrow": as_arrow,
     "shard.arrows": as_stream,
+    "shard.csv": as_csv,
+    "shard.tsv": as_tsv,
+    "shard.warc.wet": as_wet,
+    "shard.warc.wet.gz": as_packed_wet,
 }
 
 

@@ -19,6 +19,7 @@ from contam.detect.dupes import find_dupes
 from contam.detect.scan import scan
 from contam.errors import BenchmarkError
 from contam.tables import benchmark_io
+from tests.corpus_files import delimited, wet_records
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
@@ -96,6 +97,24 @@ def test_lines_that_end_early_pass_only_behind_a_whole_object(tmp_path, items):
     path.parent.mkdir()
     whole = ends(LINES[:3]) | {sum(map(len, LINES[:n])) - 1 for n in range(1, 4)}
     assert cuts_that_pass(path, b"".join(LINES[:3]), items) == whole
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.tsv", "\t")])
+def test_a_table_that_ends_early_passes_only_behind_a_whole_row(tmp_path, items, name, delimiter):
+    path = tmp_path / "corpus" / name
+    path.parent.mkdir()
+    write_jsonl(tmp_path / "corpus" / "whole.jsonl", [{"text": FILLER}])
+    texts = [f'{row} "so\nand so", {FILLER}' for row in range(3)]
+    whole = {len(delimited(texts[:n], delimiter)) for n in range(3)}
+    assert cuts_that_pass(path, delimited(texts, delimiter), items) == whole
+
+
+def test_a_wet_file_that_ends_early_passes_only_behind_a_whole_record(tmp_path, items):
+    path = tmp_path / "corpus" / "a.warc.wet"
+    path.parent.mkdir()
+    write_jsonl(tmp_path / "corpus" / "whole.jsonl", [{"text": FILLER}])
+    records = wet_records([f"{row} {FILLER}" for row in range(2)])
+    assert cuts_that_pass(path, b"".join(records), items) == ends(records)
 
 
 def gzipped(lines: bytes) -> bytes:

@@ -19,7 +19,7 @@ POINTER = (
 )
 SUFFIXES = [
     ".parquet", ".arrow", ".feather", ".jsonl", ".json", ".ndjson", ".jsonl.gz", ".jsonl.zst",
-    ".json.gz", ".jsonl.xz", ".jsonl.bz2",
+    ".json.gz", ".jsonl.xz", ".jsonl.bz2", ".csv", ".csv.gz", ".tsv", ".warc.wet", ".warc.wet.gz",
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pyarrow import ipc
 from contam.corpus import units
 from contam.detect.report import load_report, write_report
 from contam.detect.scan import scan
+from tests.corpus_files import WRITERS
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
@@ -31,6 +32,9 @@ def store(path, rows):
     path.parent.mkdir(exist_ok=True)
     if path.suffix == ".jsonl":
         return write_jsonl(path, rows)
+    if path.suffix in {".csv", ".tsv"}:
+        path.write_bytes(WRITERS[path.suffix[1:]](rows))
+        return path
     table = pa.Table.from_pylist(rows)
     if path.suffix == ".parquet":
         pq.write_table(table, path)
@@ -40,7 +44,8 @@ def store(path, rows):
     return path
 
 
-FORMATS = ["a.parquet", "a.arrow", "a.jsonl"]
+NESTED = ["a.parquet", "a.arrow", "a.jsonl"]
+FORMATS = [*NESTED, "a.csv", "a.tsv"]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -93,7 +98,7 @@ def test_a_pair_of_prompt_and_reply_is_a_document_with_named_turns(tmp_path, nam
     assert "turn 1:response" in shown
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", NESTED)
 def test_an_item_in_the_arguments_of_a_tool_is_found(tmp_path, name):
     call = {"function": {"name": "search", "arguments": json.dumps({"query": QUESTION})}}
     chat = [

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contam
+from contam.corpus.formats.registry import NAMED
+from tests.corpus_files import WRITERS
 from tests.kernels.support import worlds
 from tests.property.worlds import folder
 from tests.unit.detect.indexes import evidence, long_pairs, make
@@ -21,9 +23,12 @@ POLICIES = ("openr1-8", "llama3-8gram", "lmeval-13")
 
 @slow
 @given(
-    worlds(most=30, documents=6), st.sampled_from(((5, 4), (3, 6), (6, 3), (2, 7))), st.booleans()
+    worlds(most=30, documents=6),
+    st.sampled_from(((5, 4), (3, 6), (6, 3), (2, 7))),
+    st.booleans(),
+    st.sampled_from(sorted(WRITERS)),
 )
-def test_an_index_and_a_scan_agree_on_every_run_of_eight(world, sizes, split):
+def test_an_index_and_a_scan_agree_on_every_run_of_eight(world, sizes, split, kind):
     items, documents = world
     rows = [
         {
@@ -42,8 +47,9 @@ def test_an_index_and_a_scan_agree_on_every_run_of_eight(world, sizes, split):
         corpus.mkdir()
         cuts = [documents[:3], documents[3:]] if split else [documents]
         for number, texts in enumerate(cuts):
-            lines = [json.dumps({"text": text}) for text in texts]
-            (corpus / f"part-{number}.jsonl").write_text("".join(f"{one}\n" for one in lines))
+            suffix = NAMED[kind].suffixes[0]
+            rows_here = [{"text": text} for text in texts]
+            (corpus / f"part-{number}{suffix}").write_bytes(WRITERS[kind](rows_here))
         bench = home / "bench.jsonl"
         bench.write_text("".join(json.dumps(row) + "\n" for row in rows))
         scanned = contam.scan(corpus, bench, policies=POLICIES, workers=1)

@@ -35,7 +35,8 @@ from contam.server.jobs.uploads import Upload, safe_name
 from contam.server.keys import KeyStore
 from contam.server.page import visit
 from contam.server.page.forms import Form, check_of
-from contam.server.unpacking import DamagedError, unpacker
+from contam.server.unpacking import unpacker
+from contam.tables.compression import DamagedError
 
 cuts = st.lists(st.integers(1, 400), max_size=20)
 
@@ -65,7 +66,7 @@ def one_of_these(*pieces, most=12):
 
 def unpacked(encoding, pieces):
     unpack = unpacker(encoding)
-    out = [one for piece in pieces for one in unpack.pieces(piece)]
+    out = [one for piece in pieces for one in unpack.feed(piece)]
     assert all(len(one) <= 1 << 19 for one in out)
     unpack.finish()
     return b"".join(out)

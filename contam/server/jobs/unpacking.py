@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from contam.server.failures import RequestError
+from contam.tables import compression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
-_OTHER_PACKED: Final = {b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
-_PIECE: Final = 1 << 20
+_OTHER_CODECS: Final = {"zstd": "zstd", "bz2": "bzip2", "xz": "xz"}
 _MAGIC_BYTES: Final = 8
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -49,7 +47,7 @@ class Unpacker:
         self._budget = budget
         self._start = b""
         self._begun = False
-        self._stream: zlib._Decompress | None = None
+        self._stream: compression.Unpacker | None = None
         self.packed = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -65,20 +63,25 @@ class Unpacker:
         """The last pieces. Raises RequestError when gzip data end early."""
         if not self._begun:
             yield from self._pieces(self._begin())
-        if self._stream is not None and not self._stream.eof:
-            raise _damaged_gzip()
+        if self._stream is not None:
+            try:
+                self._stream.finish()
+            except compression.DamagedError as error:
+                raise _damaged_gzip() from error
 
     def _begin(self) -> bytes:
         self._begun = True
         start, self._start = self._start, b""
-        for magic, codec in _OTHER_PACKED.items():
-            if start.startswith(magic):
-                raise RequestError(
-                    415, f"{codec} is not taken", hint="send it plain, or packed with gzip"
-                )
-        self.packed = start.startswith(GZIP)
+        codec = compression.codec_of(start)
+        if codec in _OTHER_CODECS:
+            raise RequestError(
+                415,
+                f"{_OTHER_CODECS[codec]} is not taken",
+                hint="send it plain, or packed with gzip",
+            )
+        self.packed = bool(codec)
         if self.packed:
-            self._stream = _new_stream()
+            self._stream = compression.Unpacker(codec)
         return start
 
     def _pieces(self, data: bytes) -> Iterator[bytes]:
@@ -88,23 +91,12 @@ class Unpacker:
             self._budget.spend(len(data))
             yield data
             return
-        while data:
-            if self._stream.eof:
-                # A gzip file may have several members, and zeros behind the last one.
-                data = data.lstrip(b"\0")
-                if not data:
-                    return
-                self._stream = _new_stream()
-            try:
-                piece = self._stream.decompress(data, _PIECE)
-            except zlib.error as error:
-                raise _damaged_gzip() from error
-            data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
-            self._budget.spend(len(piece))
-            if piece:
+        try:
+            for piece in self._stream.feed(data):
+                self._budget.spend(len(piece))
                 yield piece
-            elif not self._stream.eof and not data:
-                return
+        except compression.DamagedError as error:
+            raise _damaged_gzip() from error
 
 
 class Lines:
@@ -181,10 +173,6 @@ def _check_first(line: bytes) -> None:
             hint="send JSON lines (an item a line), plain or gzip, or Parquet",
             code="upload",
         )
-
-
-def _new_stream() -> zlib._Decompress:
-    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
 
 
 def _damaged_gzip() -> RequestError:

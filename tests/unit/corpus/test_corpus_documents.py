@@ -15,8 +15,11 @@ from contam.corpus.columns import select_columns
 from contam.corpus.documents import DocumentMeta, read_documents, read_metadata, read_texts
 from contam.corpus.shards import find_shards
 from contam.errors import ShardError
+from tests import corpus_files
 
 FORMATS = ["parquet", "arrow", "jsonl", "jsonl.gz"]
+#: These have neither structs nor numbers nor a text that is null.
+PLAIN = ["csv", "tsv", "csv.gz"]
 
 
 def store(folder, kind, records):
@@ -28,6 +31,9 @@ def store(folder, kind, records):
         table = pa.Table.from_pylist(records)
         with ipc.new_stream(path, table.schema) as writer:
             writer.write_table(table, max_chunksize=2)
+    elif kind in PLAIN:
+        raw = corpus_files.table(records, "\t" if kind == "tsv" else ",")
+        path.write_bytes(gzip.compress(raw) if kind.endswith("gz") else raw)
     else:
         raw = "".join(json.dumps(record) + "\n" for record in records).encode()
         path.write_bytes(gzip.compress(raw) if kind.endswith("gz") else raw)
@@ -46,7 +52,7 @@ def row(i):
     }
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", [*FORMATS, *PLAIN])
 def test_metadata_of_any_rows_in_the_order_asked(tmp_path, kind):
     shard, selection = store(tmp_path, kind, [row(i) for i in range(7)])
     found = read_metadata(shard, selection, [6, 1, 1, 0])
@@ -56,7 +62,7 @@ def test_metadata_of_any_rows_in_the_order_asked(tmp_path, kind):
     assert read_metadata(shard, selection, []) == []
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", [*FORMATS, *PLAIN])
 def test_texts_of_any_rows_are_those_the_scan_saw(tmp_path, read_corpus, kind):
     records = [{"text": text} for text in ["a", None, "", "naïve 漢字", "z"]]
     shard, selection = store(tmp_path, kind, records)
@@ -64,7 +70,7 @@ def test_texts_of_any_rows_are_those_the_scan_saw(tmp_path, read_corpus, kind):
     assert read_texts(shard, selection, [4, 3, 1, 0]) == [seen[i] for i in (4, 3, 1, 0)]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", [*FORMATS, *PLAIN])
 def test_a_row_past_the_end_is_an_error(tmp_path, kind):
     shard, selection = store(tmp_path, kind, [row(0), row(1)])
     for read in (read_metadata, read_texts):

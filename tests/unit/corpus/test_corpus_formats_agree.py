@@ -20,6 +20,7 @@ from contam.corpus.documents import read_texts
 from contam.corpus.shards import find_shards
 from contam.corpus.units import plan_units
 from contam.tables.blocks import TextBlock, texts_of
+from tests.corpus_files import delimited, wet_records
 
 TEXT = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 TURN = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": TEXT})
@@ -36,7 +37,18 @@ def store(folder, records, kind, rows):
     (folder / "e.jsonl.zst").write_bytes(b"".join(map(zstandard.compress, raw)))
 
 
-def assert_all_read(folder, expected, nulls, batch_bytes):
+def store_plain(folder, records):
+    """The formats that know no chats and no missing text."""
+    texts = [record or "" for record in records]
+    for name, delimiter in (("f.csv", ","), ("g.tsv", "\t")):
+        (folder / name).write_bytes(delimited(texts, delimiter))
+        (folder / f"{name}.gz").write_bytes(gzip.compress(delimited(texts, delimiter)))
+    members = wet_records(texts)
+    (folder / "h.warc.wet").write_bytes(b"".join(members))
+    (folder / "i.warc.wet.gz").write_bytes(b"".join(map(gzip.compress, members)))
+
+
+def assert_all_read(folder, expected, nulls, batch_bytes, n_plain=0):
     shards = find_shards([folder])
     selections, failures = select_all(shards, "text")
     units, more = plan_units(shards, selections)
@@ -49,8 +61,8 @@ def assert_all_read(folder, expected, nulls, batch_bytes):
             assert batch.first_row == len(texts[batch.shard])
             texts[batch.shard] += texts_of(TextBlock(batch.data, batch.offsets, 0, 0, 0))
             n_null[batch.shard] += batch.n_null
-    assert texts == [expected] * 5
-    assert n_null == [nulls] * 5
+    assert texts == [expected] * (5 + n_plain)
+    assert n_null == [nulls] * 5 + [0] * n_plain
     for shard, selection in zip(shards, selections, strict=True):
         assert read_texts(shard, selection, range(len(expected))) == expected
 
@@ -59,8 +71,9 @@ def assert_all_read(folder, expected, nulls, batch_bytes):
 def test_texts(records, rows, batch_bytes):
     with tempfile.TemporaryDirectory() as folder:
         store(Path(folder), records, pa.string(), rows)
+        store_plain(Path(folder), records)
         expected = [record or "" for record in records]
-        assert_all_read(folder, expected, records.count(None), batch_bytes)
+        assert_all_read(folder, expected, records.count(None), batch_bytes, n_plain=6)
 
 
 @given(st.lists(st.none() | st.lists(TURN, max_size=4), min_size=1, max_size=8), st.integers(1, 60))

@@ -210,7 +210,7 @@ def test_a_line_of_five_megabytes(tmp_path, read_corpus):
 
 
 def test_a_line_without_end_is_refused(tmp_path, read_corpus, monkeypatch):
-    monkeypatch.setattr("contam.corpus.jsonl.MAX_LINE_BYTES", 3 << 20)
+    monkeypatch.setattr("contam.corpus.formats.records.MAX_RECORD_BYTES", 3 << 20)
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "ok"}\n{"text": "' + b"x" * (6 << 20))
     with pytest.raises(ShardError, match="line 2: longer than 3 MiB"):
         read_corpus(tmp_path)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contam.corpus.formats.registry import TITLES
 from contam.corpus.shards import file_sha256, find_shards, natural_key, shard_digest, survey
 from contam.errors import CorpusError, ShardError
 
@@ -156,9 +157,11 @@ def test_a_folder_without_shards_lists_what_was_seen(tmp_path):
 
 
 def test_a_named_file_of_an_unknown_kind_is_an_error(tmp_path):
-    (tmp_path / "a.csv").write_text("text\nx\n")
-    with pytest.raises(CorpusError, match="not a corpus format"):
-        find_shards([tmp_path / "a.csv"])
+    (tmp_path / "a.txt").write_text("text\nx\n")
+    with pytest.raises(CorpusError, match="not a corpus format") as caught:
+        find_shards([tmp_path / "a.txt"])
+    assert caught.value.hint == f"give {TITLES} files"
+    assert TITLES.startswith("Parquet, JSONL, ")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")

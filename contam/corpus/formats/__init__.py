@@ -1,0 +1,1 @@
+"""Corpus formats, one file each; `registry` lists them."""

@@ -1,0 +1,151 @@
+"""What a corpus format is: one object that knows its files, columns, chunks, texts and rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple
+
+from contam.tables.chat import Turn, turn_at
+from contam.tables.files import open_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from contam.corpus.offsets import Span
+    from contam.tables.blocks import TextBlock
+    from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.parquet import RowGroup
+
+_HEAD_BYTES = 64 << 10
+
+
+class Chunk(NamedTuple):
+    """Consecutive rows of one file, for one thread to read.
+
+    row_groups  Parquet row groups or Arrow record batches, or None for a whole file or a span
+    first_row   row of the file the chunk starts at, None when only reading can tell
+    n_rows      rows, None when only reading can tell
+    n_bytes     estimate for progress: bytes of the text column uncompressed, else of the file
+    span        the bytes of a file in which the chunk's lines begin, None for other chunks
+    """
+
+    row_groups: tuple[int, ...] | None
+    first_row: int | None
+    n_rows: int | None
+    n_bytes: int
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as it was searched.
+
+    column  the column it was read from when the shard's first one held no text; else ""
+    turns   what the text is joined from, in order; None for plain text
+    """
+
+    text: str
+    column: str = ""
+    turns: tuple[Turn, ...] | None = None
+
+    def turn_at(self, char: int) -> str | None:
+        """Name the turn that code point `char` lies in: "3:assistant", counted from 0.
+
+        None when the document is no conversation or the position is past its end.
+        """
+        return turn_at(self.turns, char) if self.turns is not None else None
+
+
+class CorpusFormat(ABC):
+    """A file format that corpora have. Paths that methods get may carry the listed state.
+
+    Every method that reads a file raises ShardError, naming the path, when it cannot be read to its
+    end or is not as it was listed.
+
+    name       as `run.json` and manifests write it; never changed once released
+    title      as people write it, for messages
+    suffixes   of file names, in lower case
+    magic      first bytes that only this format has
+    packable   whether a whole file may be compressed: `.gz`, `.zst`, `.bz2`, `.xz`
+    open_keys  whether a record may have columns that the first records lack
+    sql        whether DuckDB reads the files as the corpus readers do
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    magic: ClassVar[tuple[bytes, ...]] = ()
+    packable: ClassVar[bool] = False
+    open_keys: ClassVar[bool] = False
+    sql: ClassVar[bool] = False
+
+    def guess(self, head: bytes) -> bool:
+        """Whether a file without a known suffix, named by the user, may be this format."""
+        return False
+
+    def no_shard(self, path: Path) -> str:
+        """Why a file in a folder is no shard although its suffix fits; "" when it is one."""
+        return ""
+
+    def tail_bytes(self, file: BinaryIO, size: int) -> int:
+        """How many bytes at a file's end its digest must cover; 0 for no more than usual."""
+        return 0
+
+    @abstractmethod
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        """List the columns of a file; none for a file without records and columns."""
+
+    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
+        """Cut a file into chunks of about `chunk_bytes` of text, in row order."""
+        return [Chunk(None, 0, None, size_bytes)]
+
+    def first_row(self, path: str, chunk: Chunk) -> int:
+        """Count the rows before a chunk that does not say it."""
+        return 0
+
+    def row_groups(self, path: str, text: ColumnRef) -> Sequence[RowGroup] | None:
+        """The parts of a file that can be read by themselves; None: only from its beginning."""
+        return None
+
+    @abstractmethod
+    def blocks(
+        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
+    ) -> Iterator[TextBlock]:
+        """Yield the documents of a chunk, rows in order, about `max_bytes` of text at a time."""
+
+    @abstractmethod
+    def metadata(
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
+    ) -> Iterator[dict[ColumnRef, list[object]]]:
+        """Yield the values of columns for all rows of a chunk, some thousands at a time."""
+
+    @abstractmethod
+    def values(
+        self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int]
+    ) -> Iterator[tuple[int, dict[ColumnRef, object]]]:
+        """Yield (row, values of columns) for some rows (ascending, distinct)."""
+
+    @abstractmethod
+    def documents(
+        self, path: str, sources: TextColumns, rows: Sequence[int], *, with_turns: bool
+    ) -> Iterator[tuple[int, Document]]:
+        """Yield (row, document) for some rows (ascending, distinct): the texts of `blocks`.
+
+        with_turns  whether turns are wanted; a format that has them anyway may give them
+        """
+
+
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file; none when it cannot be opened, which reading it will report."""
+    try:
+        with open_file(path) as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def is_whole(head: bytes) -> bool:
+    """Whether `head_of` gave all bytes of the file."""
+    return len(head) < _HEAD_BYTES

@@ -1,0 +1,134 @@
+"""CSV and TSV shards: a header, then one document a row; row r is the r-th row below the header."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, ClassVar
+
+from contam.corpus.formats import records
+from contam.corpus.streams import stream
+from contam.errors import ShardError
+from contam.tables.cells import large_cells
+from contam.tables.columns import ColumnRef
+from contam.tables.json_text import clean
+from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from contam.corpus.offsets import Span
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: Messages list the names of columns; a text must not get into them.
+_LONGEST_NAME = 200
+
+
+class Csv(records.RecordFormat[records.Record]):
+    """Comma-separated values as RFC 4180 has them, in UTF-8, with a header.
+
+    A cell may be quoted, with line breaks inside. Blank lines are no rows. An empty cell is an
+    empty text. A last line that nothing ends is an error, as a file that was cut ends like that.
+    """
+
+    name = "csv"
+    title = "CSV"
+    suffixes = (".csv",)
+    delimiter: ClassVar[str] = ","
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        _, header = next(self._rows(path), (1, []))
+        return tuple(ColumnRef((name,), "text", "text") for name in _names(path, header))
+
+    def numbered(
+        self,
+        path: str,
+        span: Span | None,
+    ) -> Iterator[tuple[int, records.Record]]:
+        rows = self._rows(path)
+        _, header = next(rows, (1, []))
+        names = _names(path, header)
+        for row, (line, cells) in enumerate(rows):
+            if len(cells) != len(names):
+                raise _bad(path, line, f"{len(cells)} cells where the header has {len(names)}")
+            yield row, dict(zip(names, cells, strict=True))
+
+    def record(
+        self,
+        path: str,
+        row: int,
+        raw: records.Record,
+    ) -> records.Record:
+        return raw
+
+    def bad(self, path: str, row: int, what: str) -> ShardError:
+        return ShardError(
+            f"{path}, row {row}: {what}", shard=path, hint="repair the row, or leave the file out"
+        )
+
+    def _rows(self, path: str) -> Iterator[tuple[int, list[str]]]:
+        """Yield (line it ends on, cells) of the header and all rows."""
+        reader = csv.reader(_lines(path), delimiter=self.delimiter, strict=True)
+        with large_cells(records.MAX_RECORD_BYTES):
+            try:
+                for cells in reader:
+                    if cells:
+                        yield reader.line_num, cells
+            except csv.Error as error:
+                raise _bad(path, reader.line_num, str(error)) from error
+
+
+class Tsv(Csv):
+    """The same with tabs."""
+
+    name = "tsv"
+    title = "TSV"
+    suffixes = (".tsv",)
+    delimiter = "\t"
+
+
+def _lines(path: str) -> Iterator[str]:
+    """Yield lines with their ends; bytes that are not UTF-8 stay visible as surrogates."""
+    file = stream(path)
+    number = 0
+    while line := file.readline(records.MAX_RECORD_BYTES + 1):
+        number += 1
+        if len(line) > records.MAX_RECORD_BYTES:
+            raise _bad(path, number, f"longer than {records.MAX_RECORD_BYTES >> 20} MiB")
+        if not line.endswith(b"\n"):
+            raise ShardError(
+                f"{path}, line {number}: ends without a line break, and may have been cut",
+                shard=path,
+                hint="copy the file again; if it is whole, add a line break at its end",
+            )
+        if number == 1:
+            if line.startswith(LFS_HEAD):
+                raise ShardError(f"{path} {LFS_FACT}", shard=path, hint=LFS_HINT)
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        yield line.decode("utf-8", "surrogateescape")
+
+
+def _names(path: str, header: list[str]) -> list[str]:
+    if not header:
+        raise ShardError(
+            f"{path}: no header",
+            shard=path,
+            hint="the first line names the columns: copy the file again, or leave it out",
+        )
+    if max(map(len, header)) > _LONGEST_NAME:
+        raise _bad(path, 1, "no header, but a cell as long as a text")
+    cells = [clean(cell.strip())[0].decode() for cell in header]
+    # Tables written with a numbered index have no name for it.
+    names = [cell or f"column {place}" for place, cell in enumerate(cells)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise _bad(path, 1, f"the header names {twice!r} twice")
+    return names
+
+
+def _bad(path: str, line: int, what: str) -> ShardError:
+    return ShardError(
+        f"{path}, line {line}: {what}",
+        shard=path,
+        hint="a cell with a delimiter, a quotation mark or a line break must be quoted: repair the"
+        " line, or leave the file out",
+    )

@@ -1,0 +1,182 @@
+"""JSONL shards: one object a line; row r is line r + 1 of the (decompressed) file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from contam.corpus.formats import records
+from contam.corpus.formats.base import Chunk, head_of, is_whole
+from contam.corpus.offsets import Span, line_number, span_pieces
+from contam.corpus.streams import is_plain, pieces
+from contam.errors import ShardError
+from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
+from contam.tables.doubled_keys import repeated
+from contam.tables.json_text import parse
+from contam.tables.lfs import LFS_HEAD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
+_SNIFF_ROWS = 200
+_SNIFF_BYTES = 8 << 20
+_MAX_DEPTH = 4
+_RANK: tuple[Kind, ...] = ("chat", "text", "list", "struct", "other", "null")
+
+
+class JsonLines(records.RecordFormat[bytes]):
+    """JSON lines. A blank line is an empty document, so that rows stay line numbers."""
+
+    name = "jsonl"
+    title = "JSONL"
+    suffixes = (".jsonl", ".ndjson", ".json", ".jsonlines")
+    open_keys = True
+
+    def guess(self, head: bytes) -> bool:
+        return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") or head.startswith(_PACKED)
+
+    def no_shard(self, path: Path) -> str:
+        return _not_lines(head_of(path)) if path.name.lower().endswith(".json") else ""
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        """List the keys of the first records, nested ones too; none for a file without records."""
+        seen: dict[tuple[str, ...], Kind] = {}
+        n_bytes = 0
+        for row, line in enumerate(_lines(path)):
+            n_bytes += len(line)
+            record = self.record(path, row, line)
+            if record is not None:
+                _note(record, (), seen)
+            if row + 1 >= _SNIFF_ROWS or n_bytes >= _SNIFF_BYTES:
+                break
+        return tuple(ColumnRef(key, kind, kind) for key, kind in seen.items())
+
+    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
+        if size_bytes <= chunk_bytes or not is_plain(path):
+            return super().chunks(path, text, size_bytes, chunk_bytes)
+        spans = [
+            Span(at, min(at + chunk_bytes, size_bytes)) for at in range(0, size_bytes, chunk_bytes)
+        ]
+        return [
+            Chunk(None, None if span.begin else 0, None, span.end - span.begin, span)
+            for span in spans
+        ]
+
+    def first_row(self, path: str, chunk: Chunk) -> int:
+        return line_number(path, chunk.span.begin) if chunk.span else 0
+
+    def numbered(self, path: str, span: Span | None) -> Iterator[tuple[int, bytes]]:
+        first = line_number(path, span.begin) if span else 0
+        return enumerate(_lines(path, first, span), first)
+
+    def record(self, path: str, row: int, raw: bytes) -> records.Record | None:
+        if not raw or raw.isspace():
+            return None
+        try:
+            record = parse(raw)
+        except (ValueError, RecursionError) as error:
+            raise self.bad(path, row, f"not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise self.bad(path, row, f"a JSON {type(record).__name__}, not an object")
+        return record
+
+    def refuse(
+        self, path: str, row: int, raw: bytes, record: records.Record, sources: TextColumns
+    ) -> None:
+        """Of two texts of one name parsers give the last: the first would go unread."""
+        paths = (part.path for column in sources.every for part in column.single)
+        try:
+            found = repeated(raw, record, paths)
+        except (ValueError, RecursionError) as error:
+            raise self.bad(path, row, f"not JSON: {error}") from error
+        if found is not None:
+            name = ".".join(found)
+            raise self.bad(path, row, f"a field at {name!r} stands twice in one object")
+
+    def bad(self, path: str, row: int, what: str) -> ShardError:
+        return _bad_line(path, row, what)
+
+
+def _bad_line(path: str, row: int, what: str) -> ShardError:
+    return ShardError(
+        f"{path}, line {row + 1}: {what}",
+        shard=path,
+        hint="JSONL has one JSON object a line: repair the line, or leave the file out",
+    )
+
+
+def _not_lines(head: bytes) -> str:
+    """Say why a bare .json file in a folder is no JSONL shard; "" when it is one."""
+    lines = head.lstrip(b"\xef\xbb\xbf").split(b"\n")
+    if not head or head.startswith(LFS_HEAD):
+        # As a shard it fails by name; left out it would not be missed.
+        return ""
+    if lines[0].lstrip().startswith(b"["):
+        return "a JSON array, not one object a line"
+    if len(lines) == 1 and not is_whole(head):
+        return ""
+    try:
+        first = orjson.loads(lines[0])
+    except orjson.JSONDecodeError:
+        return "a JSON document over several lines"
+    if not isinstance(first, dict):
+        return "not one JSON object a line"
+    several = len(lines) > 1 and lines[1].strip() != b""
+    texts = ("text", "content", "raw_content", "messages", "conversations")
+    return "" if several or any(key in first for key in texts) else "a single JSON object"
+
+
+def _lines(path: str, first: int = 0, span: Span | None = None) -> Iterator[bytes]:
+    """Yield the lines of a file or span; `first` is the row of its first line."""
+    parts: list[bytes] = []
+    size = 0
+    row = first
+    for piece in span_pieces(path, span) if span else pieces(path):
+        lines = piece.split(b"\n")
+        if len(lines) > 1:
+            parts.append(lines[0])
+            line = b"".join(parts)
+            yield line if row else line.removeprefix(_BYTE_ORDER_MARK)
+            yield from lines[1:-1]
+            row += len(lines) - 1
+            parts, size = [], 0
+        if lines[-1]:
+            parts.append(lines[-1])
+            size += len(lines[-1])
+            if size > records.MAX_RECORD_BYTES:
+                raise _bad_line(path, row, f"longer than {records.MAX_RECORD_BYTES >> 20} MiB")
+    if parts:
+        line = b"".join(parts)
+        yield line if row else line.removeprefix(_BYTE_ORDER_MARK)
+
+
+def _note(
+    record: dict[str, object], above: tuple[str, ...], seen: dict[tuple[str, ...], Kind]
+) -> None:
+    for key, value in record.items():
+        path = (*above, key)
+        kind = _kind(value)
+        known = seen.get(path)
+        if known is None or _RANK.index(kind) < _RANK.index(known):
+            seen[path] = kind
+        if isinstance(value, dict) and len(path) < _MAX_DEPTH:
+            _note(value, path, seen)
+
+
+def _kind(value: object) -> Kind:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, dict):
+        return "struct"
+    if isinstance(value, list):
+        if all(isinstance(entry, str) for entry in value):
+            return "list"
+        if all(isinstance(entry, dict) and is_turn(entry) for entry in value):
+            return "chat"
+    return "other"

@@ -1,0 +1,159 @@
+"""What formats of one record after another have in common: JSON lines, CSV, web archives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from contam.corpus.formats.base import Chunk, CorpusFormat, Document
+from contam.tables.blocks import TextBlock, block_of
+from contam.tables.chat import Turn
+from contam.tables.json_text import at_path, clean
+from contam.tables.record import Found, find
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from contam.corpus.offsets import Span
+    from contam.errors import ShardError
+    from contam.tables.columns import ColumnRef, TextColumns
+
+Raw = TypeVar("Raw")
+Record = dict[str, object]
+
+MAX_RECORD_BYTES = 128 << 20
+"""A longer record is an error: it would not fit the memory a worker may use."""
+
+_BLOCK_BYTES = 2 << 20
+_BLOCK_ROWS = 65_536
+_METADATA_ROWS = 1024
+
+
+class RecordFormat(CorpusFormat, Generic[Raw]):
+    """A format read record by record: `numbered` finds them, `record` understands one."""
+
+    packable = True
+
+    @abstractmethod
+    def numbered(self, path: str, span: Span | None) -> Iterator[tuple[int, Raw]]:
+        """Yield (row, raw record) of a file, or of a span if the format cuts files into spans."""
+
+    @abstractmethod
+    def record(self, path: str, row: int, raw: Raw) -> Record | None:
+        """The names and values of a record; None for one without any, a document without text.
+
+        Text may hold surrogates for bytes that are not UTF-8, see `contam.tables.json_text.clean`.
+        """
+
+    @abstractmethod
+    def bad(self, path: str, row: int, what: str) -> ShardError:
+        """The error for a record that cannot be understood."""
+
+    def refuse(self, path: str, row: int, raw: Raw, record: Record, sources: TextColumns) -> None:
+        """Raise ShardError where a record has more text than `record` could hold."""
+
+    def blocks(
+        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
+    ) -> Iterator[TextBlock]:
+        limit = min(max_bytes, _BLOCK_BYTES)
+        block = _Block()
+        for row, raw in self.numbered(path, chunk.span):
+            record = self.record(path, row, raw)
+            if record is not None:
+                self.refuse(path, row, raw, record, sources)
+            block.add(self._found(path, row, record, sources))
+            if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
+                yield block.finished()
+                block = _Block()
+        if block.texts:
+            yield block.finished()
+
+    def metadata(
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
+    ) -> Iterator[dict[ColumnRef, list[object]]]:
+        columns: dict[ColumnRef, list[object]] = {ref: [] for ref in refs}
+        n = 0
+        for row, raw in self.numbered(path, chunk.span):
+            record = self.record(path, row, raw)
+            for ref, values in columns.items():
+                values.append(at_path(record, ref.path))
+            n += 1
+            if n == _METADATA_ROWS:
+                yield columns
+                columns, n = {ref: [] for ref in refs}, 0
+        if n:
+            yield columns
+
+    def values(
+        self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int]
+    ) -> Iterator[tuple[int, dict[ColumnRef, object]]]:
+        for row, record in self._chosen(path, rows):
+            yield row, {ref: at_path(record, ref.path) for ref in refs}
+
+    def documents(
+        self,
+        path: str,
+        sources: TextColumns,
+        rows: Sequence[int],
+        *,
+        with_turns: bool,
+    ) -> Iterator[tuple[int, Document]]:
+        for row, record in self._chosen(path, rows):
+            yield row, _document(self._found(path, row, record, sources))
+
+    def _chosen(self, path: str, wanted: Sequence[int]) -> Iterator[tuple[int, Record | None]]:
+        position = 0
+        for row, raw in self.numbered(path, None):
+            if position == len(wanted):
+                return
+            if row == wanted[position]:
+                yield row, self.record(path, row, raw)
+                position += 1
+
+    def _found(
+        self, path: str, row: int, record: Mapping[str, object] | None, sources: TextColumns
+    ) -> Found:
+        if record is None:
+            return Found(b"")
+        try:
+            return find(record, sources)
+        except (ValueError, RecursionError) as error:
+            raise self.bad(path, row, str(error)) from error
+
+
+class _Block:
+    """Documents on their way into a block."""
+
+    def __init__(self) -> None:
+        self.texts: list[bytes] = []
+        self.size = self.n_null = self.n_undecodable = self.n_bytes = self.n_elsewhere = 0
+        self.moved: Counter[str] = Counter()
+
+    def add(self, found: Found) -> None:
+        self.texts.append(found.text or b"")
+        self.size += len(found.text or b"")
+        self.n_null += found.text is None
+        self.n_undecodable += found.n_bad > 0
+        self.n_bytes += found.n_bad
+        self.n_elsewhere += found.n_elsewhere
+        if found.column:
+            self.moved[found.column] += 1
+
+    def finished(self) -> TextBlock:
+        block = block_of(
+            self.texts,
+            n_null=self.n_null,
+            n_undecodable=self.n_undecodable,
+            undecodable_bytes=self.n_bytes,
+        )
+        return block._replace(moved=tuple(sorted(self.moved.items())), n_elsewhere=self.n_elsewhere)
+
+
+def _document(found: Found) -> Document:
+    turns = found.turns
+    if turns is not None:
+        turns = [Turn(turn.role, clean(turn.text)[0].decode()) for turn in turns]
+    return Document(
+        (found.text or b"").decode(), found.column, None if turns is None else tuple(turns)
+    )

@@ -1,0 +1,66 @@
+"""All corpus formats: a new one is a file beside this one and a line here."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from contam.corpus.formats.arrow import Arrow
+from contam.corpus.formats.delimited import Csv, Tsv
+from contam.corpus.formats.jsonl import JsonLines
+from contam.corpus.formats.parquet import Parquet
+from contam.corpus.formats.unfinished import Unfinished
+from contam.corpus.formats.warc import Wet
+
+if TYPE_CHECKING:
+    from contam.corpus.formats.base import CorpusFormat
+
+FORMATS: tuple[CorpusFormat, ...] = (
+    Parquet(),
+    JsonLines(),
+    Arrow(),
+    Csv(),
+    Tsv(),
+    Wet(),
+)
+UNFINISHED = Unfinished()
+
+NAMED = {one.name: one for one in (*FORMATS, UNFINISHED)}
+"""Every format by the name that `run.json` and manifests have for it."""
+
+TITLES = f"{', '.join(one.title for one in FORMATS[:-1])} or {FORMATS[-1].title}"
+
+# Compression nobody reads here is listed too: such a shard must fail by name, not be overlooked.
+_COMPRESSED = (".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip", ".lzma", ".snappy")
+# Copying tools write to `name.parquet.tmp`, to `name.parquet.` and eight hexadecimal digits, or to
+# `.name.parquet.` and six letters or digits.
+_SUFFIXES = "|".join(re.escape(suffix[1:]) for one in FORMATS for suffix in one.suffixes)
+_COPYING = re.compile(
+    rf"(^\..*)?\.({_SUFFIXES})"
+    r"(\.(gz|zst|zstd|bz2|xz))?\.(tmp|[0-9a-f]{8}|(?(1)(?!sha)[0-9a-z]{6}|tmp))$"
+)
+
+
+def by_suffix(name: str) -> CorpusFormat | None:
+    """The format that a file's name promises, whatever it is compressed with."""
+    lowered = stem = name.lower()
+    while stem.endswith(_COMPRESSED):
+        stem = stem[: stem.rindex(".")]
+    fitting = (one for one in FORMATS if (stem if one.packable else lowered).endswith(one.suffixes))
+    return next(fitting, None)
+
+
+def by_magic(head: bytes) -> CorpusFormat | None:
+    """The format that a file's first bytes prove."""
+    return next((one for one in FORMATS if head.startswith(one.magic)), None)
+
+
+def by_guess(head: bytes) -> CorpusFormat | None:
+    """The format that a file without a known suffix may be, by its first bytes."""
+    return by_magic(head) or next((one for one in FORMATS if one.guess(head)), None)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file is named as downloads and copying tools name what they have not finished."""
+    lowered = name.lower()
+    return lowered.endswith(UNFINISHED.suffixes) or _COPYING.search(lowered) is not None

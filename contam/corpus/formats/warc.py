@@ -1,0 +1,166 @@
+"""Web archives that hold extracted text (WET): row r is the r-th `conversion` record."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, cast
+
+from contam.corpus.formats import records
+from contam.corpus.streams import stream
+from contam.errors import ShardError
+from contam.tables.columns import ColumnRef
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterator
+
+    from warcio.recordloader import ArcWarcRecord
+
+    from contam.corpus.offsets import Span
+
+#: Column -> header of a record. Two of the usual names for metadata are these headers themselves.
+_COLUMNS: Final = {
+    "WARC-Record-ID": "WARC-Record-ID",
+    "WARC-Target-URI": "WARC-Target-URI",
+    "WARC-Date": "WARC-Date",
+    "language": "WARC-Identified-Content-Language",
+}
+_TEXT: Final = "text"
+_END: Final = b"\r\n\r\n"
+_MAX_HEADER_BYTES: Final = 1 << 20
+_CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
+_USE_WET: Final = (
+    "text is read from `conversion` records: give the WET files of the crawl, or extract the text"
+    " first, and leave this file out"
+)
+_DAMAGED: Final = "the file is truncated or corrupt: copy it again, or leave it out"
+
+
+class Wet(records.RecordFormat[records.Record]):
+    """WARC files of plain text, as extraction tools write them for each page.
+
+    `warcinfo` records describe the file and hold no document. Any other record than these and
+    `conversion` is an error: pages as they were fetched are not text, and must not be passed over.
+    """
+
+    name = "warc"
+    title = "WET"
+    suffixes = (".wet", ".warc")
+    magic = (b"WARC/",)
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        next(self.numbered(path, None), None)
+        return tuple(ColumnRef((name,), "text", "text") for name in (_TEXT, *_COLUMNS))
+
+    def numbered(
+        self,
+        path: str,
+        span: Span | None,
+    ) -> Iterator[tuple[int, records.Record]]:
+        row = 0
+        for number, record in _records(path):
+            kind = record.rec_type
+            if kind == "warcinfo":
+                _content(path, number, record)
+                continue
+            if kind is None:
+                raise _bad(path, number, "no WARC-Type", _DAMAGED)
+            if kind != "conversion":
+                raise _bad(path, number, f"a {kind} record, which holds no text", _USE_WET)
+            headers = record.rec_headers
+            _check_plain(path, number, headers.get_header("Content-Type") or "")
+            if headers.get_header("WARC-Segment-Number"):
+                raise _bad(path, number, "a part of a record in several files", _USE_WET)
+            found: records.Record = {
+                name: headers.get_header(header) for name, header in _COLUMNS.items()
+            }
+            text = _content(path, number, record)
+            yield row, {_TEXT: text.decode("utf-8", "surrogateescape"), **found}
+            row += 1
+
+    def record(
+        self,
+        path: str,
+        row: int,
+        raw: records.Record,
+    ) -> records.Record:
+        return raw
+
+    def bad(self, path: str, row: int, what: str) -> ShardError:
+        return ShardError(f"{path}, document {row + 1}: {what}", shard=path, hint=_DAMAGED)
+
+
+class _Headers:
+    """The stream as the library reads headers: lines of bounded length."""
+
+    def __init__(self, path: str, file: io.BufferedReader) -> None:
+        self._path = path
+        self._file = file
+
+    def readline(self) -> bytes:
+        line = self._file.readline(_MAX_HEADER_BYTES)
+        if line and not line.endswith(b"\n"):
+            raise ShardError(
+                f"{self._path}: a header of a record is cut off, or longer than 1 MiB",
+                shard=self._path,
+                hint=_DAMAGED,
+            )
+        return line
+
+    def read(self, n_bytes: int) -> bytes:
+        return self._file.read(n_bytes)
+
+
+def _records(path: str) -> Iterator[tuple[int, ArcWarcRecord]]:
+    """Yield (number from 1, record) of a file; the content of each has to be read by `_content`.
+
+    The library's own iterator passes over what is cut off or does not fit its stated length.
+    """
+    from warcio.exceptions import ArchiveLoadFailed
+    from warcio.recordloader import ArcWarcRecordLoader
+
+    # It warns of blanks in addresses; without a handler that would go to standard error.
+    logging.getLogger("warcio").addHandler(logging.NullHandler())
+    loader = ArcWarcRecordLoader()
+    file = _Headers(path, stream(path))
+    number = 0
+    while True:
+        number += 1
+        try:
+            record = loader.parse_record_stream(file, known_format="warc", no_record_parse=True)
+        except EOFError:
+            break
+        except ArchiveLoadFailed as error:
+            raise _bad(path, number, "no WARC header", _DAMAGED) from error
+        yield number, record
+    if number == 1:
+        raise ShardError(f"{path}: no WARC record", shard=path, hint=_DAMAGED)
+
+
+def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
+    """All bytes of a record, and proof that it ends where it says."""
+    stated = record.rec_headers.get_header("Content-Length") or ""
+    if not (stated.isascii() and stated.isdecimal()):
+        raise _bad(path, number, "no Content-Length", _DAMAGED)
+    length = int(stated)
+    if length > records.MAX_RECORD_BYTES:
+        what = f"longer than {records.MAX_RECORD_BYTES >> 20} MiB"
+        raise _bad(path, number, what, "leave the file out")
+    file = record.raw_stream.stream
+    content = cast("bytes", file.read(length))
+    if len(content) != length or file.read(len(_END)) != _END:
+        raise _bad(path, number, f"does not end after {length:,} bytes, as it says", _DAMAGED)
+    return content
+
+
+def _check_plain(path: str, number: int, content_type: str) -> None:
+    kind, *options = (one.strip().lower() for one in content_type.split(";"))
+    if kind != "text/plain":
+        raise _bad(path, number, f"holds {content_type or 'no stated type'}, no text", _USE_WET)
+    charset = next((one[8:].strip('"') for one in options if one.startswith("charset=")), "utf-8")
+    if charset not in _CHARSETS:
+        raise _bad(path, number, f"text in {charset}, not UTF-8", _USE_WET)
+
+
+def _bad(path: str, number: int, what: str, hint: str) -> ShardError:
+    return ShardError(f"{path}, record {number}: {what}", shard=path, hint=hint)
