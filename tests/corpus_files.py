@@ -31,7 +31,9 @@ def table(rows, delimiter=",", quoting=csv.QUOTE_MINIMAL, names=None):
     """A table with these columns, or one for every name that some row has."""
     out = io.StringIO(newline="")
     names = names or list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(out, names, delimiter=delimiter, lineterminator="\n", quoting=quoting)
+    # The writer of Python 3.11 quotes a carriage return only if lines end with one.
+    end = "\r\n" if any("\r" in (text or "") for row in rows for text in row.values()) else "\n"
+    writer = csv.DictWriter(out, names, delimiter=delimiter, lineterminator=end, quoting=quoting)
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue().encode()
