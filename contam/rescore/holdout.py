@@ -225,8 +225,9 @@ def equivalent(
 
 
 def _apart(first: Floats, second: Floats, cluster: Ints | None) -> Estimate:
-    """Mean of the first less mean of the second, whose items all stand alone."""
-    if min(len(first), len(second)) <= 1:
+    """Mean of the first less mean of the second, whose items are all independent."""
+    n_clusters = len(first) if cluster is None else len(np.unique(cluster))
+    if min(n_clusters, len(second)) <= 1:
         return Estimate(float(first.mean() - second.mean()), _NAN, 0.0)
     if not (np.ptp(first) > 0 or np.ptp(second) > 0):
         return Estimate(float(first.mean() - second.mean()), 0.0, 0.0)

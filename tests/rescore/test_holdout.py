@@ -164,6 +164,7 @@ def test_equality_must_be_shown_and_is_not_had_for_want_of_items():
     assert equivalent(np.ones(30), np.ones(30)) == 0
     assert equivalent(np.ones(30), np.zeros(30)) == 1
     assert np.isnan(equivalent(np.ones(1), np.ones(1)))
+    assert np.isnan(equivalent(np.ones(30), np.ones(30), cluster=np.zeros(30, int)))
 
 
 def on_passages(rng, size):
