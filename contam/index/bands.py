@@ -37,7 +37,7 @@ def permutations(
     if zlib.crc32(known.tobytes()) != _KNOWN[scheme]:
         raise ConfigError(
             "this release of datasketch draws other permutations than indexes were made with",
-            hint="install the release that requirements/image.txt pins",
+            hint="install datasketch 2.0.0, which draws those",
         )
     factor, shift = _draw(n_perm, scheme, seed)
     return factor, shift
