@@ -62,7 +62,7 @@ class Reading:
 
 
 class Trace(NamedTuple):
-    """The words of some texts with characters left out, and what they are made of.
+    r"""The words of some texts with characters left out, and what they are made of.
 
     starts       int64[texts + 1], where the words of each text begin
     spans        int64[words, 2], bytes of each in all the data as it is
@@ -70,6 +70,8 @@ class Trace(NamedTuple):
     own_starts   int64[texts + 1], the same of the words of the texts as they are
     first, last  int64[words], the words each is made of: the first, and the one behind the last
     doubtful     bool[words], made of several of which none has letters enough to be a word
+    grown        bool[words], made of one and of letters that are no word there: `left2` of
+                 `\left(2`, where the name of a command is none
     """
 
     starts: Int64s
@@ -79,6 +81,7 @@ class Trace(NamedTuple):
     first: Int64s
     last: Int64s
     doubtful: Bools
+    grown: Bools
 
     @classmethod
     def of(cls, data: NDArray[np.uint8], offsets: Int64s, left_out: Bools) -> Trace:
@@ -104,12 +107,13 @@ class Trace(NamedTuple):
             first=first,
             last=last,
             doubtful=(last - first > 1) & (words[last] == words[first]),
+            grown=(last - first == 1) & _wider(spans, own, first, letters),
         )
 
     def lost(self) -> Int64s:
         """How many words of each text ran together, int64[texts]; 0 where all that is doubtful."""
         n = len(self.starts) - 1
-        gone = np.maximum(self.last - self.first - 1, 0)
+        gone = np.maximum(self.last - self.first - 1, 0) + self.grown
         sure = np.bincount(self.text, np.where(self.doubtful, 0, gone), minlength=n)
         return np.where(sure > 0, np.bincount(self.text, gone, minlength=n), 0).astype(np.int64)
 
@@ -136,6 +140,15 @@ def readings_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
         ]
         most = np.maximum(most, lost)
     return found
+
+
+def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int64s) -> Bools:
+    """Whether a word has letters on either side of the one that it is made of, bool[words]."""
+    alike = own[np.minimum(first, len(own) - 1)] if len(own) else spans
+    before = letters[np.maximum(alike[:, 0], spans[:, 0])] - letters[spans[:, 0]]
+    behind = letters[spans[:, 1]] - letters[np.minimum(alike[:, 1], spans[:, 1])]
+    result: Bools = before + behind > 0
+    return result
 
 
 def _sums(values: NDArray[np.bool_]) -> Int64s:

@@ -57,6 +57,23 @@ def same_words(item: str, document: str) -> bool:
     return any(words(way.decode()) == words(document) for way in ways_to_read(item.encode()))
 
 
+def test_the_name_of_a_command_runs_together_with_what_it_stands_before():
+    formula, fraction = r"\left(2-x\right)", r"\frac{x}{2}"
+    prose = "lantern lantern lantern"
+    rows = [
+        {
+            "id": "a",
+            "question": f"{prose} tag0: ${formula}+{formula}$, {prose} ${fraction}+{formula}$?",
+        },
+        {
+            "id": "b",
+            "question": f"{prose} tag1: ${fraction}+{fraction}$, {prose} ${fraction}+{fraction}$?",
+        },
+    ]
+    texts = [without("\\{}()[].,:;", row["question"]) for row in rows]
+    assert [verdict.label for verdict in scan(rows, texts)] == ["contaminated", "contaminated"]
+
+
 @given(questions(), st.sampled_from(LEFT_OUT), padding, padding)
 @few
 def test_a_copy_without_its_punctuation_is_found_and_quoted(rows, marks, head, tail):
