@@ -24,13 +24,16 @@ into     = $(if $(LOCKED),\
 STAMP   := $(VENV)/.installed
 # What `make lowest` runs: each dependency is used by some of these tests. The longer runs of our own code are left to
 # `make test`. Deprecations are no errors there: old releases warn of the new ones that they themselves depend on.
-LOWEST  := tests/unit tests/kernels tests/client tests/detect tests/fuzz tests/conformance \
+LOWEST  := $(addprefix tests/,benchmark cli corpus files tables text) $(wildcard tests/test_*.py) \
+           tests/kernels tests/client tests/detect tests/fuzz \
            $(addprefix tests/contracts/test_,openapi.py import_cost.py) \
+           $(addprefix tests/index/test_,build.py change.py describe.py) \
            $(addprefix tests/index/test_,format.py manifest.py minhash.py protocol.py segment.py states.py verify.py) \
            $(addprefix tests/integration/test_,changed_shards.py cut_shards.py) \
-           $(addprefix tests/rescore/test_,plots.py statistics.py) \
-           $(addprefix tests/audit/test_,command.py exports.py) \
-           $(addprefix tests/server/test_,bodies.py client.py job_uploads.py page.py running.py secrecy.py)
+           $(addprefix tests/rescore/,export/test_plots.py stats/test_statistics.py) \
+           $(addprefix tests/audit/,test_command.py export/test_exports.py) \
+           $(addprefix tests/server/,middleware/test_bodies.py jobs/test_job_uploads.py \
+             page/test_page.py test_client.py test_running.py test_secrecy.py)
 
 export CONTAM_SHARED := $(abspath $(SHARED))
 # Where this is set, every process that a test starts would compile all of Python's modules anew.
@@ -101,7 +104,7 @@ harness: ## our clean scores beside the real lm-eval and Inspect, in an environm
 	@test -x $(VENV)-harness/bin/python || $(PYTHON) -m venv $(VENV)-harness
 	@$(call into,$(VENV)-harness,harness,dev$(comma)harness)
 	@$(VENV)-harness/bin/python -c 'import inspect_ai, lm_eval'
-	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/test_harness.py tests/client/test_harness.py
+	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/export/test_harness.py tests/client/test_harness.py
 
 browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-driver), without a window
 	$(PYTEST) tests/browser

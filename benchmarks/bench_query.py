@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.readers import read_benchmarks
+from contam.detect.indexed.reader import open_index
 from contam.detect.query import query
-from contam.detect.reader import open_index
 from contam.detect.scan import scan
 from contam.index.open import Index
 

@@ -15,7 +15,7 @@ from bench_kernel import find_in_batch, tokenise_batch
 from bench_task import Clock
 
 from contam.corpus.batches import read_unit
-from contam.detect import matching
+from contam.detect.match import matching
 from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.scan import Corpus, start_partial
 from contam.kernels.document import new_buffers, new_room, scan_batch
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.batches import DocBatch
-    from contam.detect.collect import Collection
+    from contam.detect.match.collect import Collection
 
     Bytes = NDArray[np.uint8]
     Int64s = NDArray[np.int64]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.rescore.dealing import deal
-from contam.rescore.difficulty import against_references, stratified
-from contam.rescore.intervals import gain_interval, interval_of
-from contam.rescore.paired import compare
+from contam.rescore.stats.dealing import deal
+from contam.rescore.stats.difficulty import against_references, stratified
+from contam.rescore.stats.intervals import gain_interval, interval_of
+from contam.rescore.stats.paired import compare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,23 +12,23 @@ import numpy as np
 import pyarrow as pa
 
 from contam.detect.finish import finish
-from contam.detect.guarantee import refuse_unanswerable
-from contam.detect.indexed import IndexSet
+from contam.detect.indexed.guarantee import refuse_unanswerable
+from contam.detect.indexed.indexes import IndexSet
+from contam.detect.indexed.search import search
 from contam.detect.model import CONTAMINATED, LABELS, PASSAGE, QUESTION, Pairs, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
-from contam.detect.policy import get_policy
+from contam.detect.policies.policy import get_policy
+from contam.detect.policies.standing import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.query import describe, guard, sources_of
 from contam.detect.scan import Corpus, _scan_units
-from contam.detect.search import search
-from contam.detect.standing import EXPOSURES, KINDS, exposures, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.detect.collect import Collection
-    from contam.detect.lane import Lane
+    from contam.detect.match.collect import Collection
+    from contam.detect.match.lane import Lane
     from contam.detect.model import Int8s
-    from contam.detect.policy import Policy
+    from contam.detect.policies.policy import Policy
     from contam.detect.result import ScanResult
 
 _EVERY_PAIR: Final = 1 << 40

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
-    from contam.detect.policy import get_policy, list_policies
+    from contam.detect.indexed.reader import IndexReader, open_index
+    from contam.detect.policies.policy import get_policy, list_policies
+    from contam.detect.policies.verdict import Verdict
     from contam.detect.query import query
-    from contam.detect.reader import IndexReader, open_index
     from contam.detect.report import Report, load_report, write_report
     from contam.detect.result import ScanResult
     from contam.detect.scan import scan
-    from contam.detect.verdict import Verdict
     from contam.errors import ContamError
 
     __version__: str
@@ -47,14 +47,14 @@ __all__ = [
 _HOME = {
     "BenchItem": "contam.benchmark.items",
     "ContamError": "contam.errors",
-    "IndexReader": "contam.detect.reader",
+    "IndexReader": "contam.detect.indexed.reader",
     "Report": "contam.detect.report",
     "ScanResult": "contam.detect.result",
-    "Verdict": "contam.detect.verdict",
-    "get_policy": "contam.detect.policy",
-    "list_policies": "contam.detect.policy",
+    "Verdict": "contam.detect.policies.verdict",
+    "get_policy": "contam.detect.policies.policy",
+    "list_policies": "contam.detect.policies.policy",
     "load_report": "contam.detect.report",
-    "open_index": "contam.detect.reader",
+    "open_index": "contam.detect.indexed.reader",
     "query": "contam.detect.query",
     "scan": "contam.detect.scan",
     "write_report": "contam.detect.report",

@@ -14,16 +14,16 @@ from contam.audit.spec import SKIP_DAMAGED
 from contam.benchmark.paths import expanded
 from contam.benchmark.readers import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
-from contam.detect.guarantee import refuse_unanswerable
-from contam.detect.indexed import IndexSet
+from contam.detect.indexed.guarantee import refuse_unanswerable
+from contam.detect.indexed.indexes import IndexSet
 from contam.detect.plan import ScanParameters, plan_for
-from contam.detect.policy import get_policy
+from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
 from contam.errors import BenchmarkError, LogError, ShardError
+from contam.files.single import fingerprint
 from contam.index.open import Index
-from contam.tables.files import fingerprint
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:

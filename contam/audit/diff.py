@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contam.audit.sealed import checked_facts
+from contam.detect.policies.verdict import FLAGGED
 from contam.detect.report import load_report
-from contam.detect.verdict import FLAGGED
 from contam.tables import schemas
 
 if TYPE_CHECKING:

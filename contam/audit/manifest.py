@@ -8,7 +8,7 @@ import platform
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import OutputError
-from contam.tables.files import fingerprint
+from contam.files.single import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import contam
-from contam.audit.calibration import CALIBRATION, DECOYS, calibrated, search_decoys, wanted
+from contam.audit.chance.calibration import CALIBRATION, DECOYS, calibrated, search_decoys, wanted
+from contam.audit.chance.qvalues import q_values
 from contam.audit.checks import (
     check,
     digest_of,
@@ -21,23 +22,22 @@ from contam.audit.checks import (
     write_result,
 )
 from contam.audit.combine import combine
-from contam.audit.exports import write_exports
+from contam.audit.export.forms import write_exports
 from contam.audit.facts import Facts, schema, write_facts
-from contam.audit.html import write_html
 from contam.audit.manifest import MANIFEST, TIMES, write_manifest, write_times
-from contam.audit.markdown import markdown
-from contam.audit.pages import make_pages
-from contam.audit.qvalues import q_values
-from contam.audit.rates import reviewed
-from contam.audit.review import population, read_labels, write_labels
+from contam.audit.report.html import write_html
+from contam.audit.report.markdown import markdown
+from contam.audit.report.pages import make_pages
+from contam.audit.report.tell import Beside, make_facts
+from contam.audit.review.rates import reviewed
+from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import SKIP_DAMAGED, TOGETHER
 from contam.audit.stages import Workshop, copy_tree
-from contam.audit.tell import Beside, make_facts
-from contam.audit.waivers import apply_waivers, load_waivers, utc_today, waived_items
+from contam.audit.waivers.register import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
 from contam.extras import require
-from contam.tables.files import fingerprint
-from contam.tables.publish import output_errors, publishing
+from contam.files.publish import output_errors, publishing
+from contam.files.single import fingerprint
 from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:

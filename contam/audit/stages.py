@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.manifest import MANIFEST, files_of, read_sealed
 from contam.errors import OutputError
-from contam.tables.files import fingerprint
+from contam.files.publish import output_errors
+from contam.files.single import fingerprint
 from contam.tables.memory import give_back
-from contam.tables.publish import output_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,13 +10,13 @@ import numpy as np
 
 from contam.audit.facts import read_facts
 from contam.audit.manifest import MANIFEST, TIMES, files_of, read_sealed
-from contam.detect.readings import ways_to_read
+from contam.detect.match.readings import ways_to_read
 from contam.detect.report import load_report
-from contam.detect.reread import Library
+from contam.detect.show.reread import Library
 from contam.errors import OutputError
+from contam.files.single import fingerprint
 from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
-from contam.tables.files import fingerprint
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:

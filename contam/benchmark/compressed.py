@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contam.errors import BenchmarkError
-from contam.tables.compression import DamagedError, codec_of, unpack
-from contam.tables.files import open_file, read_file
-from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.compression import DamagedError, codec_of, unpack
+from contam.files.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.single import open_file, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from contam.benchmark.jsonrows import FileRows
 from contam.benchmark.names import is_question
 from contam.errors import BenchmarkError
-from contam.tables.cells import large_cells
+from contam.files.csv_cells import large_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ import orjson
 
 from contam.benchmark.names import is_question
 from contam.errors import BenchmarkError
-from contam.tables.doubled_keys import doubled_key, may_repeat
+from contam.files.doubled_keys import doubled_key, may_repeat
 
 if TYPE_CHECKING:
     from pathlib import Path

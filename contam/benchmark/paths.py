@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import UsageError
-from contam.tables.files import PIPE_HINT, irregular
+from contam.files.single import PIPE_HINT, irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

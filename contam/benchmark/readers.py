@@ -19,8 +19,8 @@ from contam.benchmark.secrecy import without_quotes
 from contam.benchmark.sources import Source, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError
-from contam.tables.files import open_file
-from contam.tables.listed import FileState, difference
+from contam.files.listed import FileState, difference
+from contam.files.single import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

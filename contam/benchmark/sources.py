@@ -13,7 +13,7 @@ from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
 from contam.benchmark.paths import expanded, natural, refuse_pipe
 from contam.errors import BenchmarkError
-from contam.tables.files import open_file, read_file
+from contam.files.single import open_file, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path

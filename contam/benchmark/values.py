@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import orjson
 
 from contam.benchmark.fields import RowError
-from contam.tables.doubled_keys import doubled_key, may_repeat
+from contam.files.doubled_keys import doubled_key, may_repeat
 
 _LABEL = re.compile(r"\s*[(\[]?\s*([A-Za-z])\s*[)\].:]?\s*")
 _LABELLED = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])\s?[).:\]])\s*")

@@ -135,7 +135,7 @@ def _print(written: list[Written], *, as_json: bool) -> None:
     from contam.cli import render
     from contam.cli.sheet import Sheet
     from contam.cli.terminal import emit, visible
-    from contam.rescore.summary import figure
+    from contam.rescore.export.summary import figure
 
     rows = [row for one in written for row in _rows(one)]
     if as_json:

@@ -203,7 +203,7 @@ def init(
     """Write a file to start from, filled with what the corpora and logs show."""
     from contam.audit.init import starting_file
     from contam.cli.terminal import emit, visible
-    from contam.tables.files import write_file
+    from contam.files.single import write_file
 
     if target.exists() and not overwrite:
         raise OutputError(f"{target} is there already", hint="choose another, or --overwrite")

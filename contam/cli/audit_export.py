@@ -56,16 +56,16 @@ def export(
     from contam.cli.terminal import emit, visible
 
     if fmt == Format.MLFLOW:
-        from contam.audit.tracking import log_audit
+        from contam.audit.export.tracking import log_audit
 
         if out is not None:
             raise UsageError("MLflow has its own place", hint="leave --out out")
         found = log_audit(folder, uri=tracking_uri, experiment=experiment, run_id=run_id)
         emit(f"run {visible(found)}\n")
         return
-    from contam.audit.exports import conda, model_card
+    from contam.audit.export.forms import conda, model_card
     from contam.audit.sealed import refuse_inside
-    from contam.tables.files import write_file
+    from contam.files.single import write_file
 
     if out is not None:
         refuse_inside(out, folder)

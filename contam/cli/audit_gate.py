@@ -15,7 +15,7 @@ from contam.cli.audit_waive import Today, day
 from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from contam.audit.gate import Verdict
+    from contam.audit.gate.decide import Verdict
 
 EXIT_FAILED = 3
 
@@ -57,8 +57,8 @@ def gate(
 
     A rule that cannot be judged does not hold. The pack must be, byte for byte, what was published.
     """
-    from contam.audit.gate import run_gate
-    from contam.audit.rules import load_rules
+    from contam.audit.gate.decide import run_gate
+    from contam.audit.gate.rules import load_rules
     from contam.audit.sealed import refuse_inside
     from contam.cli import render
 
@@ -79,7 +79,7 @@ def gate(
 
 
 def _print_lines(verdict: Verdict) -> None:
-    from contam.audit.junit import SAID
+    from contam.audit.gate.junit import SAID
     from contam.cli.terminal import emit, plain
 
     for one in verdict.outcomes:
@@ -90,9 +90,9 @@ def _print_lines(verdict: Verdict) -> None:
 def _write(
     verdict: Verdict, fmt: Format, junit: Path | None, summary: Path | None, *, as_json: bool
 ) -> None:
-    from contam.audit import junit as forms
+    from contam.audit.gate import junit as forms
     from contam.cli.terminal import emit, talk, visible
-    from contam.tables.files import write_file
+    from contam.files.single import write_file
 
     if junit is not None:
         write_file(junit, forms.junit(verdict), overwrite=True)

@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 def day(text: str | None) -> dt.date:
     """A date of the command line; none is today. Raises UsageError."""
-    from contam.audit.waivers import utc_today
+    from contam.audit.waivers.register import utc_today
 
     if text is None:
         return utc_today()
@@ -75,8 +75,8 @@ def waive(
     its verdicts or its evidence are others.
     """
     from contam.audit.sealed import refuse_inside
-    from contam.audit.waive import append, entry, make_waiver
-    from contam.audit.waivers import Waiver
+    from contam.audit.waivers.register import Waiver
+    from contam.audit.waivers.waive import append, entry, make_waiver
     from contam.cli.terminal import emit, visible
 
     wanted = Waiver(

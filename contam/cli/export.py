@@ -14,7 +14,7 @@ from contam.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.rescore.export import Judged
+    from contam.rescore.export.evaluator import Judged
 
 SPREAD_OPTIONS = ("--logs",)
 
@@ -96,8 +96,8 @@ def export(
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.cli.terminal import emit, talk
-    from contam.rescore import export as library
-    from contam.tables.files import write_file
+    from contam.files.single import write_file
+    from contam.rescore.export import evaluator as library
 
     if lm_eval_samples + inspect + every_eval_ever != 1:
         raise UsageError(
@@ -145,7 +145,7 @@ def export(
 
 def _write_folder(files: Mapping[str, bytes], out: Path, *, overwrite: bool) -> None:
     """Write files into a folder, whole or not at all."""
-    from contam.tables.publish import output_errors, publishing
+    from contam.files.publish import output_errors, publishing
 
     with (
         publishing(out, names=list(files), last=list(files)[-1], overwrite=overwrite) as folder,

@@ -66,9 +66,9 @@ def hash_items(
     from contam.benchmark.readers import read_benchmarks
     from contam.cli.arguments import split_names
     from contam.cli.terminal import talk
-    from contam.detect.blind import write_bodies
-    from contam.detect.guarantee import refuse_blind
-    from contam.detect.policy import get_policy
+    from contam.detect.indexed.blind import write_bodies
+    from contam.detect.indexed.guarantee import refuse_blind
+    from contam.detect.policies.policy import get_policy
     from contam.index.home import resolve_index
     from contam.index.manifest import read_manifest
     from contam.index.recipe import load_recipe

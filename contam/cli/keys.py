@@ -11,7 +11,7 @@ from contam.cli import options
 from contam.cli.terminal import emit, talk, visible
 
 if TYPE_CHECKING:
-    from contam.server.keys import Key, KeyStore
+    from contam.server.middleware.keys import Key, KeyStore
 
 app = typer.Typer(help="Make, list and revoke the keys of a service.", rich_markup_mode=None)
 
@@ -103,7 +103,7 @@ def revoke(
 
 def _store(data: str | None) -> KeyStore:
     from contam.config import load_settings
-    from contam.server.keys import KeyStore
+    from contam.server.middleware.keys import KeyStore
 
     return KeyStore(load_settings({"data": data}).data)
 

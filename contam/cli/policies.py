@@ -9,7 +9,7 @@ import typer
 from contam.cli import options
 
 if TYPE_CHECKING:
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policies.policy_spec import PolicySpec
 
 _CONFIDENCE = {
     "source": "from its source code",
@@ -28,7 +28,7 @@ def policies(
 ) -> None:
     """List the policies, or describe one in full."""
     from contam.cli import render
-    from contam.detect.policy import get_policy, list_policies
+    from contam.detect.policies.policy import get_policy, list_policies
 
     if name is not None:
         spec = get_policy(name).spec
@@ -97,7 +97,7 @@ def _flags(spec: PolicySpec) -> str:
 
 
 def _known(spec: PolicySpec) -> str:
-    from contam.detect.policy import get_policy
+    from contam.detect.policies.policy import get_policy
 
     ours = get_policy(spec.base).traits.ours
     known = "ours" if ours else _CONFIDENCE[spec.confidence]

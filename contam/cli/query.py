@@ -204,8 +204,8 @@ def _ask_text(
     quiet: bool,
 ) -> int:
     from contam.cli.terminal import plain, talk
-    from contam.detect.policy import get_policy, list_policies, reads_text
-    from contam.detect.reader import open_index
+    from contam.detect.indexed.reader import open_index
+    from contam.detect.policies.policy import get_policy, list_policies, reads_text
 
     reader = open_index(indexes, corpus=corpus or None, home=home)
     # What is printed is what the documents share with the text: any policy that counts the
@@ -246,7 +246,7 @@ def _print_text(
     from contam.cli.show import as_tree, item_blocks
     from contam.cli.terminal import emit
     from contam.detect.report import Report
-    from contam.detect.show import ItemKey, view_items
+    from contam.detect.show.side_by_side import ItemKey, view_items
 
     report = Report(
         folder=Path(),

@@ -56,7 +56,7 @@ def _side_by_side(rows: Sequence[Row]) -> RenderableType:
 def _column(rows: Sequence[Row], side: str) -> list[str]:
     """Rank, its interval, model, score, and on the clean side how far the model moved."""
     from contam.cli.terminal import visible
-    from contam.rescore.summary import figure
+    from contam.rescore.export.summary import figure
 
     ranks = [_rank(row, side) for row in rows]
     names = [visible(row["model"]) for row in rows]

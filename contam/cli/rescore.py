@@ -264,7 +264,7 @@ def _tables(result: Rescore) -> list[RenderableType]:
 def _table(rows: list[dict[str, Any]]) -> RenderableType:
     from contam.cli.sheet import Sheet
     from contam.cli.terminal import visible
-    from contam.rescore.summary import figure, limits, small
+    from contam.rescore.export.summary import figure, limits, small
 
     sheet = Sheet(
         ("model", "policy"), ("n", "flagged", "full", "clean", "gain", "interval", "p", "p Holm")

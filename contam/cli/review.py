@@ -13,8 +13,8 @@ from contam.cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.audit.reading import Reading
-    from contam.audit.review import Case
+    from contam.audit.review.reading import Reading
+    from contam.audit.review.sample import Case
 
 _QUESTION: Final = "Does the corpus hold this item?  t true, f false, s skip, q quit"
 _ANSWERS: Final = {"t": True, "true": True, "f": False, "false": False, "s": None, "skip": None}
@@ -50,9 +50,9 @@ def review(
     Flagged and clean items come in random order. Each answer is on the disk before the next item
     is shown. A second reader gets the same items.
     """
-    from contam.audit.readers import reader_name
-    from contam.audit.reading import Reading
-    from contam.audit.review import read_own_labels
+    from contam.audit.review.readers import reader_name
+    from contam.audit.review.reading import Reading
+    from contam.audit.review.sample import read_own_labels
     from contam.audit.sealed import refuse_inside
 
     reader = reader_name(reader)
@@ -65,8 +65,8 @@ def review(
 
 def _ask(reading: Reading, cases: Sequence[Case], labels: Path, reader: str, documents: int) -> int:
     """Ask one case after the other until all are answered or the reader quits; how many were."""
-    from contam.audit.reading import answer
-    from contam.audit.review import append_label
+    from contam.audit.review.reading import answer
+    from contam.audit.review.sample import append_label
     from contam.cli import render
     from contam.cli.show import item_blocks
     from contam.cli.terminal import talk

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from contam.audit.qvalues import QValues
-    from contam.detect.marks import Mark
+    from contam.audit.chance.qvalues import QValues
+    from contam.detect.policies.verdict import Verdict
     from contam.detect.report import Report
-    from contam.detect.show import DocumentMatch, ItemView, PartMatch
-    from contam.detect.verdict import Verdict
+    from contam.detect.show.marks import Mark
+    from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
 
 _LISTED = 20
 
@@ -55,10 +55,10 @@ def show(
     What matches stands between marks and in colour. Documents are read again from the corpus. Of a
     pack, verdicts are shown with their q-values.
     """
-    from contam.audit.qvalues import chance_of
-    from contam.audit.review import open_result
+    from contam.audit.chance.qvalues import chance_of
+    from contam.audit.review.sample import open_result
     from contam.cli import render
-    from contam.detect.show import check_policy, find_items, flagged_items, view_items
+    from contam.detect.show.side_by_side import check_policy, find_items, flagged_items, view_items
 
     report = open_result(folder)
     chance = chance_of(folder)

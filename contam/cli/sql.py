@@ -35,7 +35,7 @@ def sql(
         raise UsageError("--json and --csv exclude each other", hint="choose one")
     from contam.cli import render
     from contam.cli.terminal import emit
-    from contam.detect.ask import open_database
+    from contam.detect.show.ask import open_database
 
     with open_database(folder, query) as database:
         names, rows = database.ask(query)

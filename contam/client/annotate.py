@@ -12,11 +12,11 @@ from contam.client import inspect_copy
 from contam.client.folder import result_folder
 from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError
-from contam.rescore.clean import clean_results
-from contam.rescore.export import flags_by, judge_logs
+from contam.files.single import write_file
+from contam.rescore.export.clean import clean_results
+from contam.rescore.export.evaluator import flags_by, judge_logs
 from contam.rescore.logs.items import LoggedBenchmark, benchmark_of
 from contam.rescore.logs.read import read_logs
-from contam.tables.files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contam.client.flows import Asked
     from contam.client.jobs import Watcher
     from contam.client.sync import Client
-    from contam.rescore.export import Judged
+    from contam.rescore.export.evaluator import Judged
     from contam.rescore.logs.model import Log
 
     PathLike = str | Path

@@ -10,7 +10,7 @@ from contam.errors import IncompleteError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from contam.detect.verdict import Verdict
+    from contam.detect.policies.verdict import Verdict
 
 LABELS: Final = ("contaminated", "suspect", "clean", "not_checkable")
 LATE: Final = "deadline"

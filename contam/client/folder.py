@@ -21,7 +21,7 @@ def result_folder(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]
     """
     # Reads and writes Arrow, which a client that only asks does without.
     from contam.detect.report import FILES, RUN_FILE, load_report
-    from contam.tables.publish import output_errors, publishing
+    from contam.files.publish import output_errors, publishing
 
     with (
         publishing(out, names=FILES, last=RUN_FILE, overwrite=overwrite) as folder,

@@ -18,7 +18,7 @@ from contam.rescore.logs.zipped import ZipMembers
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contam.rescore.export import Judged
+    from contam.rescore.export.evaluator import Judged
 
 TAG: Final = "contam-clean"
 """The tag of a copy, so that it is never taken for a run."""

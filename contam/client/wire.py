@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from contam.client.answers import ENDED, LABELS, Answer, Evidence, ItemName, Job
 from contam.client.failures import AnswerError
-from contam.detect.verdict import COLUMNS, Verdict
+from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import UsageError
 
 if TYPE_CHECKING:

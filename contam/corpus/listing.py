@@ -19,8 +19,8 @@ from contam.corpus.formats.registry import (
 )
 from contam.corpus.outputs import written_by_contam
 from contam.errors import CorpusError, UsageError
-from contam.tables.files import PIPE_HINT, irregular
-from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.single import PIPE_HINT, irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from contam.errors import ShardError
+from contam.files.listed import ListedPath, opened, state_of
 from contam.tables import ipc
-from contam.tables.listed import ListedPath, opened, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contam.tables.listed import FileState
+    from contam.files.listed import FileState
 
 _PIECE_BYTES = 1 << 20
 

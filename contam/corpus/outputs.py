@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from contam.tables.files import read_file
+from contam.files.single import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

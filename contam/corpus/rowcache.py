@@ -19,8 +19,8 @@ from contam.corpus.shards import errors_named, seen
 from contam.corpus.shelf import Shelf
 from contam.corpus.units import WorkUnit
 from contam.errors import CorpusError, ShardError
+from contam.files.listed import FileState
 from contam.tables.blocks import TextBlock, block_of
-from contam.tables.listed import FileState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import Found, Skipped, list_files
 from contam.errors import CorpusError, ShardError
-from contam.tables.lfs import LFS_FACT, LFS_HINT, is_pointer
-from contam.tables.listed import NOT_THERE, FileState, ListedPath, check, opened
+from contam.files.lfs import LFS_FACT, LFS_HINT, is_pointer
+from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

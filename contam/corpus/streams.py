@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from contam.errors import ShardError
-from contam.tables.compression import CutError, DamagedError, Unpacker, codec_of
-from contam.tables.listed import opened, state_of
+from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
+from contam.files.listed import opened, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from contam.tables.distinct import distinct
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.detect.collect import Collection
+    from contam.detect.match.collect import Collection
     from contam.detect.model import Int32s, Int64s
     from contam.detect.sources import Sources
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.collect import Collection
     from contam.detect.described import Documents
-    from contam.detect.lane import Lane
+    from contam.detect.match.collect import Collection
+    from contam.detect.match.lane import Lane
     from contam.detect.model import Float64s, Pairs
     from contam.detect.plan import Plan
     from contam.detect.sources import Sources

@@ -125,7 +125,7 @@ class Pairs:
     rival          int32[m]       another item of the benchmark whose question stands there whole,
                                   to which most of the matched text belongs; -1 without one
     glued          int32[m]       words of the question without its punctuation, where more of
-                                  that stands there (see contam.detect.glued) and the figures count
+                                  that stands there (see match.glued) and the figures count
                                   those; 0 where they count the words of the item as it is
     read           float32[m, p, 4]  what the p policies of `LaneItems.read` found in the text of
                                   the document: the score, and three figures for their reasons

@@ -9,9 +9,9 @@ import numpy as np
 
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.readers import read_benchmarks
-from contam.detect.lane import Lane, build_lane
-from contam.detect.policy import get_policy, reads_text
-from contam.detect.readers import with_readers
+from contam.detect.match.lane import Lane, build_lane
+from contam.detect.match.readers import with_readers
+from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, UsageError
 from contam.text.bpe import BUILT_IN_UNITS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem, Benchmark
     from contam.benchmark.keys import ContentKeys
-    from contam.detect.policy import Policy
+    from contam.detect.policies.policy import Policy
 
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
 CHAR_SEED = 24

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.detect.candidates import LEAST_SHARE
-from contam.detect.deadline import Deadline, DeadlinePassed, Unanswered
 from contam.detect.finish import finish
-from contam.detect.guarantee import Guarded, doubts_of, items_at_risk, refuse_unanswerable
-from contam.detect.indexed import IndexSet, IndexSources
+from contam.detect.indexed.candidates import LEAST_SHARE
+from contam.detect.indexed.guarantee import Guarded, doubts_of, items_at_risk, refuse_unanswerable
+from contam.detect.indexed.indexes import IndexSet, IndexSources
+from contam.detect.indexed.search import nothing_found, search
+from contam.detect.match.deadline import Deadline, DeadlinePassed, Unanswered
 from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
-from contam.detect.policy import get_policy
+from contam.detect.policies.policy import get_policy
 from contam.detect.scan import as_list, worker_count
-from contam.detect.search import nothing_found, search
 from contam.errors import IndexMismatchError
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
@@ -24,12 +24,12 @@ from contam.tables.memory import release_unused
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.detect.indexed import PathLike
+    from contam.detect.indexed.indexes import PathLike
+    from contam.detect.indexed.search import Answer
     from contam.detect.model import Bools
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import Progress
-    from contam.detect.search import Answer
 
 #: Items named in run.json of which something may have been missed for the cap.
 _MOST_LISTED: Final = 1000

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts
 from contam.errors import InternalError, OutputError
+from contam.files.publish import output_errors, publishing
+from contam.files.single import fingerprint, read_file
 from contam.tables import schemas
-from contam.tables.files import fingerprint, read_file
-from contam.tables.publish import output_errors, publishing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from contam.detect.policies.verdict import Verdict
     from contam.detect.result import ScanResult
-    from contam.detect.verdict import Verdict
     from contam.tables.schemas import Table
 
 RUN_FILE: Final = "run.json"

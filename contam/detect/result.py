@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from contam.detect.verdict import COLUMNS, Verdict
+from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError
 from contam.tables import schemas
 

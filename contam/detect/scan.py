@@ -14,12 +14,12 @@ from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.shards import check_unchanged, shard_digest, survey
 from contam.corpus.units import plan_units
-from contam.detect.collect import Collection
 from contam.detect.finish import finish
 from contam.detect.guards import benchmark_shards, refuse_without_text
-from contam.detect.matching import Matcher
+from contam.detect.match.collect import Collection
+from contam.detect.match.matching import Matcher
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
-from contam.detect.policy import DEFAULT, get_policy
+from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
 from contam.errors import InternalError, ShardError, UsageError

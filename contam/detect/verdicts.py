@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE, Judgements
-from contam.detect.standing import (
+from contam.detect.policies.standing import (
     EXPOSURES,
     KINDS,
     NONE,
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.coverage import Coverage
-    from contam.detect.collect import Collection
     from contam.detect.described import Documents
+    from contam.detect.match.collect import Collection
     from contam.detect.model import Int8s, LaneItems, Totals
     from contam.detect.plan import Plan
-    from contam.detect.policy import Policy
+    from contam.detect.policies.policy import Policy
     from contam.tables.schemas import Column
 
 _NOTHING = "no document shares enough of its wording to be looked at"

@@ -11,6 +11,7 @@ import numpy as np
 
 from contam.corpus.shards import file_sha256
 from contam.errors import IndexMismatchError, ShardError, UsageError
+from contam.files.listed import FileState
 from contam.index.build import (
     DEFAULT_MEMORY,
     check_limits,
@@ -28,7 +29,6 @@ from contam.index.retired import read_retired, write_retired
 from contam.index.sampling import sketcher_of
 from contam.index.segment import Segment
 from contam.index.states import doubt, note_states, read_states, state_for
-from contam.tables.listed import FileState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

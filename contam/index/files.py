@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import IndexDamageError, OutputError
+from contam.files.single import open_file, read_file
 from contam.index.model import FileRecord
 from contam.index.npy import HEADER_BYTES, HeaderError, header, little_endian, parse_header
-from contam.tables.files import open_file, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -212,7 +212,7 @@ def open_array(folder: Path, record: FileRecord) -> CheckedArray:
 
 def sync(folder: Path) -> None:
     """Wait until the names in a folder are on disk, where the file system can do that."""
-    from contam.tables.publish import sync_path
+    from contam.files.publish import sync_path
 
     with writing(folder):
         sync_path(folder)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from contam.files.listed import FileState
+from contam.files.single import read_file
 from contam.index.files import damaged, reading, sync, write_synced, writing
-from contam.tables.files import read_file
-from contam.tables.listed import FileState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

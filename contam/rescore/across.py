@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.rescore.diversity import diversity
-from contam.rescore.gain import LEAST
 from contam.rescore.panel import Split
-from contam.rescore.ranking import borda, win_rate
-from contam.rescore.sensitivity import search_field, search_weights, top_fifth
+from contam.rescore.stats.diversity import diversity
+from contam.rescore.stats.gain import LEAST
+from contam.rescore.stats.ranking import borda, win_rate
+from contam.rescore.stats.sensitivity import search_field, search_weights, top_fifth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

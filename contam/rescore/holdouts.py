@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import LogError, UsageError
-from contam.rescore.blocks import several
-from contam.rescore.holdout import MARGIN, constat, equivalent, inflation
 from contam.rescore.lineup import matrices
-from contam.rescore.multiple import holm
+from contam.rescore.stats.blocks import several
+from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
+from contam.rescore.stats.multiple import holm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.corpus.dates import year_of
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.verdict import FLAGGED
+from contam.detect.policies.verdict import FLAGGED
 from contam.errors import OutputError
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.rescore.blocks import several
-from contam.rescore.dealing import most_draws
-from contam.rescore.gain import LEAST, too_few
 from contam.rescore.lineup import judged_items, rows_at
-from contam.rescore.multiple import holm
-from contam.rescore.paired import detectable
 from contam.rescore.panel import Split
-from contam.rescore.ranking import (
+from contam.rescore.stats.blocks import several
+from contam.rescore.stats.dealing import most_draws
+from contam.rescore.stats.gain import LEAST, too_few
+from contam.rescore.stats.multiple import holm
+from contam.rescore.stats.paired import detectable
+from contam.rescore.stats.ranking import (
     agreement,
     pairwise,
     random_deletion,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from contam.rescore.lineup import Matrix
     from contam.rescore.panel import Flags, Series
-    from contam.rescore.ranking import Pairwise
+    from contam.rescore.stats.ranking import Pairwise
 
     Row = dict[str, Any]
 

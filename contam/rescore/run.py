@@ -14,7 +14,11 @@ import numpy as np
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, UsageError
 from contam.extras import require
+from contam.files.publish import output_errors, publishing
+from contam.files.single import fingerprint
 from contam.rescore.direction import directed
+from contam.rescore.export.plots import draw, plot_names
+from contam.rescore.export.summary import markdown
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
@@ -22,13 +26,9 @@ from contam.rescore.main_metric import main_metrics
 from contam.rescore.names import SUMMARY, TABLES
 from contam.rescore.panel import Series
 from contam.rescore.partial import refuse_partial
-from contam.rescore.plots import draw, plot_names
-from contam.rescore.summary import markdown
 from contam.rescore.tables import Settings, make_tables
 from contam.rescore.whole import left_out, whole_logs
 from contam.tables import schemas
-from contam.tables.files import fingerprint
-from contam.tables.publish import output_errors, publishing
 from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:

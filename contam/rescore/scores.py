@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.rescore.blocks import several
-from contam.rescore.gain import (
+from contam.rescore.grouped import GROUP
+from contam.rescore.panel import ALL, Split
+from contam.rescore.primary import primary_metrics
+from contam.rescore.stats.blocks import several
+from contam.rescore.stats.gain import (
     LEAST,
     Gain,
     bounds,
@@ -19,12 +22,9 @@ from contam.rescore.gain import (
     plain_relative_difference,
     relative_difference,
 )
-from contam.rescore.grouped import GROUP
-from contam.rescore.intervals import Interval, gain_interval, interval_of, jackknife_gain
-from contam.rescore.multiple import adjust
-from contam.rescore.panel import ALL, Split
-from contam.rescore.primary import primary_metrics
-from contam.rescore.threads import in_threads
+from contam.rescore.stats.intervals import Interval, gain_interval, interval_of, jackknife_gain
+from contam.rescore.stats.multiple import adjust
+from contam.rescore.stats.threads import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

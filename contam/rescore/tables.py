@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.across import Across, aggregate_rows, diversity_rows
-from contam.rescore.blocks import several
-from contam.rescore.difficulty import against_references, bins, crossed, stratified
-from contam.rescore.gain import LEAST, not_estimable
 from contam.rescore.holdouts import holdout_rows
 from contam.rescore.lineup import judged_items, matrices, rows_at
 from contam.rescore.main_metric import main_metrics
-from contam.rescore.multiple import adjust
 from contam.rescore.panel import Split
 from contam.rescore.rankings import ranking_rows
 from contam.rescore.scores import score_rows
-from contam.rescore.sweep import sweep
-from contam.rescore.threads import in_threads
+from contam.rescore.stats.blocks import several
+from contam.rescore.stats.difficulty import against_references, bins, crossed, stratified
+from contam.rescore.stats.gain import LEAST, not_estimable
+from contam.rescore.stats.multiple import adjust
+from contam.rescore.stats.sweep import sweep
+from contam.rescore.stats.threads import in_threads
 from contam.rescore.turn import turned
 from contam.tables import score_schemas
 

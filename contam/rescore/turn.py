@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import InternalError
-from contam.rescore.gain import plain_relative_difference, relative_difference
+from contam.rescore.stats.gain import plain_relative_difference, relative_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

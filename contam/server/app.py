@@ -9,10 +9,12 @@ from fastapi import FastAPI
 
 import contam
 from contam.errors import ContamError, InternalError
-from contam.server import failures, guard, openapi, opening
-from contam.server.auth import Keyring
-from contam.server.gate import Gate
+from contam.server import openapi, opening
+from contam.server.checks.gate import Gate
 from contam.server.jobs.service import Jobs
+from contam.server.middleware import guard
+from contam.server.middleware.auth import Keyring
+from contam.server.problems import failures
 from contam.server.process import keep_private
 from contam.server.routes import (
     check,

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from contam.errors import ContamError, InternalError
 from contam.server import logs
-from contam.server.reviews import Reviews
+from contam.server.page.reviews import Reviews
 from contam.server.state import COMPILING, OPENING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from contam.server.holder import IndexHolder
+    from contam.server.indexes.holder import IndexHolder
     from contam.server.state import State
 
 
@@ -72,16 +72,16 @@ async def _open_and_watch(state: State) -> None:
 
 def _is_compiled() -> bool:
     # Imported here, on the thread: this loads the compiler.
-    from contam.detect.warm import checks_are_warm
+    from contam.detect.match.warm import checks_are_warm
 
     return checks_are_warm()
 
 
 def _open(state: State) -> IndexHolder:
     # Imported here, on the thread: this loads the compiler.
-    from contam.detect.warm import warm_kernels
-    from contam.server.holder import IndexHolder
-    from contam.server.room import give_back_memory
+    from contam.detect.match.warm import warm_kernels
+    from contam.server.indexes.holder import IndexHolder
+    from contam.server.indexes.room import give_back_memory
 
     give_back_memory()
     holder = IndexHolder.open(state.settings)

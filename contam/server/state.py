@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Depends, Request
 
-from contam.server.failures import RequestError
 from contam.server.metrics import Metrics
 from contam.server.page.sessions import Sessions
+from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
     from contam.config import Settings
     from contam.errors import ContamError
-    from contam.server.auth import Keyring
-    from contam.server.gate import Gate
-    from contam.server.holder import IndexHolder
+    from contam.server.checks.gate import Gate
+    from contam.server.indexes.holder import IndexHolder
     from contam.server.jobs.service import Jobs
-    from contam.server.reviews import Reviews
+    from contam.server.middleware.auth import Keyring
+    from contam.server.page.reviews import Reviews
     from contam.server.tracing import Tracing
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import orjson
 
 from contam.config import Settings
+from contam.detect.match.warm import warm_kernels
 from contam.detect.query import query
-from contam.detect.warm import warm_kernels
 from contam.index.build import build
 from contam.index.recipe import load_recipe
-from contam.server.holder import IndexHolder
+from contam.server.indexes.holder import IndexHolder
 
 _TEXT = "seven small kites flew over the old harbour wall before the rain came in from the west"
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from contam.errors import ContamError, ShardError
-from contam.tables.files import refuse_irregular
-from contam.tables.listed import opened
+from contam.files.listed import opened
+from contam.files.single import refuse_irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def shard_errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def arrow_file(path: str) -> Iterator[pa.OSFile]:
-    """Open a file for Arrow, and prove that it stays as listed: see `contam.tables.listed`.
+    """Open a file for Arrow, and prove that it stays as listed: see `contam.files.listed`.
 
     Arrow opens what we hold open, so that both are one file even if another takes its path. It
     can be handed a descriptor itself, or tell its own, only from pyarrow 25.

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from contam.files.doubled_keys import repeated
 from contam.tables.chat import joined, turns_of
-from contam.tables.doubled_keys import repeated
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 

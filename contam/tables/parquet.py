@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.errors import ShardError
+from contam.files.listed import ListedPath, opened, state_of
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
 from contam.tables.guard import arrow_file, shard_errors
-from contam.tables.listed import ListedPath, opened, state_of
 from contam.tables.parquet_footer import (
     ENCRYPTED_MAGIC,
     MAGIC,
@@ -28,9 +28,9 @@ from contam.tables.parquet_footer import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from contam.files.listed import FileState
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import TextColumns
-    from contam.tables.listed import FileState
 
 # Decoding about 2 MB at a time keeps pages, output and whoever reads it next in cache: measured,
 # it beats reading whole row groups by a fifth.

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contam.errors import InternalError
-from contam.tables.files import refuse_irregular
+from contam.files.single import refuse_irregular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

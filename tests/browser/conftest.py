@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from contam.server.keys import KeyStore
+    from contam.server.middleware.keys import KeyStore
     from tests.browser.driver import Browser
     from tests.server.running import Service
 
@@ -138,7 +138,7 @@ def open_service(
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyStore:
     """The keys of the guarded service."""
-    from contam.server.keys import KeyStore
+    from contam.server.middleware.keys import KeyStore
 
     store = KeyStore(tmp_path_factory.mktemp("keyed"))
     store.add("first", ["check"])
@@ -159,7 +159,7 @@ def waiting(
     _chromium: Browser, small: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Service, KeyStore]]:
     """A service that begins no job, and its keys."""
-    from contam.server.keys import KeyStore
+    from contam.server.middleware.keys import KeyStore
     from tests.server.running import serving
 
     store = KeyStore(tmp_path_factory.mktemp("waiting"))

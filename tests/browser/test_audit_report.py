@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from contam.audit.html import write_html
+from contam.audit.chance.qvalues import QValues, q_values
 from contam.audit.pack import run_audit
-from contam.audit.pages import PAGE_ITEMS
-from contam.audit.qvalues import QValues, q_values
+from contam.audit.report.html import write_html
+from contam.audit.report.pages import PAGE_ITEMS
 from contam.audit.spec import load_spec
 from contam.detect.report import load_report
-from contam.detect.show import flagged_items, view_items
+from contam.detect.show.side_by_side import flagged_items, view_items
 from tests.audit.conftest import FIXTURES, write_spec
 
 HOSTILE = (
@@ -257,7 +257,7 @@ def test_ten_thousand_items_are_listed_and_their_evidence_is_read_by_page(browse
 
     facts = read_facts(pack / "report.json")
     report = load_report(pack / "checks" / "together")
-    from contam.audit.pages import make_pages
+    from contam.audit.report.pages import make_pages
 
     rows, pages = make_pages(report, {}, {}, QValues({}, {}))
     many = [{**rows[n % len(rows)], "item": f"item-{n}"} for n in range(10_000)]

@@ -15,11 +15,11 @@ from starlette.requests import Request
 from contam.config import Settings
 from contam.index.build import build
 from contam.index.recipe import load_recipe
-from contam.server.auth import CALLER, OPEN
-from contam.server.gate import Gate
+from contam.server.checks.gate import Gate
+from contam.server.middleware.auth import CALLER, OPEN
 from contam.server.page.render import show
 from contam.server.state import State
-from tests.server.jobbing import ended, submitted
+from tests.server.jobs.jobbing import ended, submitted
 from tests.server.running import serving
 
 SIZES = {"desktop": (1280, 900), "phone": (375, 800)}

@@ -11,8 +11,8 @@ pytest.importorskip("selenium", reason="selenium is not installed: pip install '
 from selenium.webdriver.common.keys import Keys
 
 import contam
-from contam.audit.reading import Reading
-from contam.audit.review import read_own_labels
+from contam.audit.review.reading import Reading
+from contam.audit.review.sample import read_own_labels
 from contam.detect.report import write_report
 from tests.browser.test_page import SIZES, readable
 from tests.server.running import serving

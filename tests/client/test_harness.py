@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from tests.rescore.test_harness import MOCK, REPLAY, TASK, needs, run
+from tests.cli import processes
+from tests.rescore.export.test_harness import MOCK, REPLAY, TASK, needs, run
 from tests.server.running import serving
-from tests.unit.cli import processes
 
 #: The same run, in which Inspect finds contam's hook by itself.
 HOOKED = MOCK

@@ -4,7 +4,7 @@ import pytest
 
 from contam.client.failures import AnswerError
 from contam.client.wire import verdict_of
-from contam.detect.verdict import COLUMNS
+from contam.detect.policies.verdict import COLUMNS
 
 ROW = {
     "benchmark": "b", "split": "", "item_id": "1", "policy": "contam", "label": "clean",

@@ -9,10 +9,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.detect.policy import get_policy, list_policies
+from contam.detect.policies.policy import get_policy, list_policies
 
 if TYPE_CHECKING:
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policies.policy_spec import PolicySpec
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "policies.md"
 _MARKS = ("<!-- from the code: begin -->\n", "<!-- from the code: end -->\n")

@@ -23,9 +23,9 @@ from contam.index.retired import write_retired
 from contam.index.states import STATES
 from contam.index.verify import verify
 from contam.text.tokenizer import tokenize_bytes
-from tests.detect.test_near_copies import EDITED, QUESTION, filler
+from tests.detect.indexed.test_near_copies import EDITED, QUESTION, filler
+from tests.index.builds import build, recipe_of, some_texts
 from tests.property.worlds import write_shard
-from tests.unit.index.builds import build, recipe_of, some_texts
 
 ARRAYS = (
     "starts",

@@ -20,11 +20,11 @@ from contam.kernels.postings import hash_documents
 from contam.tables.documents import DOCUMENTS
 from contam.text.token_hash import token_hash
 from contam.text.tokenizer import tokenize_bytes
+from tests.index.builds import build, recipe_of, some_texts
 from tests.index.tiny import BASE, SPREAD
 from tests.kernels.support import twin_tokens
 from tests.property.worlds import write_shard
 from tests.twins import segment as twin
-from tests.unit.index.builds import build, recipe_of, some_texts
 
 TEXT = "the river takes the long way round to the sea"
 

@@ -17,8 +17,8 @@ from contam.detect.query import query
 from contam.index.change import add, compact, retire
 from contam.index.manifest import read_manifest
 from contam.index.verify import verify
+from tests.index.builds import build
 from tests.property.worlds import write_shard
-from tests.unit.index.builds import build
 
 POLICIES = ("contam", "gpt3-test", "openr1-8")
 #: These judge by runs of at least 8 words alone: the index vouches for all that they look at.

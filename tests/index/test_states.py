@@ -12,14 +12,15 @@ from contam.config import Settings
 from contam.corpus.shards import find_shards, shard_digest
 from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
+from contam.files.listed import FileState
 from contam.index import change as change_module
 from contam.index.change import add
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
 from contam.index.states import STATES, doubt, read_states
 from contam.index.verify import verify
-from contam.server.holder import IndexHolder
-from contam.tables.listed import FileState
+from contam.server.indexes.holder import IndexHolder
+from tests.index.builds import build
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
@@ -30,7 +31,6 @@ from tests.integration.inputs import (
     write_jsonl,
     write_parquet,
 )
-from tests.unit.index.builds import build
 
 #: More than both edges that a digest is made of.
 ROWS = 2000

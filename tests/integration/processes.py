@@ -7,7 +7,7 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.unit.cli.processes import ROOT, command, environment
+from tests.cli.processes import ROOT, command, environment
 from tests.waiting import HANG_S
 
 FIXTURES = ROOT / "bench_fixtures"

@@ -15,8 +15,9 @@ from contam.detect.scan import scan
 from contam.index.change import add, retire
 from contam.index.describe import describe
 from contam.index.open import Index
-from contam.server.holder import IndexHolder
+from contam.server.indexes.holder import IndexHolder
 from contam.server.routes.indexes import told
+from tests.index.builds import build
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
@@ -27,7 +28,6 @@ from tests.integration.inputs import (
     write_items,
     write_jsonl,
 )
-from tests.unit.index.builds import build
 
 TEXT = f"Nobody asked. {QUESTION} Nobody answered. {FILLER}"
 

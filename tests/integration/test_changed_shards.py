@@ -27,7 +27,7 @@ from contam.corpus import units
 from contam.corpus.shards import find_shards, shard_digest
 from contam.detect import query as query_module
 from contam.detect import scan as scan_module
-from contam.detect import search
+from contam.detect.indexed import search
 from contam.detect.query import query
 from contam.detect.scan import scan
 from contam.index import build as build_module
@@ -35,8 +35,8 @@ from contam.index import intake
 from contam.index.change import add
 from contam.index.open import Index
 from tests.corpus_files import delimited, wet_records
+from tests.index.builds import build
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, write_items
-from tests.unit.index.builds import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,6 +19,7 @@ from contam.corpus.shards import find_shards
 from contam.detect.report import write_report
 from contam.index.change import add
 from tests.corpus_files import WRITERS
+from tests.index.builds import build
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
@@ -28,7 +29,6 @@ from tests.integration.inputs import (
     quoted,
     write_items,
 )
-from tests.unit.index.builds import build
 
 PACK = {
     ".gz": gzip.compress,

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from contam.index.manifest import MANIFEST, read_manifest
+from tests.index.builds import files_of, some_texts
 from tests.integration.inputs import compiled_only, corpus_of
 from tests.integration.processes import environment
-from tests.unit.index.builds import files_of, some_texts
 
 pytestmark = [compiled_only, pytest.mark.slow]
 
@@ -22,7 +22,7 @@ BUILDER = """
 import os, signal, sys, threading, traceback
 from pathlib import Path
 from contam.index import files, manifest
-from tests.unit.index.builds import build
+from tests.index.builds import build
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 real = files.write_synced
 last, where, steps, one_by_one = 0, "", 0, threading.Lock()

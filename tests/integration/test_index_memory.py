@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from contam.index.manifest import read_manifest
+from tests.cli.processes import command, environment
 from tests.integration.inputs import compiled_only
 from tests.integration.processes import _MEASURED, varied_texts, write_parquet
-from tests.unit.cli.processes import command, environment
 
 pytestmark = [compiled_only, pytest.mark.slow]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.processes import command, environment
 from tests.integration.processes import scan_arguments, varied_texts, warm_up, write_parquet
-from tests.unit.cli.processes import command, environment
-from tests.unit.text.tokenizer_files import save_tokenizer
+from tests.text.tokenizer_files import save_tokenizer
 from tests.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.slow

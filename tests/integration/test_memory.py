@@ -13,7 +13,7 @@ from tests.integration.processes import (
     warm_up,
     write_parquet,
 )
-from tests.unit.text.tokenizer_files import save_tokenizer
+from tests.text.tokenizer_files import save_tokenizer
 
 pytestmark = pytest.mark.slow
 

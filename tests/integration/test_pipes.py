@@ -29,8 +29,8 @@ from contam.index.manifest import MANIFEST
 from contam.index.open import Index
 from contam.index.verify import verify
 from contam.rescore.logs.read import read_logs
+from tests.cli.processes import ROOT, assert_one_line_error, environment
 from tests.index.tiny import write_index
-from tests.unit.cli.processes import ROOT, assert_one_line_error, environment
 from tests.waiting import HANG_S
 
 NAMES = ("a.jsonl", "a.jsonl.gz", "a.parquet", "a.arrow", "a.json", "a.csv", "a")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import contam
-from contam.detect.verdict import FLAGGED
-from tests.unit.detect.indexes import make
+from contam.detect.policies.verdict import FLAGGED
+from tests.detect.indexed.indexes import make
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from contam.detect.policy import list_policies
+from contam.detect.policies.policy import list_policies
 from contam.detect.scan import scan
 from tests.integration.inputs import (
     ABSENT,

@@ -19,7 +19,7 @@ from tests.twins import evidence as twin
 from tests.twins.surroundings import evidence
 
 if TYPE_CHECKING:
-    from contam.detect.lane import Lane
+    from contam.detect.match.lane import Lane
 
 #: The row and the pieces of one item in one document: columns by name, reals, pieces with spans.
 Told = tuple[dict[str, object], list[float], list[tuple[int, ...]]]

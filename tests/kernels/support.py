@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from contam.benchmark.items import BenchItem
 from contam.corpus.batches import DocBatch
-from contam.detect.collect import Collection
-from contam.detect.lane import Lane, build_lane
-from contam.detect.matching import Matcher
+from contam.detect.match.collect import Collection
+from contam.detect.match.lane import Lane, build_lane
+from contam.detect.match.matching import Matcher
 from contam.detect.model import PARTS
-from contam.detect.policy import get_policy
+from contam.detect.policies.policy import get_policy
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text import names
 from contam.text.lookalikes import lookalikes

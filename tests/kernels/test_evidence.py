@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.benchmark import read_benchmarks
-from contam.detect import grams as gram_tables
-from contam.detect.lane import build_lane
+from contam.detect.match import grams as gram_tables
+from contam.detect.match.lane import build_lane
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, MIN_RUN, SEED
 from contam.kernels import pairs as columns
 from contam.kernels._jit import INTERPRETED
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem
-    from contam.detect.lane import Lane
+    from contam.detect.match.lane import Lane
 
 FEW_WORDS = ("red", "fox", "runs", "by")
 MANY_WORDS = tuple(f"w{n}" for n in range(24))

@@ -20,7 +20,7 @@ from tests.twins import surroundings as around
 from tests.twins.evidence import Evidence, Lengths, Piece
 
 if TYPE_CHECKING:
-    from contam.detect.lane import Lane
+    from contam.detect.match.lane import Lane
 
 GUARD = -7
 PIECES = st.lists(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 
-from contam.detect.pieces import Pieces, pairs_from_rows
+from contam.detect.match.pieces import Pieces, pairs_from_rows
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers
 from contam.kernels.items import tokenize_parts

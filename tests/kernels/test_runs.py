@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.detect import grams as gram_tables
-from contam.detect import lane as lanes
+from contam.detect.match import grams as gram_tables
+from contam.detect.match import lane as lanes
 from contam.kernels.few_grams import find_runs_by_few
 from contam.kernels.plan import find_hits, hash_grams
 from contam.kernels.runs import find_runs, note_longest, order_runs

@@ -44,7 +44,7 @@ both_units = pytest.mark.parametrize("unit", ["word", "char"])
 
 @both_units
 def test_frozen_answers(unit, repository):
-    path = repository / "tests/unit/text/known_answers.json"
+    path = repository / "tests/text/known_answers.json"
     cases = [case for case in json.loads(path.read_text(encoding="utf-8")) if unit in case]
     assert len(cases) >= 3
     for case in cases:

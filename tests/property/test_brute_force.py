@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect import grams
+from contam.detect.match import grams
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
 from tests.kernels.support import batch, brute_longest_at, check_world, lane_of, match, worlds
 from tests.kernels.support import make_item as item

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
-from contam.detect.readings import ways_to_read
+from contam.detect.match.readings import ways_to_read
 from contam.text.tokenizer import tokenize_bytes
+from tests.detect.indexed.indexes import make
 from tests.kernels.support import few
 from tests.property.worlds import WORDS, folder, padding, scan, write_items, write_shard
-from tests.unit.detect.indexes import make
 
 #: What copies leave out: from brackets alone to all punctuation.
 LEFT_OUT = ("\\{}", "\\{}()[].,:;", "!\"#%&'()*,./:;?@[\\]{}", string.punctuation)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import contam
 from contam.corpus.formats.registry import NAMED
 from tests.corpus_files import WRITERS
+from tests.detect.indexed.indexes import evidence, long_pairs, make
 from tests.kernels.support import worlds
 from tests.property.worlds import folder
-from tests.unit.detect.indexes import evidence, long_pairs, make
 
 #: Every example builds an index.
 slow = settings(max_examples=max(20, settings().max_examples // 3), deadline=None)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import contam
 from contam.benchmark.items import BenchItem
-from contam.detect.blind import check_blind, hash_items
-from contam.detect.indexed import IndexSet
+from contam.detect.indexed.blind import check_blind, hash_items
+from contam.detect.indexed.indexes import IndexSet
+from tests.detect.indexed.indexes import evidence, make, verdicts
 from tests.kernels.support import few
 from tests.property.test_verdicts import SEVERITY
 from tests.property.worlds import PADDING_WORDS, folder, scan
-from tests.unit.detect.indexes import evidence, make, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ import pytest
 from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.run import rescore, write_rescore
 from contam.rescore.tables import Settings
+from tests.cli.processes import assert_one_line_error, contam
 from tests.rescore.logs.small import lm_eval, write_lines
-from tests.unit.cli.processes import assert_one_line_error, contam
 
 FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=5)
 N = 40

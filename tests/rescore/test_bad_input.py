@@ -12,12 +12,12 @@ import pytest
 import contam as library
 from contam.detect.result import VERDICTS
 from contam.errors import LogError, OutputError
+from contam.files.single import fingerprint
 from contam.rescore.run import rescore
 from contam.rescore.tables import Settings
 from contam.tables import schemas
-from contam.tables.files import fingerprint
+from tests.cli.processes import assert_one_line_error, contam
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
-from tests.unit.cli.processes import assert_one_line_error, contam
 
 FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=5)
 FIELDS = ("item_id", "question", "model", "score")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from contam.rescore.export.summary import markdown
 from contam.rescore.grouped import group_series
 from contam.rescore.join import Joiner
 from contam.rescore.logs import read_logs
-from contam.rescore.summary import markdown
 from contam.rescore.tables import Settings, make_tables
 from contam.tables import schemas
 from tests.rescore.logs.small import item, items_table, lm_eval_group

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 import contam as library
-from contam.rescore.holdout import constat, equivalent, inflation
 from contam.rescore.holdouts import holdout_rows
+from contam.rescore.stats.holdout import constat, equivalent, inflation
+from tests.cli.processes import assert_one_line_error, contam
 from tests.rescore.panels import series_of
-from tests.unit.cli.processes import assert_one_line_error, contam
 
 #: The models that the authors call references, by the ends of their names.
 REFERENCES = [

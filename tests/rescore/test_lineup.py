@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.rescore.export.summary import markdown
 from contam.rescore.lineup import matrices
 from contam.rescore.logs.setup import combined, setup_of, words
 from contam.rescore.panel import Series
-from contam.rescore.summary import markdown
 from contam.rescore.tables import Settings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import contam as library
-from contam.rescore import difficulty, gain, intervals, multiple, paired, ranking
+from contam.rescore.stats import difficulty, gain, intervals, multiple, paired, ranking
 
 
 @pytest.fixture(scope="module")

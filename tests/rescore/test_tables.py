@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from contam.rescore.export.summary import markdown
 from contam.rescore.panel import Series
-from contam.rescore.sensitivity import reweighed
-from contam.rescore.summary import markdown
+from contam.rescore.stats.sensitivity import reweighed
 from contam.rescore.tables import Settings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of

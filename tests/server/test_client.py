@@ -10,12 +10,12 @@ import contam
 from contam.benchmark import read_benchmarks
 from contam.client import AsyncClient, Client, ItemName, ServiceError
 from contam.detect.report import load_report
-from contam.detect.show import flagged_items, view_items
+from contam.detect.show.side_by_side import flagged_items, view_items
 from contam.errors import OutputError, UsageError
 from contam.rescore.run import rescore
 from contam.rescore.tables import Settings
+from tests.cli import processes
 from tests.server.running import serving
-from tests.unit.cli import processes
 
 POLICIES = ["contam", "gpt3-test"]
 

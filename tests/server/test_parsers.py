@@ -18,13 +18,11 @@ from hypothesis import strategies as st
 
 from contam.benchmark.items import BenchItem
 from contam.config import Settings, described_settings, load_settings
-from contam.detect.blind import hash_items, spelling, write_bodies
+from contam.detect.indexed.blind import hash_items, spelling, write_bodies
 from contam.errors import ConfigError
+from contam.files.compression import DamagedError
 from contam.index.recipe import load_recipe
-from contam.server import local
-from contam.server.asking import _part, parse
-from contam.server.auth import Keyring
-from contam.server.failures import RequestError
+from contam.server.checks.asking import _part, parse
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.ranges import file_answer
 from contam.server.jobs.reception import hidden
@@ -32,11 +30,13 @@ from contam.server.jobs.results import PARQUET, TableLines, wants_parquet
 from contam.server.jobs.store import JobStore
 from contam.server.jobs.unpacking import Budget, Lines, Unpacker
 from contam.server.jobs.uploads import Upload, safe_name
-from contam.server.keys import KeyStore
+from contam.server.middleware import local
+from contam.server.middleware.auth import Keyring
+from contam.server.middleware.keys import KeyStore
+from contam.server.middleware.unpacking import unpacker
 from contam.server.page import visit
 from contam.server.page.forms import Form, check_of
-from contam.server.unpacking import unpacker
-from contam.tables.compression import DamagedError
+from contam.server.problems.failures import RequestError
 
 cuts = st.lists(st.integers(1, 400), max_size=20)
 

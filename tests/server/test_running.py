@@ -17,8 +17,8 @@ from contam.errors import InternalError
 from contam.index.build import build
 from contam.index.change import add
 from contam.server.run import run as serve
+from tests.detect.indexed.indexes import WORDS
 from tests.server.running import REPOSITORY, serving
-from tests.unit.detect.indexes import WORDS
 from tests.waiting import HANG_S
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing comes to listen there

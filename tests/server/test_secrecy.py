@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from contam.benchmark.items import BenchItem
-from contam.detect.blind import spelling, write_bodies
+from contam.detect.indexed.blind import spelling, write_bodies
 from contam.index.recipe import load_recipe
-from contam.server.keys import KeyStore
-from tests.server.guarded import guarded
-from tests.server.jobbing import ended, submit, submitted
+from contam.server.middleware.keys import KeyStore
+from tests.server.jobs.jobbing import ended, submit, submitted
+from tests.server.middleware.guarded import guarded
 from tests.server.running import serving
 from tests.waiting import wait_until
 

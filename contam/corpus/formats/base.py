@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple
 
+from contam.files.single import open_file
 from contam.tables.chat import Turn, turn_at
-from contam.tables.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

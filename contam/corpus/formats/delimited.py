@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from contam.corpus.formats import records
 from contam.corpus.streams import stream
 from contam.errors import ShardError
-from contam.tables.cells import large_cells
+from contam.files.csv_cells import large_cells
+from contam.files.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
 from contam.tables.columns import ColumnRef
 from contam.tables.json_text import clean
-from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

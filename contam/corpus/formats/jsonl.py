@@ -11,10 +11,10 @@ from contam.corpus.formats.base import Chunk, head_of, is_whole
 from contam.corpus.offsets import Span, line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces
 from contam.errors import ShardError
+from contam.files.doubled_keys import repeated
+from contam.files.lfs import LFS_HEAD
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
-from contam.tables.doubled_keys import repeated
 from contam.tables.json_text import parse
-from contam.tables.lfs import LFS_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document
+from contam.corpus.formats.json_record import Found, find
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn
 from contam.tables.json_text import at_path, clean
-from contam.tables.record import Found, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -38,16 +38,16 @@ from contam.detect.policies.common import (
     part_lengths,
     unit_name,
 )
+from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import Segments, in_blocks, part_index, require_lane
-from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, LaneItems, Pairs, Totals
-    from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicyTraits
+    from contam.detect.policies.policy import Policy
+    from contam.detect.policies.policy_spec import PolicyTraits
 
 _COUNT_RULE: Final = "documents that hold a run of at least n words of a judged part"
 _TOO_SHORT: Final = "an item none of whose judged parts has n words is not_checkable"

@@ -39,16 +39,16 @@ from contam.detect.policies.common import (
     percent,
     unit_name,
 )
+from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import part_index, require_lane
-from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contam.detect.model import Bools, Float64s, Int32s, Judgements, LaneItems, Pairs, Totals
-    from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicyTraits
+    from contam.detect.policies.policy import Policy
+    from contam.detect.policies.policy_spec import PolicyTraits
 
 TULU3_50: Final = PolicySpec(
     id="tulu3-50",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import numpy as np
 
 from contam.detect.model import LABELS, NOT_CHECKABLE, PARTS, Judgements, LaneItems
+from contam.detect.policies.policy_spec import PolicyTraits
 from contam.detect.policies.segments import part_index
-from contam.detect.policy_spec import PolicyTraits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from contam.detect.model import Bools, Float64s, Totals
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policies.policy_spec import PolicySpec
 
 Fact = TypeVar("Fact")
 

@@ -26,16 +26,16 @@ from contam.detect.model import (
 )
 from contam.detect.policies.common import counted, several, unit_name
 from contam.detect.policies.contam_definition import CONTAM, TRAITS
-from contam.detect.standing import question_words
-from contam.detect.sums import part_sums
+from contam.detect.policies.standing import question_words
+from contam.detect.policies.sums import part_sums
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contam.detect.model import Bools, Float64s, Int32s, LaneItems, Pairs, Totals
-    from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicySpec, PolicyTraits
+    from contam.detect.policies.policy import Policy
+    from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
 
 SPECS: Final = (CONTAM,)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from contam.detect.policy_spec import PolicySpec, PolicyTraits
+from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
 from contam.kernels.constants import named_constants
 from contam.text.common_words import COMMON_WEIGHT, PAIR_WEIGHT, SHORT_WEIGHT, SINGLE_WEIGHT
 

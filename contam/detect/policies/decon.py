@@ -34,8 +34,8 @@ from contam.detect.policies.common import COUNTS_RUNS, counted, judgements, pass
 from contam.detect.policies.decon_document import NOTHING, Document, Scorer, as_scores
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
+from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import require_lane
-from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
         Pairs,
         Totals,
     )
-    from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicyTraits
+    from contam.detect.policies.policy import Policy
+    from contam.detect.policies.policy_spec import PolicyTraits
     from contam.text.bpe import FileTokenizer
 
 DECON_DEFAULT: Final = PolicySpec(

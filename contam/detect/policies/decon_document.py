@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from contam.detect.model import Bools, Float32s, Float64s, Int64s, Uint64s
     from contam.detect.policies.decon_rows import Grams, Rows
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policies.policy_spec import PolicySpec
 
 
 class Cluster(NamedTuple):

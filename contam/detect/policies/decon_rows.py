@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
     from contam.detect.model import Bools, Float32s, Float64s, Int64s, Uint64s
     from contam.detect.policies.decon_tokens import Tokens
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policies.policy_spec import PolicySpec
 
 #: Over which rows a gram is rare.
 BENCHMARK: Final = "benchmark"

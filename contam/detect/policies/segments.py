@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from contam.detect.model import Bools, Int64s, LaneItems, Totals, Uint64s
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policies.policy_spec import PolicySpec
 
 _Array = NDArray[Any]
 

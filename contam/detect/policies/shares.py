@@ -39,13 +39,13 @@ from contam.detect.policies.common import (
     percent,
     unit_name,
 )
+from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import (
     Segments,
     in_blocks,
     part_index,
     require_lane,
 )
-from contam.detect.policy_spec import PolicySpec
 from contam.errors import InternalError
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
         Pairs,
         Totals,
     )
-    from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicyTraits
+    from contam.detect.policies.policy import Policy
+    from contam.detect.policies.policy_spec import PolicyTraits
 
 _TOO_SHORT: Final = "an item none of whose judged parts has n tokens is not_checkable"
 

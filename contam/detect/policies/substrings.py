@@ -29,6 +29,7 @@ from contam.detect.policies.common import (
     documents_hold,
     judgements,
 )
+from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import (
     Segments,
     in_blocks,
@@ -37,7 +38,6 @@ from contam.detect.policies.segments import (
     part_index,
     require_lane,
 )
-from contam.detect.policy_spec import PolicySpec
 from contam.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
         Totals,
         Uint64s,
     )
-    from contam.detect.policy import Policy
-    from contam.detect.policy_spec import PolicyTraits
+    from contam.detect.policies.policy import Policy
+    from contam.detect.policies.policy_spec import PolicyTraits
 
 GPT4_50CHAR: Final = PolicySpec(
     id="gpt4-50char",

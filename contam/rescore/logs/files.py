@@ -13,9 +13,9 @@ import orjson
 from contam.benchmark.compressed import read_unpacked
 from contam.benchmark.naming import format_of
 from contam.errors import BenchmarkError, LogError
-from contam.tables.doubled_keys import doubled_key, may_repeat
-from contam.tables.files import open_file
-from contam.tables.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.doubled_keys import doubled_key, may_repeat
+from contam.files.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.single import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import orjson
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import item_key
 from contam.errors import LogError
-from contam.tables.files import write_file
+from contam.files.single import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

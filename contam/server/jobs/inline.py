@@ -10,10 +10,10 @@ import orjson
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, content_keys
 from contam.detect.model import LABELS, PARTS
-from contam.detect.policy import get_policy
+from contam.detect.policies.policy import get_policy
+from contam.detect.policies.verdict import COLUMNS
 from contam.detect.report import write_report
 from contam.detect.result import VERDICTS, ScanResult
-from contam.detect.verdict import COLUMNS
 from contam.errors import InternalError, UsageError
 from contam.tables import schemas
 from contam.text.tokenizer import tokenize_bytes

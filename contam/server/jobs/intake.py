@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi.concurrency import contextmanager_in_threadpool
 
 from contam.benchmark.mapping import MAPPABLE, check_mapping
-from contam.detect.guarantee import refuse_unanswerable
-from contam.detect.policy import get_policy
+from contam.detect.indexed.guarantee import refuse_unanswerable
+from contam.detect.policies.policy import get_policy
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import UsageError
-from contam.server.doubled import refuse_doubled
-from contam.server.failures import RequestError, refuse_parameters
+from contam.server.checks.policies import checked_policies
 from contam.server.jobs.refusals import disk_errors
 from contam.server.jobs.requests import CheckJob, RescoreJob, parse_job
 from contam.server.jobs.uploads import Received, Upload
-from contam.server.policies import checked_policies
+from contam.server.problems.doubled import refuse_doubled
+from contam.server.problems.failures import RequestError, refuse_parameters
 from contam.server.state import holder_of, jobs_of
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from fastapi import Request
 
-    from contam.server.auth import Caller
     from contam.server.jobs.model import Job
     from contam.server.jobs.reception import Receiving
     from contam.server.jobs.service import Jobs
+    from contam.server.middleware.auth import Caller
     from contam.server.state import State
 
 ITEMS: Final = "items"

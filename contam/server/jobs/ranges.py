@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastapi.responses import StreamingResponse
 
-from contam.server.failures import RequestError
+from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

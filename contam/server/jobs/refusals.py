@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from contam.server.failures import RequestError
 from contam.server.jobs.model import KeyInUseError, KeyReusedError, QueueFullError, StoreError
+from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, TypeAdapter, ValidationError
 
-from contam.server.failures import RequestError
-from contam.server.fields import with_fields
+from contam.server.problems.failures import RequestError
+from contam.server.problems.fields import with_fields
+from contam.server.problems.spelling import no_json
 from contam.server.schemas.common import Strict
-from contam.server.spelling import no_json
 
 if TYPE_CHECKING:
     from contam.config import Settings

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.report import TABLES as CHECK_TABLES
 from contam.rescore.names import SUMMARY
 from contam.rescore.names import TABLES as RESCORE_TABLES
-from contam.server.failures import RequestError
 from contam.server.jobs.views import RUN, run_view
+from contam.server.problems.failures import RequestError
 from contam.tables.pages import TablePages, read_rows
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import BenchmarkError, ContamError, LogError
-from contam.server.places import without_folders
+from contam.server.problems.places import without_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ConfigError, UsageError
-from contam.server.failures import RequestError
-from contam.server.hints import hint_for
-from contam.server.holder import named_folders
+from contam.files.publish import sync_path
+from contam.server.indexes.holder import named_folders
 from contam.server.jobs.events import Watch
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.reception import Receiving, hidden, own
@@ -26,7 +25,8 @@ from contam.server.jobs.store import JobStore
 from contam.server.jobs.tasks import VERDICTS
 from contam.server.jobs.views import RUN, job_view, read_summary
 from contam.server.jobs.worker import KILLER, MOST_ATTEMPTS, Hooks, Worker
-from contam.tables.publish import sync_path
+from contam.server.problems.failures import RequestError
+from contam.server.problems.hints import hint_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from contam.server.failures import RequestError
-from contam.tables import compression
+from contam.files import compression
+from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

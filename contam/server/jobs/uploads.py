@@ -15,10 +15,10 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ContamError
-from contam.server.failures import RequestError
+from contam.files.publish import sync_path
 from contam.server.jobs.unpacking import PARQUET, Budget, Lines, Unpacker
-from contam.server.spelling import utf8_json
-from contam.tables.publish import sync_path
+from contam.server.problems.failures import RequestError
+from contam.server.problems.spelling import utf8_json
 
 if TYPE_CHECKING:
     from contam.config import Settings

@@ -50,7 +50,7 @@ def job_view(
 @functools.lru_cache(maxsize=256)
 def read_summary(path: Path) -> dict[str, Any]:
     """What a job tells of its result, of that result's run.json. Raises OSError or ValueError."""
-    from contam.server.answers import summary
+    from contam.server.checks.answers import summary
 
     run = json.loads(path.read_bytes())
     coverage = run["coverage"]

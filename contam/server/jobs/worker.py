@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import ContamError
-from contam.server.hints import HINTS, hint_for
 from contam.server.jobs.allowance import Allowance
 from contam.server.jobs.lanes import Lane
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.process import Running, begin, kill
 from contam.server.jobs.run import DONE, FAILED, HELD
+from contam.server.problems.hints import HINTS, hint_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 from pydantic import ValidationError
 
-from contam.server.failures import RequestError
+from contam.server.problems.failures import RequestError
 from contam.server.schemas.check import CheckRequest, Item, Options
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from contam.audit.readers import reader_name
+from contam.audit.review.readers import reader_name
 from contam.errors import UsageError
-from contam.server.failures import RequestError
-from contam.server.keys import REVIEW, plain_name
+from contam.server.middleware.keys import REVIEW, plain_name
+from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
-    from contam.server.auth import Caller, Keyring
+    from contam.server.middleware.auth import Caller, Keyring
 
 SCOPE: Final = REVIEW
 

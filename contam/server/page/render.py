@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
-from contam.server.auth import CALLER
+from contam.server.middleware.auth import CALLER
 from contam.server.page.visit import SESSION
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from contam.server.state import State
 
-_HERE: Final = Path(__file__).parents[1] / "templates"
+_HERE: Final = Path(__file__).with_name("templates")
 _ICON: Final = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect "
     "width='16' height='16' rx='3' fill='%23175e54'/%3E%3Cpath d='M3 5h10M3 8h6M3 11h8' "

@@ -13,12 +13,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from contam.server.keys import digest_of
+from contam.server.middleware.keys import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contam.server.auth import Caller
+    from contam.server.middleware.auth import Caller
 
 _MOST: Final = 1000
 _BYTES: Final = 32

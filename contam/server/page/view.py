@@ -7,15 +7,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from contam.detect.marks import Mark, mark
 from contam.detect.model import PARTS
-from contam.detect.show import mark_of
+from contam.detect.show.marks import Mark, mark
+from contam.detect.show.side_by_side import mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from contam.benchmark.items import BenchItem
-    from contam.detect.show import DocumentMatch, ItemView
+    from contam.detect.show.side_by_side import DocumentMatch, ItemView
 
     Row = dict[str, Any]
 

@@ -6,12 +6,12 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from contam.server.failures import RequestError
+from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from contam.server.auth import Caller, Keyring
+    from contam.server.middleware.auth import Caller, Keyring
     from contam.server.page.sessions import Sessions
 
     Scope = MutableMapping[str, Any]

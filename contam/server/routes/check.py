@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
-from contam.server.asking import judge, parse
-from contam.server.auth import Caller, require
-from contam.server.failures import RequestError, refuse_parameters
+from contam.server.checks.asking import judge, parse
+from contam.server.middleware.auth import Caller, require
+from contam.server.problems.failures import RequestError, refuse_parameters
 from contam.server.schemas.check import CheckAnswer, CheckRequest
 from contam.server.schemas.common import problems
 from contam.server.state import CurrentState, holder_of
 
 if TYPE_CHECKING:
-    from contam.server.answers import Answer
+    from contam.server.checks.answers import Answer
     from contam.server.state import State
 
 NDJSON: Final = "application/x-ndjson"

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from contam.detect.quote import document_at, places_of, quote
-from contam.server.auth import require
-from contam.server.failures import RequestError
+from contam.detect.indexed.quote import document_at, places_of, quote
+from contam.server.middleware.auth import require
+from contam.server.problems.failures import RequestError
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import DocumentAnswer
 from contam.server.state import CurrentState, holder_of
 
 if TYPE_CHECKING:
-    from contam.server.holder import Lease
+    from contam.server.indexes.holder import Lease
 
 router = APIRouter(
     prefix="/v1/documents", tags=["documents"], dependencies=[Depends(require("read-documents"))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from contam.server.failures import RequestError
+from contam.server.problems.failures import RequestError
 from contam.server.schemas.common import problems
 from contam.server.state import CurrentState, unready
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from fastapi import APIRouter, Depends, Response
 
-from contam.detect.blind import spelling
+from contam.detect.indexed.blind import spelling
 from contam.index.describe import describe
-from contam.server.answers import summary
-from contam.server.auth import require
+from contam.server.checks.answers import summary
+from contam.server.middleware.auth import require
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import IndexAnswer, IndexList
 from contam.server.state import CurrentState, holder_of
 
 if TYPE_CHECKING:
-    from contam.server.holder import Lease
+    from contam.server.indexes.holder import Lease
 
 #: Files named that are in the corpus and not in the index.
 _MOST_NAMED: Final = 20

@@ -9,13 +9,13 @@ import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from contam.server.auth import Caller, require
 from contam.server.jobs.events import event_stream
 from contam.server.jobs.intake import ITEMS, LOGS, VERDICTS, owner_of, receive
 from contam.server.jobs.model import Job
 from contam.server.jobs.ranges import file_answer
 from contam.server.jobs.results import PARQUET, TableLines, table_path, wants_parquet
 from contam.server.jobs.views import RUN, run_view
+from contam.server.middleware.auth import Caller, require
 from contam.server.schemas.common import problems
 from contam.server.schemas.jobs import JobAnswer, JobList, multipart
 from contam.server.state import CurrentState, State, jobs_of

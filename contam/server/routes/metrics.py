@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from contam.server.failures import RequestError
 from contam.server.gauges import refresh
 from contam.server.metrics import CONTENT_TYPE
+from contam.server.problems.failures import RequestError
 from contam.server.state import CurrentState
 
 router = APIRouter(tags=["health"])

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import RedirectResponse
 
-from contam.server.answers import summary
-from contam.server.asking import items_of, judge, within
-from contam.server.auth import CALLER, Caller
-from contam.server.failures import RequestError
+from contam.server.checks.answers import summary
+from contam.server.checks.asking import items_of, judge, within
+from contam.server.checks.policies import known_policies
 from contam.server.jobs.intake import owner_of
+from contam.server.middleware.auth import CALLER, Caller
 from contam.server.page import visit
 from contam.server.page.forms import MEDIA_TYPE, Form, check_of
 from contam.server.page.render import show
 from contam.server.page.view import CONTEXT, beside
-from contam.server.policies import known_policies
+from contam.server.problems.failures import RequestError
 from contam.server.routes.indexes import told
 from contam.server.state import CurrentState, State, holder_of, jobs_of
 
 if TYPE_CHECKING:
-    from contam.server.answers import Answer
-    from contam.server.holder import Lease
+    from contam.server.checks.answers import Answer
+    from contam.server.indexes.holder import Lease
     from contam.server.page.sessions import Session
     from contam.server.schemas.check import CheckRequest
 

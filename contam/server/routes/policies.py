@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from fastapi import APIRouter, Depends, Response
 
-from contam.server.auth import require
-from contam.server.failures import RequestError
-from contam.server.policies import known_policies
+from contam.server.checks.policies import known_policies
+from contam.server.middleware.auth import require
+from contam.server.problems.failures import RequestError
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import PolicyAnswer, PolicyList
 
 if TYPE_CHECKING:
-    from contam.detect.policy_spec import PolicySpec
+    from contam.detect.policies.policy_spec import PolicySpec
 
 router = APIRouter(
     prefix="/v1/policies", tags=["policies"], dependencies=[Depends(require("check"))]

@@ -7,10 +7,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from contam.server.failures import STATUS, RequestError
 from contam.server.jobs.events import until_ended
 from contam.server.jobs.intake import LOGS, VERDICTS, owner_of, receive
 from contam.server.jobs.results import refuse_unfinished, rescore_answer
+from contam.server.problems.failures import STATUS, RequestError
 from contam.server.routes.jobs import Asker, JobId, accepted, answer
 from contam.server.schemas.common import problems
 from contam.server.schemas.jobs import JobAnswer, RescoreAnswer, multipart

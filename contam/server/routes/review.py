@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import RedirectResponse
 
-from contam.audit.readers import MOST_CHARACTERS
-from contam.audit.reading import case_id
-from contam.server.failures import RequestError
+from contam.audit.review.readers import MOST_CHARACTERS
+from contam.audit.review.reading import case_id
 from contam.server.page import visit
 from contam.server.page.reader import SCOPE, Reader, reader_of
 from contam.server.page.render import show
+from contam.server.page.reviews import ChangedError, is_of
 from contam.server.page.view import to_review, whole
-from contam.server.reviews import ChangedError, is_of
+from contam.server.problems.failures import RequestError
 from contam.server.routes.page import CurrentVisit, SentFields, Visit, refuse_forged
 from contam.server.state import CurrentState, State, reviews_of
 
 if TYPE_CHECKING:
-    from contam.audit.reading import Reading
-    from contam.audit.review import Case, Label
+    from contam.audit.review.reading import Reading
+    from contam.audit.review.sample import Case, Label
     from contam.server.page.forms import Form
-    from contam.server.reviews import Pack
+    from contam.server.page.reviews import Pack
 
 _SEE_OTHER: Final = 303
 _FORBIDDEN: Final = 403

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import ConfigDict, Field, create_model, model_validator
 
-from contam.detect.verdict import Verdict
+from contam.detect.policies.verdict import Verdict
 from contam.server.schemas.common import Open, Strict
 
 Name = Annotated[str, Field(min_length=1, max_length=512)]

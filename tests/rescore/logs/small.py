@@ -6,7 +6,7 @@ import json
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import content_keys, text_key
-from contam.rescore.logs.every_eval_write import every_eval_files
+from contam.rescore.export.every_eval_write import every_eval_files
 from contam.tables import schemas
 
 TIME = "2026-01-02T03-04-05.000006"

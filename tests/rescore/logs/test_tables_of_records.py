@@ -11,8 +11,8 @@ import pytest
 from contam.benchmark.readers import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.logs import read_logs
+from tests.cli.processes import contam
 from tests.rescore.logs.small import QUESTIONS, write_lines
-from tests.unit.cli.processes import contam
 
 
 def records():

@@ -1,0 +1,1 @@
+"""How many flags are chance: decoys, false discovery, and q-values."""

@@ -1,0 +1,132 @@
+"""The stages that tell chance from leaks: search for decoys as for items, and compare."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.chance.decoys import MAKER, make_decoys
+from contam.audit.chance.estimate import VERSION, estimate
+from contam.audit.checks import check, digest_of, make_key, write_result
+from contam.audit.combine import combine
+from contam.detect.report import load_report
+from contam.files.publish import output_errors
+from contam.tables import audit_schemas, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from contam.audit.chance.decoys import Decoys
+    from contam.audit.checks import Items
+    from contam.audit.pack import Talk
+    from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.stages import Workshop
+    from contam.benchmark.items import Benchmark
+    from contam.detect.report import Report
+
+DECOYS: Final = "decoys"
+CALIBRATION: Final = "calibration"
+TABLE: Final = "calibration.parquet"
+SUMMARY: Final = "calibration.json"
+
+
+def wanted(spec: AuditSpec) -> bool:
+    """Whether the audit has decoys, made or given."""
+    return bool(spec.decoys) or any(one.decoys for one in spec.benchmarks)
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Decoys, and the stages that say what was found of them, by the corpus's name."""
+
+    decoys: tuple[Decoys, ...]
+    stages: dict[str, str]
+
+
+def search_decoys(
+    spec: AuditSpec, items: Items, shop: Workshop, workers: int | None, talk: Talk
+) -> Searched | None:
+    """Look for the audit's decoys in every corpus; None when it has none.
+
+    Decoys are searched for by themselves, so that no verdict depends on them.
+    """
+    if not wanted(spec):
+        return None
+    decoys = [
+        make_decoys(one, draw=draw, seed=spec.seed)
+        for one in items.benchmarks
+        for draw in range(1, spec.decoys + 1)
+    ]
+    searched = [one.benchmark for one in decoys if one.benchmark.items] + list(items.natural)
+    stages = {}
+    for corpus in spec.corpora:
+        # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
+        key = make_key(replace(spec, no_text=True), corpus, searched)
+        stages[corpus.name] = f"{DECOYS}/{corpus.name}"
+        shop.stage(
+            stages[corpus.name],
+            digest_of([key, MAKER, [one.digest() for one in decoys]]),
+            _searching(spec, corpus, searched, workers, talk),
+        )
+    return Searched(tuple(decoys), stages)
+
+
+def calibrated(
+    spec: AuditSpec,
+    items: Items,
+    shop: Workshop,
+    searched: Searched,
+    counted: tuple[str, Report],
+    talk: Talk,
+) -> dict[str, Any]:
+    """What decoys say of the audit's flags.
+
+    counted  the stage whose verdicts count, and what it says
+    """
+    verdicts, report = counted
+
+    def make(draft: Path) -> dict[str, Any]:
+        talk.stage(CALIBRATION)
+        natural = [one.name for one in items.natural]
+        found = {name: load_report(shop.folder / stage) for name, stage in searched.stages.items()}
+        beside = combine(found) if len(found) > 1 else next(iter(found.values()))
+        chance = estimate(report, beside, searched.decoys, natural)
+        summary = {
+            "seed": spec.seed,
+            "decoys_per_item": spec.decoys,
+            "maker": MAKER,
+            "without_decoy": {
+                one.benchmark.name: one.n_items - len(one.kinds) for one in searched.decoys
+            },
+            "policies": chance.rows,
+        }
+        with output_errors(draft):
+            draft.mkdir(parents=True)
+            table = schemas.table_of(chance.columns, audit_schemas.CALIBRATION)
+            schemas.write_parquet(table, draft / TABLE)
+            (draft / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", "ascii")
+        return {}
+
+    keys = [shop.keys[verdicts], *(shop.keys[stage] for stage in searched.stages.values())]
+    folder = shop.stage(CALIBRATION, digest_of([keys, VERSION]), make)
+    summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+    return summary
+
+
+def _searching(
+    spec: AuditSpec,
+    corpus: CorpusSpec,
+    searched: Sequence[Benchmark],
+    workers: int | None,
+    talk: Talk,
+) -> Callable[[Path], dict[str, Any]]:
+    def make(draft: Path) -> dict[str, Any]:
+        progress = talk.stage(f"{DECOYS}/{corpus.name}")
+        hidden = replace(spec, no_text=True)
+        return write_result(
+            check(hidden, corpus, searched, workers=workers, progress=progress), draft
+        )
+
+    return make

@@ -1,0 +1,300 @@
+"""Verdicts of items and of their decoys -> how many flags are chance, and q-values per item."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.audit.chance.decoys import JOIN, SWAP
+from contam.audit.chance.fdr import calibrate, compete, entrap, smallest_claim
+from contam.detect.policies.verdict import FLAGGED
+from contam.tables import schemas
+from contam.tables.sql import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.audit.chance.decoys import Decoys
+    from contam.audit.facts import PolicyFacts
+    from contam.detect.report import Report
+    from contam.detect.result import ScanResult
+
+    Result = Report | ScanResult
+    Row = dict[str, Any]
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+VERSION: Final = 1
+"""Version of the estimate; a stage that holds another one is made again."""
+
+LEAST: Final = 20
+"""Decoys without which nothing is estimated."""
+
+MADE: Final = "made"
+NATURAL: Final = "natural"
+
+ASSUMPTIONS: Final = {
+    MADE: (
+        "An item that is not in the corpora and its decoy, which has other numbers, names or words"
+        " or another item's choices and answer, are found as easily the one as the other."
+    ),
+    NATURAL: (
+        "Items that are not in the corpora and the items given as decoys, which are younger than"
+        " the corpora, have scores of one distribution."
+    ),
+}
+_TOKENS: Final = """
+SELECT benchmark, split, item_id, max(n) FROM (
+  SELECT benchmark, split, item_id, sum(n_tokens) AS n FROM evidence
+  GROUP BY benchmark, split, item_id, shard, row
+) GROUP BY ALL
+"""
+INCOMPLETE: Final = "not all of the corpora was read"
+NOTHING: Final = "nothing is flagged"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found of one item by one policy: whether flagged, score, and tokens in one place."""
+
+    label: str
+    score: float
+    tokens: int
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        return self.label in FLAGGED, self.score
+
+
+Item = tuple[str, str, str]
+Figures = tuple[float, float, float]
+Judged = dict[tuple[str, str], dict[tuple[str, str], _Found]]
+"""(benchmark, policy) -> (split, item id) -> what was found; not checkable ones are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """What decoys say of an audit.
+
+    columns  of `contam.tables.audit_schemas.CALIBRATION`;  rows  one for a benchmark and policy
+    """
+
+    columns: dict[str, list[Any]]
+    rows: list[Row]
+
+
+def estimate(
+    verdicts: Result, beside: Result, decoys: Sequence[Decoys], natural: Iterable[str]
+) -> Chance:
+    """The share of chance among the flags of each benchmark and policy.
+
+    verdicts  the result that counts;  beside  what the same search found of decoys
+    natural   names of the benchmarks in `beside` whose items are younger than the corpora
+    """
+    targets, others = _judged(verdicts), _judged(beside)
+    complete = verdicts.run["coverage"]["complete"] and beside.run["coverage"]["complete"]
+    of: defaultdict[str, list[Decoys]] = defaultdict(list)
+    for made in decoys:
+        of[made.of].append(made)
+    values: dict[tuple[str, str, str, str], Figures] = {}
+    rows = []
+    for name, policy in targets:
+        items = targets[name, policy]
+        pairs = [
+            _Pair(made.kinds[key], clone, _parents(items, made, key))
+            for made in of[name]
+            for key, clone in others.get((made.benchmark.name, policy), {}).items()
+            if key in items
+        ]
+        young = [one for source in natural for one in others.get((source, policy), {}).values()]
+        world = _World(items, pairs, young)
+        row, figures = world.row(complete=complete)
+        rows.append({"benchmark": name, "policy": policy, **row})
+        for key, found in figures.items():
+            values[name, *key, policy] = found
+    return Chance(_columns(verdicts, values), rows)
+
+
+def with_chance(
+    tallies: Mapping[tuple[str, str], PolicyFacts], calibration: Mapping[str, Any] | None
+) -> dict[tuple[str, str], PolicyFacts]:
+    """The facts of each (benchmark, policy) with the share of chance among its flags."""
+    rows = calibration["policies"] if calibration else ()
+    shares = {(row["benchmark"], row["policy"]): row["fdr"] for row in rows}
+    return {key: replace(one, fdr=shares.get(key)) for key, one in tallies.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A decoy beside the item it was made of, or both items, the better one first."""
+
+    kind: str
+    clone: _Found
+    parents: tuple[_Found, ...]
+
+
+def _parents(
+    items: Mapping[tuple[str, str], _Found], made: Decoys, key: tuple[str, str]
+) -> tuple[_Found, ...]:
+    found = [items[key]]
+    if (donor := made.donors.get(key)) and donor in items:
+        found.append(items[donor])
+    return tuple(sorted(found, key=lambda one: (one.rank, one.tokens), reverse=True))
+
+
+class _World:
+    """The items of one benchmark under one policy, beside their decoys, on one scale."""
+
+    def __init__(
+        self,
+        items: Mapping[tuple[str, str], _Found],
+        pairs: Sequence[_Pair],
+        natural: Sequence[_Found],
+    ) -> None:
+        self._keys = list(items)
+        self._items = list(items.values())
+        self._pairs = pairs
+        # Only the order of scores matters, and a flag outweighs any score.
+        everyone = [*self._items, *(pair.clone for pair in pairs), *natural]
+        ranks = sorted({one.rank for one in everyone})
+        self._scale = {rank: at for at, rank in enumerate(ranks)}
+        self.targets = self._on_scale(self._items)
+        self.own = self._on_scale([pair.parents[0] for pair in pairs])
+        self.second = np.full(len(pairs), np.nan)
+        for at, pair in enumerate(pairs):
+            if len(pair.parents) > 1:
+                self.second[at] = self._scale[pair.parents[1].rank]
+        self.clones = self._on_scale([pair.clone for pair in pairs])
+        self.closer = np.array([float(p.parents[0].tokens - p.clone.tokens) for p in pairs])
+        self.natural = self._on_scale(natural)
+        self.flagged = np.array([item.label in FLAGGED for item in self._items], np.bool_)
+
+    def row(self, *, complete: bool) -> tuple[Row, dict[tuple[str, str], Figures]]:
+        """The figures of the report, and (fdr, q, p) of every item, none where not estimable."""
+        kinds = Counter(pair.kind for pair in self._pairs)
+        draws = (self.own == self.clones) & (self.closer == 0)
+        found: Row = {
+            "estimable": False,
+            "reason": "",
+            "decoys": MADE if len(self._pairs) >= LEAST else NATURAL,
+            "n_items": len(self._items),
+            "n_flagged": int(self.flagged.sum()),
+            "n_decoys": len(self._pairs),
+            "n_swapped": kinds[SWAP],
+            "n_joined": kinds[JOIN],
+            "n_natural": len(self.natural),
+            "n_decoys_flagged": int(self._flags(self.clones).sum()),
+            "n_natural_flagged": int(self._flags(self.natural).sum()),
+            "n_draws": int((draws & self._flags(self.clones)).sum()),
+            "fdr": None,
+            "n_chance": None,
+            "smallest_q": None,
+            "check": None,
+            "assumption": ASSUMPTIONS[MADE if len(self._pairs) >= LEAST else NATURAL],
+        }
+        if problem := self._problem(complete=complete):
+            return {**found, "reason": problem}, {}
+        made = found["decoys"] == MADE
+        scores = self._compete() if made else self.natural
+        n_decoys = len(self._pairs) if made else len(self.natural)
+        result = calibrate(self.targets, scores, n_decoys=n_decoys)
+        found["estimable"] = True
+        found["n_chance"] = float(self._flags(scores).sum()) * len(self._items) / n_decoys
+        if self.flagged.any():
+            at = int(np.argmin(np.where(self.flagged, self.targets, np.inf)))
+            found["fdr"] = float(result.fdr[at])
+            n_accepted = int(self.flagged.sum())
+            found["smallest_q"] = smallest_claim(n_accepted, len(self._items), n_decoys)
+            found["check"] = self._check(scores, made=made)
+        else:
+            found["reason"] = NOTHING
+        figures = zip(result.fdr.tolist(), result.q.tolist(), result.p.tolist(), strict=True)
+        return found, dict(zip(self._keys, figures, strict=True))
+
+    def _problem(self, *, complete: bool) -> str:
+        if not complete:
+            return INCOMPLETE
+        if not self._items:
+            return "no item is checkable"
+        best = max(len(self._pairs), len(self.natural))
+        return f"{best} decoys, and {LEAST} are needed" if best < LEAST else ""
+
+    def _compete(self, at: Bools | slice = slice(None)) -> Floats:
+        return compete(self.own[at], self.clones[at], self.closer[at], self.second[at])
+
+    def _check(self, scores: Floats, *, made: bool) -> Row:
+        """Held-out decoys among what the claim accepts: natural ones, or half of those made."""
+        n_decoys = len(self.clones if made else self.natural)
+        # Neighbours are alike: they come from one passage, or leaked together.
+        first = np.random.default_rng(0).permutation(n_decoys) % 2 == 0
+        kind = "held-out"
+        if made and len(self.natural) >= LEAST:
+            kind, known, held_out, n_known = NATURAL, scores, self.natural, len(self._pairs)
+        elif made:
+            # A clone that its item beats says nothing of chance.
+            won = np.where(self._won(), self.clones, -1.0)
+            known, held_out, n_known = self._compete(first), won[~first], int(first.sum())
+        else:
+            known, held_out = self.natural[first], self.natural[~first]
+            n_known = len(known)
+        mixed = calibrate(np.concatenate([self.targets, held_out]), known, n_decoys=n_known)
+        claimed = float(mixed.q[: len(self.targets)][self.flagged].max())
+        if claimed >= 1:
+            return {"kind": kind, "holds": None, "reason": "all flags may be chance: no claim"}
+        seen = entrap(self.targets, known, held_out, claimed=claimed, n_decoys=n_known)
+        return {"kind": kind, **asdict(seen), "reason": ""}
+
+    def _won(self) -> Bools:
+        draw = self.clones == self.own
+        result: Bools = (self.clones > self.own) | (draw & (self.closer < 0))
+        return result
+
+    def _on_scale(self, found: Iterable[_Found]) -> Floats:
+        return np.array([self._scale[one.rank] for one in found], np.float64)
+
+    def _flags(self, scores: Floats) -> Bools:
+        first = min((at for rank, at in self._scale.items() if rank[0]), default=np.inf)
+        result: Bools = scores >= first
+        return result
+
+
+def _judged(report: Result) -> Judged:
+    tokens = _tokens(report)
+    found: Judged = {}
+    for row in schemas.iter_rows(report.verdicts):
+        group = found.setdefault((row["benchmark"], row["policy"]), {})
+        if row["score"] is not None:
+            name = (row["benchmark"], row["split"], row["item_id"])
+            group[row["split"], row["item_id"]] = _Found(
+                row["label"], row["score"], tokens.get(name, 0)
+            )
+    return found
+
+
+def _tokens(report: Result) -> dict[Item, int]:
+    """How many tokens of an item stand in the document that has most of them."""
+    database = Database()
+    try:
+        database.add_table("evidence", report.evidence)
+        found = database.ask(_TOKENS)[1]
+    finally:
+        database.close()
+    return {(benchmark, split, item_id): int(n) for benchmark, split, item_id, n in found}
+
+
+def _columns(
+    verdicts: Result, values: Mapping[tuple[str, str, str, str], Figures]
+) -> dict[str, list[Any]]:
+    names = ("benchmark", "split", "item_id", "policy", "label", "score")
+    columns = {name: schemas.column(verdicts.verdicts, name) for name in names}
+    keys = zip(*(columns[name] for name in names[:4]), strict=True)
+    none = (None, None, None)
+    figures = [values.get(key, none) for key in keys]
+    for at, name in enumerate(("fdr", "q_value", "p_value")):
+        columns[name] = [one[at] for one in figures]
+    return columns

@@ -1,0 +1,1 @@
+"""An audit in the forms of other tools."""

@@ -1,0 +1,1 @@
+"""Whether an audit fulfils the rules of a release."""

@@ -1,0 +1,1 @@
+"""The report of an audit: its facts, as HTML and as Markdown."""

@@ -1,0 +1,87 @@
+"""What a report says of each benchmark besides its verdicts: scores, ranks and plots."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from contam.audit.report.shown import scores_shown
+from contam.rescore.export.plots import planned
+from contam.tables import schemas, score_schemas
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Tree = dict[str, Any]
+
+
+def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
+    """(a chapter for each benchmark of the audit, those for other names that logs have for theirs).
+
+    facts   `contam.audit.facts.Facts` as a tree
+    scores  folder of the re-scoring; it need not exist
+
+    A chapter has `name`, `scores`, `rankings`, what is to be said of them (`notes`), runs that are
+    in no ranking (`unranked`) and `plots`; logs may name one benchmark otherwise,
+    or its parts, so that scores do not always stand under a name that was checked.
+    """
+    plots = _plots(scores, facts["least"])
+    shown = scores_shown(facts["scores"], facts["least"])
+    rankings = [row for row in facts["rankings"] if row["rank_clean"] is not None]
+
+    def chapter(name: str) -> Tree:
+        own = sorted(
+            (row for row in rankings if row["benchmark"] == name),
+            key=lambda row: (row["policy"], row["metric"], row["setup"], row["rank_full"]),
+        )
+        return {
+            "name": name,
+            "scores": [row for row in shown if row["benchmark"] == name],
+            "rankings": own,
+            "notes": list(dict.fromkeys(row["note"] for row in own if row["note"])),
+            "unranked": [
+                row
+                for row in facts["rankings"]
+                if row["benchmark"] == name and row["rank_full"] is None
+            ],
+            "plots": [one for one in plots if one["benchmark"] == name],
+        }
+
+    names = [bench["name"] for bench in facts["benchmarks"]]
+    others = sorted({row["benchmark"] for row in facts["scores"]} - set(names))
+    return [chapter(name) for name in names], [chapter(name) for name in others]
+
+
+def largest_changes(facts: Tree) -> list[Tree]:
+    """Of each benchmark and metric the score that changes most, by the first policy."""
+    first = next(iter(facts["policies"]), "")
+    found: dict[tuple[str, str], Tree] = {}
+    for row in facts["scores"]:
+        key = (row["benchmark"], row["metric"])
+        if row["policy"] != first or row["epg"] is None:
+            continue
+        if key not in found or abs(row["gain"]) > abs(found[key]["gain"]):
+            found[key] = row
+    return list(found.values())
+
+
+def _plots(folder: Path, least: int) -> list[Tree]:
+    """Plots as images: what is drawn in an image runs nothing."""
+    if not folder.is_dir():
+        return []
+    kinds = {
+        "scores": score_schemas.SCORES,
+        "sweep": score_schemas.SWEEP,
+        "rankings": score_schemas.RANKINGS,
+    }
+    tables = {
+        name: schemas.read_parquet(folder / f"{name}.parquet", kind) for name, kind in kinds.items()
+    }
+    return [
+        {
+            "benchmark": one.benchmark,
+            "caption": one.caption,
+            "data": base64.b64encode((folder / f"{one.name}.svg").read_bytes()).decode(),
+        }
+        for one in planned(tables, least)
+    ]

@@ -1,0 +1,94 @@
+"""report.html: one file that opens offline, holds all evidence and runs only its own code."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.facts import to_tree
+from contam.audit.report.chapters import chapters, largest_changes
+from contam.audit.report.pages import PAGE_ITEMS
+from contam.audit.spec import TOGETHER
+from contam.rescore.export.summary import small
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from contam.audit.facts import Facts
+
+    Tree = dict[str, Any]
+
+_TEMPLATE: Final = "report.html"
+_SHADES: Final = 5
+_NONE: Final = "\N{EN DASH}"
+
+
+def write_html(
+    path: Path, facts: Facts, rows: Sequence[Tree], pages: Sequence[Sequence[Tree]], scores: Path
+) -> None:
+    """Write the report.
+
+    rows, pages  what `contam.audit.report.pages.make_pages` gives
+    scores       folder of the re-scoring; it need not exist
+    """
+    from jinja2 import Environment, StrictUndefined, select_autoescape
+
+    home = files("contam.audit.report") / "templates"
+    script = (home / "report.js").read_text("utf-8")
+    environment = Environment(
+        autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {
+        "percent": _percent,
+        "figure": _figure,
+        "shade": _shade,
+        "small": _small,
+    }
+    template = environment.from_string((home / _TEMPLATE).read_text("utf-8"))
+    tree = to_tree(facts)
+    own, others = chapters(tree, scores)
+    page = template.render(
+        facts=tree,
+        together=TOGETHER,
+        policies=list(tree["policies"]),
+        style=(home / "report.css").read_text("utf-8"),
+        script=script,
+        # The browser runs a script of this digest and no other.
+        allowed=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        rows=inert(rows),
+        pages=[inert(page) for page in pages],
+        n_flagged=len(rows),
+        page_items=PAGE_ITEMS,
+        chapters=own,
+        others=others,
+        changes=largest_changes(tree),
+    )
+    path.write_text(page, "utf-8", errors="replace")
+
+
+def inert(value: object) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _percent(share: float | None) -> str:
+    return _NONE if share is None else f"{100 * share:.1f} %"
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return _NONE if value is None else f"{value:.{digits}f}"
+
+
+def _small(p: float | None) -> str:
+    return _NONE if p is None else small(p)
+
+
+def _shade(share: float) -> int:
+    """Which of the map's shades a share of flagged items gets; none only for none."""
+    return 0 if share <= 0 else min(_SHADES, 1 + int(share * _SHADES))

@@ -1,0 +1,186 @@
+"""report.md: the tables of an audit for a reader of plain text; every figure is from the facts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.report.shown import clean_missing, scores_shown
+from contam.audit.spec import TOGETHER
+from contam.rescore.export.summary import cell, figure, gain_of, small, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.audit.facts import Facts
+
+
+_SEEN: Final = ("flagged, before", "date unknown", "later", "other corpora")
+
+
+def markdown(facts: Facts) -> str:
+    """The report as Markdown. Text of items and documents is not in it."""
+    lines = [
+        f"# {cell(facts.title)}",
+        "",
+        f"**{facts.headline.status}**: {cell(facts.headline.text)}",
+        "",
+    ]
+    lines += ["## Verdicts", "", *_verdicts(facts)]
+    if facts.scores:
+        lines += ["## Scores with and without the flagged items", "", *_scores(facts)]
+    if facts.calibration:
+        lines += ["## Chance", "", *_chance(facts.calibration)]
+    if facts.review:
+        lines += ["## Review", "", *_review(facts.review)]
+    if facts.models:
+        lines += ["## What models can have seen", "", *_seen(facts)]
+    lines += ["## Corpora", "", *_corpora(facts)]
+    if facts.waivers:
+        lines += ["## Waivers", "", *_waivers(facts)]
+    lines += ["## Limits", "", *(f"- {one}" for one in facts.limits), ""]
+    return "\n".join(lines)
+
+
+def _verdicts(facts: Facts) -> list[str]:
+    heads = (
+        "benchmark", "policy", "corpus", "items", "contaminated", "suspect", "clean",
+        "not checkable", "flagged", "waived",
+    )  # fmt: skip
+    return table(
+        heads,
+        [
+            (
+                bench.name,
+                one.policy,
+                one.corpus,
+                one.n_items,
+                one.contaminated,
+                one.suspect,
+                one.clean,
+                one.not_checkable,
+                f"{100 * one.flagged_share:.1f} %",
+                one.waived,
+            )
+            for bench in facts.benchmarks
+            for one in bench.policies
+        ],
+    )
+
+
+def _scores(facts: Facts) -> list[str]:
+    return table(
+        ("benchmark", "model", "policy", "n", "clean", "full", "clean score", "gain", "p Holm"),
+        [
+            (
+                row["benchmark"],
+                row["model"],
+                row["policy"],
+                row["n"],
+                row["n_clean"],
+                figure(row["full"]),
+                clean_missing(row, facts.least) or figure(row["clean"]),
+                gain_of(row),
+                small(row["gain_p_holm"]),
+            )
+            for row in scores_shown(facts.scores, facts.least)
+        ],
+    )
+
+
+def _chance(calibration: Mapping[str, Any]) -> list[str]:
+    heads = ("flagged", "decoys", "decoys found", "flags by chance", "at most", "check", "reason")
+    return table(
+        ("benchmark", "policy", *heads),
+        [
+            (
+                row["benchmark"],
+                row["policy"],
+                row["n_flagged"],
+                row["n_decoys"] if row["decoys"] == "made" else row["n_natural"],
+                row["n_decoys_flagged"] if row["decoys"] == "made" else row["n_natural_flagged"],
+                figure(row["n_chance"]),
+                figure(row["fdr"]),
+                _check(row["check"]),
+                row["reason"],
+            )
+            for row in calibration["policies"]
+        ],
+    )
+
+
+def _check(check: Mapping[str, Any] | None) -> str:
+    if check is None or check["holds"] is None:
+        return "none"
+    return f"{check['kind']}: {'holds' if check['holds'] else 'fails'}"
+
+
+def _review(review: Mapping[str, Any]) -> list[str]:
+    names = ("n_read_flagged", "n_read_clean")
+    figures = ("precision", "precision_lo", "precision_hi", "recall_lo", "rate", "rate_lo")
+    return table(
+        ("benchmark", "policy", *names, *figures, "rate_hi", "reason"),
+        [
+            (
+                row["benchmark"],
+                row["policy"],
+                *(row[name] for name in names),
+                *(figure(row[name]) for name in (*figures, "rate_hi")),
+                row["reason"] and f"not estimable: {row['reason']}",
+            )
+            for row in review["policies"]
+        ],
+    )
+
+
+def _seen(facts: Facts) -> list[str]:
+    return table(
+        ("model", "data until", "corpora", "benchmark", "policy", *_SEEN),
+        [
+            (
+                one.model,
+                one.cutoff or "not said",
+                ", ".join(one.corpora),
+                one.benchmark,
+                one.policy,
+                *(one.before, one.unknown, one.after, one.elsewhere),
+            )
+            for one in facts.models
+        ],
+    )
+
+
+def _corpora(facts: Facts) -> list[str]:
+    lines = table(
+        ("corpus", "stage", "searched by", "shards read", "shards expected", "rows"),
+        [
+            (
+                one.name,
+                one.stage,
+                one.how,
+                one.coverage["shards_read"],
+                one.coverage["shards_expected"],
+                one.coverage["rows"],
+            )
+            for one in facts.corpora
+        ],
+    )
+    failed = [
+        f"- {cell(failure['shard'])}: {cell(failure['reason'])}"
+        for failure in facts.coverage["shards_failed"]
+    ]
+    reasons = [
+        f"- {cell(bench.name)} by {cell(one.policy)}: {reason.n} not checkable: {cell(reason.name)}"
+        for bench in facts.benchmarks
+        for one in bench.policies
+        if one.corpus == TOGETHER
+        for reason in one.not_checkable_reasons
+    ]
+    left_out = [
+        f"- log left out: {cell(one['path'])}: {cell(one['reason'])}" for one in facts.logs_left_out
+    ]
+    return [*lines, *failed, *reasons, *left_out, ""]
+
+
+def _waivers(facts: Facts) -> list[str]:
+    names = ("benchmark", "item", "kind", "reason", "reviewer", "expires")
+    return table(names, [[one.get(name, "") for name in names] for one in facts.waivers])

@@ -1,0 +1,125 @@
+"""Every flagged item with its evidence side by side, in pages that a report opens one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.report.dates import CLASSES, class_of
+from contam.detect.policies.verdict import FLAGGED
+from contam.detect.show.side_by_side import flagged_items, view_items
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from contam.audit.chance.qvalues import QValues
+    from contam.detect.report import Report
+    from contam.detect.show.marks import Mark
+    from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
+
+    Tree = dict[str, Any]
+
+PAGE_ITEMS: Final = 50
+"""Items in one page of evidence; a page is read when one of its items is opened."""
+
+_MANY: Final = 1_000
+_LONGEST: Final = 4_000
+
+
+def make_pages(
+    report: Report,
+    released: Mapping[str, str],
+    waived: Mapping[tuple[str, str, str], str],
+    chance: QValues,
+) -> tuple[list[Tree], list[list[Tree]]]:
+    """(rows of the list of flagged items, pages of evidence in the order of the rows).
+
+    released  day each benchmark came out, by name
+    waived    (benchmark, split, item id) -> why a reviewer waived it
+    chance    what decoys say of every item and policy
+
+    Documents are read again from the corpora; one that cannot be says so. Of many flagged items
+    only the best document is shown: all of them are in evidence.parquet. Where the result keeps no
+    texts no document is quoted either: what matches there is the text of the item.
+    """
+    keys = flagged_items(report)
+    most = 3 if len(keys) <= _MANY else 1
+    quoting = bool(report.run["parameters"]["keep_text"])
+    rows: list[Tree] = []
+    pages: list[list[Tree]] = []
+    for number, view in enumerate(view_items(report, keys, max_documents=most)):
+        if number % PAGE_ITEMS == 0:
+            pages.append([])
+        day = released.get(view.key.benchmark)
+        rows.append({**_row(view, day, chance), "waived": waived.get(view.key, "")})
+        pages[-1].append(
+            {
+                "reasons": {one.policy: f"{one.label}: {one.reason}" for one in view.verdicts},
+                "chance": {
+                    one.policy: chance.said(*view.key, one.policy)
+                    for one in view.verdicts
+                    if one.label in FLAGGED
+                },
+                "documents": [_document(one, day, quoting=quoting) for one in view.documents],
+                "more": view.n_more_documents,
+            }
+        )
+    return rows, pages
+
+
+def _row(view: ItemView, released: str | None, chance: QValues) -> Tree:
+    """What the list shows of one item; the first policy that flags it speaks for it."""
+    first = next(one for one in view.verdicts if one.label in FLAGGED)
+    kinds = [class_of(one.date, released) for one in view.documents]
+    q = chance.of(*view.key, first.policy)
+    return {
+        "benchmark": view.key.benchmark,
+        "split": view.key.split,
+        "item": view.key.item_id,
+        "labels": {one.policy: one.label for one in view.verdicts},
+        "score": None if first.score is None else round(first.score, 4),
+        "q": None if q is None else round(q, 6),
+        "exposure": first.exposure,
+        "kind": first.kind or "",
+        "documents": first.n_documents,
+        "source": next((one.source or one.url or "" for one in view.documents), ""),
+        "date": min(kinds, key=CLASSES.index) if kinds else CLASSES[-1],
+    }
+
+
+def _document(one: DocumentMatch, released: str | None, *, quoting: bool) -> Tree:
+    return {
+        "id": one.document_id,
+        "shard": one.shard,
+        "row": one.row,
+        "url": one.url or "",
+        "date": one.date or "",
+        "dated": class_of(one.date, released),
+        "source": one.source or "",
+        "problem": one.problem or "",
+        "parts": [_part(part, quoting=quoting) for part in one.parts],
+    }
+
+
+def _part(one: PartMatch, *, quoting: bool) -> Tree:
+    return {
+        "part": one.part,
+        "tokens": one.n_tokens,
+        "verified": one.verified,
+        "mark": one.mark,
+        "item": list(_marks(one.item)),
+        "document": list(_marks(one.document)) if quoting else [],
+    }
+
+
+def _marks(marks: tuple[Mark, ...]) -> Iterator[list[Any]]:
+    """["match" | "text", text] or ["gap", characters]; a long text is shown by its two ends."""
+    for one in marks:
+        if one.kind == "gap":
+            yield ["gap", one.n_left_out]
+        elif len(one.text) <= _LONGEST:
+            yield [one.kind, one.text]
+        else:
+            half = _LONGEST // 2
+            yield [one.kind, one.text[:half]]
+            yield ["gap", len(one.text) - 2 * half]
+            yield [one.kind, one.text[-half:]]

@@ -1,0 +1,1 @@
+"""What readers say of a sample of items, and what follows for all."""

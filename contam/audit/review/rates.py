@@ -1,0 +1,188 @@
+"""What readers said of a sample -> precision, recall at the least, and the rate of leaks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from scipy import stats
+
+from contam.audit.review.labels import LEAST, kappa, labels_needed, powered
+from contam.rescore.stats.intervals import LEVEL, clopper_pearson, wilson
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.audit.review.sample import Case, Judged, Label
+
+    Row = dict[str, Any]
+
+HALF_WIDTH: Final = 0.05
+NO_LABELS: Final = "no labels"
+
+
+def reviewed(cases: Sequence[Case], labels: Sequence[Label]) -> Row:
+    """What the labels give for each benchmark and policy, and how far two readers agree.
+
+    cases  every checkable item under every policy
+
+    A label whose item is gone, or whose evidence is not what was seen, is counted and not used.
+    Where one reader answered twice the later answer counts; readers who disagree count half each.
+    """
+    known = {case.judged: case for case in cases}
+    answers: defaultdict[Judged, dict[str, bool]] = defaultdict(dict)
+    stale = 0
+    for label in labels:
+        case = known.get(label.judged)
+        if case is None or case.digest != label.evidence:
+            stale += 1
+        elif label.label is None:
+            answers[label.judged].pop(label.reader, None)
+        else:
+            answers[label.judged][label.reader] = label.label
+    gold = {judged: sum(said.values()) / len(said) for judged, said in answers.items() if said}
+    groups: defaultdict[tuple[str, str], list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.judged[0], case.judged[3]].append(case)
+    return {
+        "n_labels": len(labels),
+        "n_read": len(gold),
+        "n_stale": stale,
+        "readers": sorted({label.reader for label in labels}),
+        **_agreement([said for said in answers.values() if len(said) > 1]),
+        "policies": [
+            {"benchmark": benchmark, "policy": policy, **_Sample(members, gold).row()}
+            for (benchmark, policy), members in groups.items()
+        ],
+    }
+
+
+def _agreement(twice: Sequence[dict[str, bool]]) -> Row:
+    pairs = [[said[name] for name in sorted(said)[:2]] for said in twice]
+    found: Row = {"n_read_twice": len(pairs), "kappa": None, "kappa_reason": ""}
+    if len(pairs) < LEAST:
+        return {**found, "kappa_reason": "fewer than two items with two readers"}
+    value = kappa([a for a, _ in pairs], [b for _, b in pairs])
+    if np.isnan(value):
+        return {**found, "kappa_reason": "both readers always say the same one thing"}
+    return {**found, "kappa": value}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stratum:
+    """A stratum of N items, n of them read: their mean, and the variance of that mean."""
+
+    flagged: bool
+    n_items: int
+    gold: list[float]
+    mean: float
+    variance: float
+
+
+class _Sample:
+    """The items of one benchmark under one policy, some of them read."""
+
+    def __init__(self, cases: Sequence[Case], gold: dict[Judged, float]) -> None:
+        self._cases = cases
+        self._gold = gold
+        self._strata: defaultdict[tuple[str, str, str], list[Case]] = defaultdict(list)
+        for case in cases:
+            self._strata[case.stratum].append(case)
+
+    def row(self) -> Row:
+        read = [case for case in self._cases if case.judged in self._gold]
+        n_flagged = sum(case.flagged for case in self._cases)
+        found: Row = {
+            "n_items": len(self._cases),
+            "n_flagged": n_flagged,
+            "n_read_flagged": sum(case.flagged for case in read),
+            "n_read_clean": sum(not case.flagged for case in read),
+            **dict.fromkeys(("precision", "precision_lo", "precision_hi", "recall_lo")),
+            **dict.fromkeys(("rate", "rate_lo", "rate_hi", "saving_most", "labels_needed")),
+            "estimable": False,
+            "reason": "",
+        }
+        if not read:
+            return {**found, "reason": NO_LABELS}
+        thin = [
+            f"{label}, {exposure}"
+            for (_, label, exposure), members in sorted(self._strata.items())
+            if sum(case.judged in self._gold for case in members) < min(LEAST, len(members))
+        ]
+        strata = [self._stratum(members) for members in self._strata.values()] if not thin else []
+        flagged = [one for one in strata if one.flagged]
+        if thin:
+            return {**found, "reason": f"fewer than two labels of: {'; '.join(thin)}"}
+        if flagged:
+            found |= _precision(flagged, n_flagged)
+        found |= self._recall(found, n_flagged)
+        found |= self._rate(strata)
+        return {**found, "estimable": True}
+
+    def _stratum(self, members: Sequence[Case]) -> _Stratum:
+        read = [case for case in members if case.judged in self._gold]
+        rest = [case.score for case in members if case.judged not in self._gold]
+        gold = [self._gold[case.judged] for case in read]
+        n = len(read)
+        if not rest:
+            return _Stratum(read[0].flagged, n, gold, float(np.mean(gold)), 0.0)
+        scores = np.array([case.score for case in read], np.float64)
+        found = powered(np.array(gold), scores, np.array(rest, np.float64))
+        # Readers who all say one thing leave no spread, and yet the next one may say another.
+        half = (sum(gold) + 0.5) / (n + 1)
+        variance = found.error**2 or half * (1 - half) / n
+        mean = min(1.0, max(0.0, found.interval.estimate))
+        return _Stratum(read[0].flagged, len(members), gold, mean, variance)
+
+    def _recall(self, found: Row, n_flagged: int) -> Row:
+        clean = [case for case in self._cases if not case.flagged]
+        if not n_flagged:
+            return {}
+        if not clean:
+            return {"recall_lo": 1.0}
+        read = [self._gold[case.judged] for case in clean if case.judged in self._gold]
+        missed = clopper_pearson(ceil(sum(read)), len(read))[1] * len(clean)
+        right = found["precision_lo"] * n_flagged
+        return {"recall_lo": right / (right + missed) if right else 0.0}
+
+    def _rate(self, strata: Sequence[_Stratum]) -> Row:
+        total = sum(one.n_items for one in strata)
+        rate = sum(one.n_items / total * one.mean for one in strata)
+        error = sqrt(sum((one.n_items / total) ** 2 * one.variance for one in strata))
+        half = float(stats.norm.ppf(0.5 + LEVEL / 2)) * error
+        gold = np.concatenate([one.gold for one in strata])
+        weight = np.concatenate([[one.n_items / len(one.gold)] * len(one.gold) for one in strata])
+        flags = np.concatenate([[float(one.flagged)] * len(one.gold) for one in strata])
+        rho2 = _rho2(gold, flags, weight)
+        spread = rate * (1 - rate)
+        return {
+            "rate": rate,
+            "rate_lo": max(0.0, rate - half),
+            "rate_hi": min(1.0, rate + half),
+            # Without end where flags and readers never differ.
+            "saving_most": 1 / (1 - rho2) if rho2 < 1 else None,
+            "labels_needed": min(
+                total, max(2, ceil(labels_needed(spread, rho2, HALF_WIDTH, total)))
+            ),
+        }
+
+
+def _precision(flagged: Sequence[_Stratum], n_flagged: int) -> Row:
+    """Share of true flags: strata by their weight, Wilson's limits for the labels they come to."""
+    share = sum(one.n_items / n_flagged * float(np.mean(one.gold)) for one in flagged)
+    unread = [one for one in flagged if len(one.gold) < one.n_items]
+    if not unread:
+        return {"precision": share, "precision_lo": share, "precision_hi": share}
+    n = int(1 / sum((one.n_items / n_flagged) ** 2 / len(one.gold) for one in flagged))
+    low, high = wilson(share * max(n, 1), max(n, 1))
+    return {"precision": share, "precision_lo": low, "precision_hi": high}
+
+
+def _rho2(gold: np.ndarray, flags: np.ndarray, weight: np.ndarray) -> float:
+    if np.ptp(gold) == 0 or np.ptp(flags) == 0:
+        return 0.0
+    cov = np.cov(gold, flags, aweights=weight)
+    return float(cov[0, 1] ** 2 / (cov[0, 0] * cov[1, 1]))

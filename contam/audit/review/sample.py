@@ -1,0 +1,259 @@
+"""Which items a reader is shown, and the file that holds what the reader said of them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections import defaultdict
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
+
+from contam.audit.sealed import REPORT, checked_facts
+from contam.detect.policies.verdict import FLAGGED
+from contam.detect.report import load_report
+from contam.detect.show.side_by_side import ItemKey, check_policy
+from contam.errors import ConfigError, OutputError
+from contam.files.publish import sync_path
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.detect.report import Report
+
+    Row = dict[str, Any]
+
+FORMAT: Final = 1
+LEAST_IN_STRATUM: Final = 2
+"""Items drawn of every stratum that has them: without two no spread is known."""
+
+_BLOCK: Final = 1 << 16
+CHECKED: Final = (*FLAGGED, "clean")
+# What the evidence is, without numbers of ours that say nothing of it.
+_LEFT_OUT: Final = ("benchmark", "split", "item_id", "alignment", "similarity", "answer_mark")
+
+Judged = tuple[str, str, str, str]
+"""Benchmark, split, item id and policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """One answer of one reader.
+
+    evidence  digest of what there was to see;  label  whether the item stands in the corpus, None
+              where the reader could not say;  note  what else the reader says of it
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    benchmark: str
+    split: str
+    item: str
+    policy: str
+    evidence: str
+    reader: str
+    label: bool | None
+    note: str = ""
+    format: int = FORMAT
+
+    @property
+    def judged(self) -> Judged:
+        """What the answer is about."""
+        return (self.benchmark, self.split, self.item, self.policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An item under one policy, as a population to draw from knows it.
+
+    stratum  benchmark, label and exposure;  digest  of the item and all its evidence
+    """
+
+    judged: Judged
+    stratum: tuple[str, str, str]
+    score: float
+    digest: str
+
+    @property
+    def key(self) -> ItemKey:
+        """The item."""
+        return ItemKey(*self.judged[:3])
+
+    @property
+    def flagged(self) -> bool:
+        """Whether the policy flags it."""
+        return self.stratum[1] in FLAGGED
+
+
+def open_result(folder: Path) -> Report:
+    """The verdicts that count in a pack that is as published, or those of a scan.
+
+    Raises OutputError when a file of the pack is missing, new or altered.
+    """
+    if not (folder / REPORT).exists():
+        return load_report(folder)
+    facts, _ = checked_facts(folder)
+    return load_report(folder / facts.verdicts)
+
+
+def population(report: Report, policy: str | None = None) -> list[Case]:
+    """Every item that was checkable, under each policy or one. Raises UsageError."""
+    check_policy(report, policy)
+    evidence: defaultdict[ItemKey, list[str]] = defaultdict(list)
+    for row in schemas.iter_rows(report.evidence):
+        rest = [[name, row[name]] for name in row if name not in _LEFT_OUT]
+        evidence[_key(row)].append(json.dumps(rest))
+    keys = {
+        _key(row): (row["key_version"], row["item_key"], row["full_key"])
+        for row in schemas.iter_rows(report.items)
+    }
+    seen = {key: _digest([keys[key], sorted(evidence[key])]) for key in keys}
+    return [
+        Case(
+            (*_key(row), row["policy"]),
+            (row["benchmark"], row["label"], row["exposure"]),
+            row["score"],
+            _digest([seen[_key(row)], row["policy"], row["label"] in FLAGGED]),
+        )
+        for row in schemas.iter_rows(report.verdicts)
+        if row["label"] in CHECKED and policy in {None, row["policy"]}
+    ]
+
+
+def draw(cases: Sequence[Case], *, flagged: int, clean: int, seed: int) -> list[Case]:
+    """So many flagged and clean items of each benchmark, at random inside strata, in random order.
+
+    Strata get their share, and two items at the least. A larger sample holds the smaller one, and
+    where a reader stops, what was read is a random sample of each stratum, too.
+    """
+    rank = {case.judged: _digest([seed, *case.judged]) for case in cases}
+    strata: defaultdict[tuple[str, str, str], list[Case]] = defaultdict(list)
+    for case in cases:
+        strata[case.stratum].append(case)
+    sizes: defaultdict[tuple[str, bool], int] = defaultdict(int)
+    for (benchmark, label, _), members in strata.items():
+        sizes[benchmark, label in FLAGGED] += len(members)
+    drawn: list[Case] = []
+    for (benchmark, label, _), members in strata.items():
+        wanted = flagged if label in FLAGGED else clean
+        share = -(-wanted * len(members) // sizes[benchmark, label in FLAGGED])
+        n = max(share, LEAST_IN_STRATUM) if wanted else 0
+        drawn += sorted(members, key=lambda case: rank[case.judged])[:n]
+    return sorted(drawn, key=lambda case: rank[case.judged])
+
+
+def read_labels(paths: Sequence[str | Path]) -> list[Label]:
+    """All answers of these files, in order. Raises ConfigError naming file and line."""
+    found = []
+    for path in map(Path, paths):
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read {path}: {error}", hint="`contam review` writes it"
+            ) from error
+        found += _parsed(path, text)
+    return found
+
+
+def _parsed(path: Path, text: bytes) -> list[Label]:
+    from pydantic import TypeAdapter, ValidationError
+
+    reading = TypeAdapter(Label)
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            label = reading.validate_json(line)
+        except ValidationError as error:
+            raise ConfigError(
+                f"{path}:{number} is no label of `contam review`", hint="mend that line"
+            ) from error
+        if label.format != FORMAT:
+            raise ConfigError(f"{path}:{number} has format {label.format}, known: {FORMAT}")
+        found.append(label)
+    return found
+
+
+def write_labels(path: Path, labels: Sequence[Label], *, notes: bool = True) -> None:
+    """Write the answers of all readers as one file. Raises OSError.
+
+    notes  keep what readers wrote beside them, which may be words of an item
+    """
+    kept = labels if notes else [replace(one, note="") for one in labels]
+    path.write_text("".join(json.dumps(asdict(one)) + "\n" for one in kept), "ascii")
+
+
+def append_label(path: Path, label: Label) -> None:
+    """Add one answer, which is on the disk when this returns. Raises OutputError.
+
+    What a crash left of an answer that was never told to be kept is taken away first.
+    """
+    line = (json.dumps(asdict(label), ensure_ascii=True) + "\n").encode("ascii")
+    try:
+        new = not path.exists()
+        with path.open("a+b") as file:
+            # Another reader, or the same one elsewhere, may be writing.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            kept, tail = _kept(file)
+            if not tail:
+                file.truncate(kept)
+            file.write(tail + line)
+            file.flush()
+            os.fsync(file.fileno())
+        if new:
+            sync_path(path.parent)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_own_labels(path: Path) -> list[Label]:
+    """The answers that were kept so far, none if there is no file; half a last line is no answer.
+
+    Raises ConfigError naming file and line.
+    """
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            kept, _ = _kept(file)
+            file.seek(0)
+            text = file.read(kept)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    return _parsed(path, text)
+
+
+def _kept(file: BinaryIO) -> tuple[int, bytes]:
+    """How many bytes are answers, and what has to stand before the next one.
+
+    An editor may leave out the last end of a line: that line counts if it is whole.
+    """
+    size = file.seek(0, os.SEEK_END)
+    start = size
+    while start:
+        start = max(0, start - _BLOCK)
+        file.seek(start)
+        found = file.read(size - start)
+        end = found.rfind(b"\n")
+        if end >= 0 or not start:
+            last = found[end + 1 :]
+            if not last:
+                return size, b""
+            try:
+                json.loads(last)
+            except ValueError:
+                return size - len(last), b""
+            return size, b"\n"
+    return 0, b""
+
+
+def _key(row: Mapping[str, Any]) -> ItemKey:
+    return ItemKey(row["benchmark"], row["split"], row["item_id"])
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode("ascii")).hexdigest()

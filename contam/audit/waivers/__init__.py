@@ -1,0 +1,1 @@
+"""Flags that a person has looked at and waived."""

@@ -1,0 +1,1 @@
+"""Items against an index: candidates, reading back, and guarantees."""

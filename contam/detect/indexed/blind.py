@@ -1,0 +1,286 @@
+"""Items as hashes of their grams: what leaves the house when a test must not, and how it is judged.
+
+Of each item part only the 40-bit keys of its grams are told, in order, and four bits of each token:
+what an index keeps of documents. Tokens are then names: two are the same where equal grams say so.
+Documents are not read; what stands in them is what their keys prove, so nothing is `verified`, and
+an item of which anything was seen is flagged or not checkable, never clean.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.benchmark.items import BenchItem
+from contam.detect.finish import finish
+from contam.detect.indexed.candidates import Lookup
+from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
+from contam.detect.indexed.search import search_hashes
+from contam.detect.match.deadline import Deadline, DeadlinePassed
+from contam.detect.match.grams import Grams
+from contam.detect.match.lane import LaneTokens, build_lane, lane_of
+from contam.detect.model import N_PARTS, PARTS
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
+from contam.detect.policies.policy import get_policy
+from contam.detect.query import describe, guard, sources_of, unanswered
+from contam.detect.result import item_ranks
+from contam.errors import IndexMismatchError, UsageError
+from contam.files.single import whole_file
+from contam.index.model import KEY_BITS
+from contam.kernels.judge import LaneSpec
+from contam.kernels.pairs import ItemFacts
+from contam.kernels.pretokenized import PRETOKENIZED
+from contam.kernels.tokens import CHARS, WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from contam.detect.indexed.indexes import IndexSet
+    from contam.detect.match.lane import Lane
+    from contam.detect.result import ScanResult
+    from contam.index.model import Recipe
+
+KEY_BYTES: Final = KEY_BITS // 8
+_CODES: Final = {"word": WORDS, "char": CHARS, "tokenizer": PRETOKENIZED}
+_DROPPED: Final = np.uint64(64 - KEY_BITS)
+_TOP: Final = np.uint64(60)
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+_REST: Final = np.uint64((1 << 60) - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HashedPart:
+    """One part: keys uint64[grams] of its grams in order, bits uint8[tokens] with four of each."""
+
+    keys: NDArray[np.uint64]
+    bits: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashedItem:
+    """An item without its text; `parts` has those of PARTS that hold a token."""
+
+    benchmark: str
+    split: str
+    item_id: str
+    parts: Mapping[str, HashedPart]
+
+
+def spelling(recipe: Recipe) -> dict[str, Any]:
+    """What decides the hashes of an item: they can be looked up only where all of it is equal."""
+    sha256 = None if recipe.tokenizer is None else recipe.tokenizer["sha256"]
+    return {
+        "unit": recipe.unit,
+        "normaliser": recipe.normaliser,
+        "gram": recipe.gram,
+        "tokenizer_sha256": sha256,
+    }
+
+
+def hash_items(items: Sequence[BenchItem], recipe: Recipe) -> list[HashedItem]:
+    """The items as an index of this recipe can be asked for them blind.
+
+    Raises UsageError or ConfigError when the recipe's tokenizer file cannot be used.
+    """
+    unit = recipe.unit if recipe.tokenizer is None else recipe.tokenizer["path"]
+    lane = build_lane(items, unit=unit, seed=recipe.gram, min_run=recipe.gram)
+    tokens, starts = lane.plan.token, lane.plan.part_start.tolist()
+    grams = Grams.of(tokens, lane.plan.part_start, recipe.gram)
+    key_at = np.zeros(len(tokens), np.uint64)
+    grams.spread(grams.key >> _DROPPED, key_at)
+    bits = (tokens >> _TOP).astype(np.uint8)
+    found = []
+    for i, item in enumerate(items):
+        parts = {}
+        for p, name in enumerate(PARTS):
+            begin, end = starts[N_PARTS * i + p : N_PARTS * i + p + 2]
+            n_grams = max(end - begin - recipe.gram + 1, 0)
+            if end > begin:
+                parts[name] = HashedPart(key_at[begin : begin + n_grams], bits[begin:end])
+        found.append(
+            HashedItem(
+                benchmark=item.benchmark, split=item.split, item_id=item.item_id, parts=parts
+            )
+        )
+    return found
+
+
+def check_blind(
+    opened: IndexSet,
+    items: Sequence[HashedItem],
+    *,
+    policies: Sequence[str] = ("contam",),
+    max_evidence: int = 20,
+    allow_missing: bool = False,
+    deadline: float | None = None,
+) -> ScanResult:
+    """Judge hashed items by the indexes alone: evidence counts tokens, and nothing is verified.
+
+    deadline  as for `IndexReader.check`
+
+    All tokens of an item weigh the same, since nobody knows which are common.
+    Raises UsageError when the hashes do not fit one another, PolicyError when a policy needs text,
+    IndexMismatchError when the index cannot answer a policy.
+    """
+    started = time.time()
+    names = [(one.benchmark, one.split, one.item_id) for one in items]
+    if not names or len(set(names)) != len(names):
+        raise UsageError("items must be one or more, each named once")
+    ordered = [items[i] for i in np.argsort(item_ranks(names)).tolist()]
+    parameters = ScanParameters(
+        policies=tuple(policies),
+        unit=opened.unit,
+        max_evidence=max_evidence,
+        allow_missing=allow_missing,
+        keep_text=False,
+    )
+    chosen = tuple(get_policy(name) for name in parameters.policies)
+    refuse_blind(chosen)
+    refuse_unanswerable(chosen, opened.recipe)
+    lane, key_at = _lane(ordered, opened.recipe, opened.unit)
+    plan = Plan(
+        parameters=parameters,
+        benchmarks=(),
+        items=tuple(
+            BenchItem(benchmark=one.benchmark, split=one.split, item_id=one.item_id, question="")
+            for one in ordered
+        ),
+        policies=chosen,
+        lanes=(lane,),
+        lane_of=(0,) * len(chosen),
+    )
+    lookup = Lookup.of(lane, opened.recipe)
+    keys = key_at[lookup.grams.place[lookup.grams.start[:-1]]]
+    lookup = replace(lookup, keys=keys, order=np.argsort(keys, kind="stable"))
+    try:
+        answer = search_hashes(opened, plan, lookup, Deadline(deadline))
+        guarded = guard(plan, answer)
+    except DeadlinePassed:
+        guarded, answer = unanswered(opened, plan)
+    return finish(
+        guarded,
+        sources_of(opened, answer),
+        [answer.collection],
+        started=started,
+        workers=1,
+        index=partial(describe, opened, guarded, answer),
+        late=True,
+    )
+
+
+def refuse_other_spelling(told: Mapping[str, Any], recipe: Recipe) -> None:
+    """Raise IndexMismatchError when hashes were made otherwise than the index's."""
+    for name, mine in spelling(recipe).items():
+        if told.get(name) != mine:
+            raise IndexMismatchError(
+                f"the index needs hashes with {name} {mine}",
+                hint="make them with `contam hash` and the recipe of the index",
+            )
+
+
+def _lane(
+    items: Sequence[HashedItem], recipe: Recipe, unit: str
+) -> tuple[Lane, NDArray[np.uint64]]:
+    """A lane whose tokens are names, and the key of the gram at each token (0 where none is)."""
+    none = HashedPart(np.empty(0, np.uint64), np.empty(0, np.uint8))
+    parts = [one.parts.get(name, none) for one in items for name in PARTS]
+    lengths = np.array([len(part.bits) for part in parts], np.int64)
+    for part, n_tokens in zip(parts, lengths.tolist(), strict=True):
+        if len(part.keys) != max(n_tokens - recipe.gram + 1, 0):
+            raise UsageError(
+                f"a part of {n_tokens} tokens has {len(part.keys)} grams of {recipe.gram}",
+                hint="make the hashes with `contam hash`",
+            )
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    key_at = np.zeros(int(starts[-1]), np.uint64)
+    for part, begin in zip(parts, starts.tolist(), strict=False):
+        key_at[begin : begin + len(part.keys)] = part.keys
+    bits = np.concatenate([part.bits for part in parts])
+    n_grams = np.maximum(lengths - recipe.gram + 1, 0)
+    at = np.repeat(starts[:-1] - np.cumsum(n_grams) + n_grams, n_grams) + np.arange(n_grams.sum())
+    hashes = _names(key_at, at, bits, recipe.gram)
+    counts = lengths.reshape(-1, N_PARTS).astype(np.int32)
+    within = (np.arange(len(bits)) - np.repeat(starts[:-1], lengths)).astype(np.int32)
+    tokens = LaneTokens(
+        unit=_CODES[recipe.unit],
+        hashes=hashes,
+        starts=starts,
+        spans=lambda: np.stack([within, within + 1], axis=1),
+        weight=np.ones(len(bits), np.float32),
+        n_words=counts,
+        n_chars=counts,
+        n_single=np.zeros_like(counts),
+        word_start=np.ones(len(bits), np.bool_) if recipe.unit == "char" else None,
+        stretch=counts[:, :3].max(axis=1),
+        item_ids=tuple(one.item_id for one in items),
+    )
+    nobody = np.zeros(len(items), np.uint64)
+    facts = ItemFacts(letter=nobody, number=nobody, answer_words=np.empty(0, np.uint64))
+    seed, min_run = (CHAR_SEED, CHAR_MIN_RUN) if recipe.unit == "char" else (SEED, MIN_RUN)
+    spec = LaneSpec(unit=tokens.unit, seed=seed, min_run=min_run)
+    return lane_of(tokens, [one.benchmark for one in items], facts, spec, unit), key_at
+
+
+def _names(
+    key_at: NDArray[np.uint64], at: NDArray[np.int64], bits: NDArray[np.uint8], gram: int
+) -> NDArray[np.uint64]:
+    """A name for every token, the same for two that equal grams show to be the same word.
+
+    key_at  of the gram that begins at a token;  at  int64[grams], where grams begin
+    bits    of each token; they become the highest of its name
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    order = np.argsort(key_at[at], kind="stable")
+    here, there = at[order[:-1]], at[order[1:]]
+    same = key_at[here] == key_at[there]
+    steps = np.arange(gram)
+    here, there = ((side[same][:, np.newaxis] + steps).reshape(-1) for side in (here, there))
+    fits = bits[here] == bits[there]
+    here, there = here[fits], there[fits]
+    edges = coo_array((np.ones(len(here), np.int8), (here, there)), shape=(len(bits), len(bits)))
+    _, label = connected_components(edges, directed=False)
+    mixed = (label.astype(np.uint64) + np.uint64(1)) * _SPREAD
+    mixed ^= mixed >> np.uint64(29)
+    names: NDArray[np.uint64] = (mixed & _REST) | (bits.astype(np.uint64) << _TOP)
+    names[names == 0] = np.uint64(1)
+    return names
+
+
+def write_bodies(
+    path: Path, items: Sequence[BenchItem], recipe: Recipe, asked: Mapping[str, Any], at_once: int
+) -> int:
+    """Write bodies for `POST /v1/check`, a line each; returns how many.
+
+    asked    what else each body says;  at_once  items in one body
+
+    The file appears whole. Raises OutputError when it cannot be written.
+    """
+    n_lines = 0
+    with whole_file(path, overwrite=True) as file:
+        for begin in range(0, len(items), at_once):
+            hashed = hash_items(items[begin : begin + at_once], recipe)
+            grams = {**spelling(recipe), "items": [_plain(one) for one in hashed]}
+            file.write(json.dumps({**asked, "grams": grams}).encode("ascii") + b"\n")
+            n_lines += 1
+    return n_lines
+
+
+def _plain(item: HashedItem) -> dict[str, Any]:
+    """The item as `contam.server.schemas.check.HashedItem` has it."""
+    parts = {}
+    for name, part in item.parts.items():
+        raw = part.keys.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - KEY_BYTES :].tobytes()
+        bits = "".join(f"{one:x}" for one in part.bits.tolist())
+        parts[name] = {"keys": base64.b64encode(raw).decode("ascii"), "bits": bits}
+    return {"id": item.item_id, "benchmark": item.benchmark, "split": item.split, "parts": parts}

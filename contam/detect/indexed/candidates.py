@@ -1,0 +1,230 @@
+"""Which documents of an index's segments are worth reading for the items of a lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.indexed.capping import Frequent, gather_frequent
+from contam.detect.match.grams import Grams
+from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
+from contam.index.model import KEY_BITS
+from contam.kernels.candidates import (
+    CLOSED,
+    ItemGrams,
+    describe_places,
+    open_by_reach,
+    open_by_weight,
+)
+from contam.kernels.postings import find_postings
+from contam.tables.distinct import distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.detect.match.lane import Lane
+    from contam.detect.model import Bools, Int64s, Uint64s
+    from contam.index.model import Recipe
+    from contam.index.segment import Segment
+
+    Extra = Callable[["Segment", "Lane"], Int64s]
+
+#: A document in which only runs below the guarantee were seen is read when what was seen weighs
+#: this share of an item part. The scan reports such a document from 0.3 on; an index sees one gram
+#: in `stride`, so about a quarter of that.
+LEAST_SHARE: Final = 0.1
+_DROPPED_BITS = np.uint64(64 - KEY_BITS)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Lookup:
+    """The grams of a lane's items, as an index of this recipe has to be asked for them.
+
+    keys   uint64[grams], 40 bits each
+    order  int64[grams], the grams by their keys: neighbours lie together in an index
+    grams  where they stand, and how far they must reach
+    lane, recipe  what they were made for
+    """
+
+    keys: Uint64s
+    order: Int64s
+    grams: ItemGrams
+    lane: Lane
+    recipe: Recipe
+
+    @classmethod
+    def of(cls, lane: Lane, recipe: Recipe) -> Lookup:
+        """Make the lookup of a lane that still has its table."""
+        hashes, start, place, part, common = _grams_of(lane, recipe.gram)
+        followed = _followed(lane, recipe.guarantee)
+        context = np.empty(len(place), np.uint32)
+        ways = np.empty(len(place), np.uint16)
+        describe_places(
+            lane.plan.token,
+            lane.plan.part_start,
+            place,
+            part,
+            followed,
+            recipe.gram,
+            recipe.guarantee,
+            context,
+            ways,
+        )
+        weak = followed[part] & ~np.repeat(common, np.diff(start))
+        keys = hashes >> _DROPPED_BITS
+        return cls(
+            keys=keys,
+            order=np.argsort(keys, kind="stable"),
+            grams=ItemGrams(start, place, context, ways, weak),
+            lane=lane,
+            recipe=recipe,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """What looking the items up gave.
+
+    documents  for each segment the documents to read, int64, ascending
+    near       bool, for each of those: only `extra` names it, no gram does
+    capped     bool[grams]: grams of which an index keeps only some of the documents
+    """
+
+    documents: tuple[Int64s, ...]
+    near: tuple[Bools, ...]
+    capped: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """Where the grams of a lookup stand in one segment; only those that do.
+
+    which  int64[n], gram; begin, end  int64[n], its first posting and the one behind its last
+    """
+
+    which: Int64s
+    begin: Int64s
+    end: Int64s
+
+    def take(self, keep: Bools) -> Ranges:
+        """Some of them."""
+        return Ranges(self.which[keep], self.begin[keep], self.end[keep])
+
+
+def find_candidates(
+    lookup: Lookup,
+    segments: Sequence[Segment],
+    states: Sequence[NDArray[np.uint8]],
+    seeds: Sequence[Uint64s],
+    extra: Extra | None = None,
+) -> Candidates:
+    """Look all grams up in all segments and choose the documents to read.
+
+    states  of each segment's documents, uint8; the same when this returns
+    seeds   for each segment what the hashes of its shards' documents start from: gather_frequent
+    extra   names further documents of a segment to read: near copies without a long run
+
+    Raises IndexDamageError when a file of an index is not what was written.
+    """
+    ranges = [look_up(lookup, segment) for segment in segments]
+    total = np.zeros(len(lookup.keys), np.int64)
+    for one in ranges:
+        total[one.which] += one.end - one.begin
+    frequent = total > lookup.recipe.cap
+    kept: Sequence[Frequent | None] = [None] * len(segments)
+    capped = np.zeros(len(lookup.keys), np.bool_)
+    if frequent.any():
+        kept, capped = gather_frequent(frequent, ranges, segments, states, seeds, lookup.recipe.cap)
+    documents, near = [], []
+    for number, (segment, state) in enumerate(zip(segments, states, strict=True)):
+        found = ranges[number]
+        rare = found.take(~frequent[found.which])
+        opened = open_documents(lookup, segment, state, rare, kept[number])
+        chosen = opened
+        if extra is not None:
+            more = np.asarray(extra(segment, lookup.lane), np.int64)
+            chosen = np.concatenate([opened, more[state[more] == CLOSED]])
+        documents.append(distinct(chosen))
+        near.append(~np.isin(documents[-1], opened))
+        capped[capped_here(lookup.keys, segment)] = True
+    return Candidates(tuple(documents), tuple(near), capped)
+
+
+def look_up(lookup: Lookup, segment: Segment) -> Ranges:
+    """Where the grams of a lookup stand in a segment."""
+    starts, postings = segment.arrays["starts"], segment.arrays["postings"]
+    starts.check_all()
+    keys = lookup.keys[lookup.order]
+    bucket = (keys >> np.uint64(24)).astype(np.int64)
+    fresh = np.ones(len(bucket), np.bool_)
+    fresh[1:] = bucket[1:] != bucket[:-1]
+    bucket = bucket[fresh]
+    postings.check_many(starts.array[bucket], starts.array[bucket + 1])
+    begin, end = find_postings(keys, starts.array, postings.array)
+    which = np.flatnonzero(end > begin)
+    return Ranges(lookup.order[which], begin[which], end[which])
+
+
+def open_documents(
+    lookup: Lookup,
+    segment: Segment,
+    state: NDArray[np.uint8],
+    rare: Ranges,
+    frequent: Frequent | None,
+) -> Int64s:
+    """Documents of one segment that the hits make worth reading; `state` is as before then."""
+    entries = segment.arrays["doc_entries"]
+    entries.check_all()
+    opened: list[Int64s] = []
+    hits: list[Int64s] = []
+    pieces = [(rare, segment.arrays["postings"].array)]
+    if frequent is not None:
+        pieces.append((frequent.ranges, frequent.postings))
+    for ranges, postings in pieces:
+        found = (ranges.which, ranges.begin, ranges.end)
+        strong, weak = open_by_reach(found, postings, entries.array, lookup.grams, state)
+        opened.append(strong)
+        hits.append(weak)
+    ordered = np.sort(np.concatenate(hits))
+    plan = lookup.lane.plan
+    weights = (plan.weight, plan.part_weight)
+    opened.append(
+        open_by_weight(ordered, lookup.recipe.gram, plan.part_start, weights, LEAST_SHARE, state)
+    )
+    documents = np.concatenate(opened)
+    state[documents] = CLOSED
+    return documents
+
+
+def capped_here(keys: Uint64s, segment: Segment) -> Int64s:
+    """Which of the keys this segment keeps only in part."""
+    capped = segment.arrays["capped_key"]
+    if not len(capped):
+        return np.empty(0, np.int64)
+    capped.check_all()
+    at = np.minimum(np.searchsorted(capped.array, keys), len(capped) - 1)
+    return np.flatnonzero(capped.array[at] == keys)
+
+
+def _followed(lane: Lane, guarantee: int) -> Bools:
+    """Parts that are worth reading a document for although only shorter runs were seen."""
+    n_tokens = np.diff(lane.plan.part_start).reshape(-1, N_PARTS)
+    followed = np.ones(n_tokens.shape, np.bool_)
+    followed[:, CHOICES] = n_tokens[:, QUESTION] < guarantee
+    followed[:, ANSWER] = False
+    return followed.reshape(-1)
+
+
+def _grams_of(lane: Lane, gram: int) -> tuple[Uint64s, Int64s, Int64s, NDArray[np.int32], Bools]:
+    """Distinct grams, where the places of each begin, the places, their parts, what is common."""
+    plan = lane.plan
+    if gram == lane.spec.seed and lane.spec.stride == 1:
+        return plan.gram_key, plan.gram_start, plan.place, plan.place_part, plan.gram_common
+    grams = Grams.of(plan.token, plan.part_start, gram)
+    n_items = lane.items.n_items
+    owners, _ = grams.owners(lane.benchmark, n_items)
+    return grams.key, grams.start, grams.place, grams.part, grams.common(owners, n_items)

@@ -1,0 +1,248 @@
+"""Which policies an index can answer, and which items it must not call clean under them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.model import CLEAN, NOT_CHECKABLE, PARTS, QUESTION, Judgements
+from contam.detect.policies.policy import get_policy, list_policies, reads_text, shortest_run
+from contam.errors import IndexMismatchError, PolicyError
+from contam.kernels.constants import LEAST_WEIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.detect.indexed.candidates import Lookup
+    from contam.detect.match.lane import Lane
+    from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
+    from contam.detect.policies.policy import Policy
+    from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
+    from contam.index.model import Recipe
+
+#: Words that the recipe `standard` guarantees.
+_STANDARD: Final = 8
+_TOKENS: Final = {"word": "words", "char": "letters and digits", "tokenizer": "tokens"}
+
+
+def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
+    """Raise IndexMismatchError, naming every policy that needs what this index does not keep."""
+    refused = [
+        f"{policy.spec.id} {why}"
+        for policy in policies
+        if (why := _why_refused(policy, recipe)) is not None
+    ]
+    if not refused:
+        return
+    kept = [policy.spec.id for policy in policies if _why_refused(policy, recipe) is None]
+    instead = f"ask for --policy {','.join(kept)} alone, or " if kept else ""
+    lacking = [policy for policy in policies if policy.spec.id not in kept]
+    keeps = " and ".join(dict.fromkeys(_recipe_for(policy) for policy in lacking))
+    raise IndexMismatchError(
+        f"this index finds every run of {recipe.guarantee} {_TOKENS[recipe.unit]}: "
+        + "; ".join(refused),
+        hint=f"{instead}search the corpus itself with `contam scan`, or build an index that keeps "
+        f"it ({keeps})",
+    )
+
+
+def refuse_blind(policies: Sequence[Policy]) -> None:
+    """Raise PolicyError, naming every policy that a blind check cannot judge by."""
+    reading = [policy.spec.id for policy in policies if reads_text(policy)]
+    if reading:
+        others = [spec.id for spec in list_policies() if not reads_text(get_policy(spec.id))]
+        raise PolicyError(
+            f"a blind check has no text, and {', '.join(reading)} judges by the text of items and"
+            f" documents; policies that judge by hashes alone: {', '.join(others)}",
+            hint="ask for one of these, or search with the text: `contam query` or `contam scan`",
+        )
+
+
+def _recipe_for(policy: Policy) -> str:
+    if policy.spec.unit == "char":
+        return "--recipe chars"
+    run = shortest_run(policy)
+    if policy.traits.monotone or run >= _STANDARD:
+        return "--recipe standard"
+    return f"a recipe of your own with gram = {run} and stride = 1"
+
+
+def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
+    unit = "char" if policy.spec.unit == "char" else "word"
+    if (unit == "char") != (recipe.unit == "char"):
+        return f"counts {_TOKENS[unit]}"
+    run = shortest_run(policy)
+    if run < recipe.guarantee and not policy.traits.monotone:
+        return f"counts runs of {run} already"
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarded:
+    """A policy over an index: it says `not_checkable` where the index cannot vouch for `clean`.
+
+    doubts  item -> why something may have been missed of it
+    """
+
+    policy: Policy
+    doubts: Mapping[int, str]
+
+    @property
+    def spec(self) -> PolicySpec:
+        """What the policy declares."""
+        return self.policy.spec
+
+    @property
+    def traits(self) -> PolicyTraits:
+        """As the policy's."""
+        return self.policy.traits
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """As the policy does."""
+        return self.policy.score_pairs(pairs, items)
+
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+        """As the policy does."""
+        return self.policy.hits(pairs, items, score)
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """As the policy does, but for the items that are in doubt."""
+        judged = self.policy.judge(items, totals)
+        doubtful = np.zeros(items.n_items, np.bool_)
+        doubtful[list(self.doubts)] = True
+        label = np.where(doubtful & (judged.label == CLEAN), NOT_CHECKABLE, judged.label)
+        return Judgements(label=label.astype(np.int8), score=judged.score)
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """The doubt, where it decided; else what the policy says."""
+        if judgement.label[i] == NOT_CHECKABLE and i in self.doubts:
+            own = self.policy.judge(items, totals)
+            if own.label[i] == CLEAN:
+                return self.doubts[i]
+            judgement = own
+        return self.policy.reason(items, totals, judgement, i)
+
+
+def doubts_of(
+    policy: Policy, lookup: Lookup, capped: Bools, *, hashed: Bools | None = None
+) -> dict[int, str]:
+    """Items that this policy must not call clean, with the reason.
+
+    capped  bool[grams], grams of which the index keeps only some of the documents
+    hashed  bool[items], items of which something was seen in documents that cannot be read
+    """
+    recipe, lane = lookup.recipe, lookup.lane
+    n_items = lane.items.n_items
+    unit = _TOKENS[recipe.unit]
+    guarantee = recipe.guarantee
+    if (run := shortest_run(policy)) < guarantee:
+        reason = (
+            f"not found, but this index may miss runs of fewer than {guarantee} {unit}, "
+            f"and {policy.spec.id} counts them from {run} on"
+        )
+        return dict.fromkeys(range(n_items), reason)
+    doubts: dict[int, str] = {}
+    for i in np.flatnonzero(items_at_risk(policy, lookup, capped)).tolist():
+        doubts[i] = (
+            "not found, but it has wording that stands in more documents than the index keeps: "
+            f"of a run made of that alone not every document was looked at (cap {recipe.cap})"
+        )
+    for i in np.flatnonzero(_too_short(policy, lane, guarantee)).tolist():
+        tokens = int(lane.items.n_tokens[i, QUESTION])
+        doubts[i] = (
+            f"not found, but its question has {tokens} {unit}, and this index finds every run "
+            f"from {guarantee} on: a copy may have been missed"
+        )
+    for i, tokens in _short_variants(policy, lane, guarantee).items():
+        doubts.setdefault(
+            i,
+            f"not found, but without its punctuation its question has {tokens} {unit} in a row, "
+            f"and this index finds every run from {guarantee} on: a copy that lost it may have "
+            "been missed",
+        )
+    for i in np.flatnonzero(hashed).tolist() if hashed is not None else ():
+        doubts.setdefault(
+            i, "something of it stands in documents that were compared by hashes alone"
+        )
+    return doubts
+
+
+def _too_short(policy: Policy, lane: Lane, guarantee: int) -> Bools:
+    """Items that the policy looks for whole although that is shorter than the guarantee."""
+    n_tokens = lane.items.n_tokens
+    short = np.zeros(lane.items.n_items, np.bool_)
+    match policy.traits.short_items:
+        case "none":
+            pass
+        case "question":
+            question = n_tokens[:, QUESTION]
+            short = (question > 0) & (question < guarantee)
+        case "item":
+            judged = n_tokens[:, [PARTS.index(part) for part in policy.spec.parts]]
+            short = judged.max(axis=1) < guarantee
+    return short
+
+
+def _short_variants(policy: Policy, lane: Lane, guarantee: int) -> dict[int, int]:
+    """Items with a variant that a scan finds and an index may miss, and the longest run of it."""
+    glued = lane.glued
+    if not policy.traits.sees_variants or glued is None:
+        return {}
+    short = np.flatnonzero((glued.sure >= lane.spec.seed) & (glued.sure < guarantee))
+    return dict(zip(glued.owner[short].tolist(), glued.sure[short].tolist(), strict=True))
+
+
+def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
+    """Items of which a run that the policy counts may have been missed for the cap: bool[items].
+
+    A run is at risk when, wherever the index happened to sample it, only capped grams were met at
+    one of the possible phases. A policy that weighs what it found is only in doubt when what is at
+    risk weighs as much as its lowest threshold asks, or is nearly all of the question.
+    """
+    lane = lookup.lane
+    at_risk = np.zeros(lane.items.n_items, np.bool_)
+    if not capped.any():
+        return at_risk
+    spec, traits = policy.spec, policy.traits
+    tokens = _tokens_at_risk(lookup, capped, max(shortest_run(policy), lookup.recipe.guarantee))
+    weight = np.concatenate([[0.0], np.cumsum(lane.plan.weight * tokens, dtype=np.float64)])
+    count = np.concatenate([[0], np.cumsum(tokens)])
+    first = lane.items.token_start
+    last = first + lane.items.n_tokens
+    for part in (PARTS.index(name) for name in spec.parts):
+        begin, end = first[:, part], last[:, part]
+        some = count[end] > count[begin]
+        if traits.needs_weights:
+            whole = lane.plan.part_weight.reshape(-1, len(PARTS))[: len(first), part]
+            least = spec.thresholds[0][0]
+            heavy = weight[end] - weight[begin] >= least * np.maximum(whole, LEAST_WEIGHT)
+            if traits.sufficient_share and part == QUESTION:
+                words = spec.number(traits.sufficient_share) * lane.items.n_tokens[:, part]
+                heavy |= count[end] - count[begin] >= words
+            some &= heavy
+        at_risk |= some
+    return at_risk
+
+
+def _tokens_at_risk(lookup: Lookup, capped: Bools, run: int) -> Bools:
+    """Tokens that lie in a run of `run` tokens that may have been missed: bool[tokens]."""
+    plan, grams, recipe = lookup.lane.plan, lookup.grams, lookup.recipe
+    gram, stride = recipe.gram, recipe.stride
+    n = len(plan.token)
+    met = np.zeros(n + run + 1, np.bool_)
+    met[grams.place[np.repeat(capped, np.diff(grams.start))]] = True
+    missed = np.zeros(n, np.bool_)
+    for phase in range(stride):
+        every = np.ones(n, np.bool_)
+        for at in range(phase, run - gram + 1, stride):
+            every &= met[at : at + n]
+        missed |= every
+    part_end = np.repeat(plan.part_start[1:], np.diff(plan.part_start))
+    begins = np.flatnonzero(missed & (np.arange(n) + run <= part_end))
+    change = np.zeros(n + 1, np.int64)
+    np.add.at(change, begins, 1)
+    np.add.at(change, begins + run, -1)
+    result: Bools = np.cumsum(change[:-1]) > 0
+    return result

@@ -1,0 +1,388 @@
+"""One or several indexes as one corpus: their shards in a scan's order, and what answers."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
+from contam.corpus.rowcache import ROOM_BYTES, RowCache, Source
+from contam.corpus.shards import Shard, natural_key
+from contam.detect.indexed.near_copies import Windows
+from contam.errors import IndexMismatchError, ShardError, UsageError
+from contam.index.open import Index
+from contam.index.shards import by_digest, not_indexed, placed
+from contam.index.states import doubt, state_for
+from contam.index.write import document_seed
+from contam.kernels.candidates import SHUT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.corpus.documents import DocumentMeta
+    from contam.detect.model import Bools, Int32s, Int64s, Pairs, Uint64s
+    from contam.index.model import Recipe, ShardRecord
+    from contam.index.segment import Segment
+
+PathLike = str | Path
+
+_AGREE: Final = ("unit", "gram", "stride", "cap", "normaliser", "minhash")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A segment as a piece of the whole.
+
+    number  int32[shards of its manifest], their place in the whole; -1 for those that do not count
+    state   uint8[documents], SHUT where no answer counts the document
+    seeds   uint64[shards of its manifest], see `document_seed`
+    """
+
+    segment: Segment
+    number: Int32s
+    state: NDArray[np.uint8]
+    seeds: Uint64s
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A shard of one of the indexes, by its place there; the record is None while it is pending."""
+
+    name: str
+    index: int
+    place: int
+    record: ShardRecord | None
+
+
+@dataclass(eq=False)
+class IndexSet:
+    """Indexes that answer as one.
+
+    indexes   in the order given;  recipe  what they agree on
+    names     the shards that count, in the order in which a scan numbers them
+    records   what is known of each, None while it is pending
+    parts     the segments of all indexes
+    rows      reads documents back
+    coverage  what the indexes answer for; shards that are gone or changed are failures
+    missing   names of files in the corpora that no index has
+    gone      shards whose text cannot be read although the index answers for them: hashes speak
+    lock      whoever changes the states of documents for a moment holds it
+    failing   whoever adds a failure holds it: of two at once none may be lost
+    """
+
+    indexes: tuple[Index, ...]
+    recipe: Recipe
+    names: tuple[str, ...]
+    records: tuple[ShardRecord | None, ...]
+    parts: tuple[Part, ...]
+    rows: RowCache
+    coverage: Coverage
+    sources: tuple[Source | None, ...]
+    missing: tuple[str, ...] = ()
+    gone: frozenset[int] = frozenset()
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    failing: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def open(
+        cls,
+        index: PathLike | Sequence[PathLike],
+        *,
+        corpus: PathLike | Sequence[PathLike] | None = None,
+        home: PathLike | None = None,
+        cache_bytes: int = ROOM_BYTES,
+    ) -> IndexSet:
+        """Open indexes, and look whether their shards are still what was indexed.
+
+        corpus       where the shards lie now, if they were moved; found there by their digests
+        cache_bytes  text of the corpus that `rows` may keep in memory
+
+        Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
+        """
+        indexes = tuple(Index.open(one, home=home) for one in split_paths(index))
+        if not indexes:
+            raise UsageError("no index was named", hint="give --index DIR")
+        if len({one.folder.resolve() for one in indexes}) != len(indexes):
+            raise UsageError("an index is named twice", hint="name each index once")
+        _check_recipes(indexes)
+        known, numbers = _numbering(indexes)
+        moved = {} if corpus is None else by_digest(split_corpus(corpus))
+        sources = tuple(
+            _source(indexes[one.index], one.record, moved) if one.record else None for one in known
+        )
+        opened = cls(
+            indexes=indexes,
+            recipe=indexes[0].recipe,
+            names=tuple(one.name for one in known),
+            records=tuple(one.record for one in known),
+            parts=tuple(_parts(indexes, numbers)),
+            rows=RowCache([source or _NOWHERE for source in sources], room=cache_bytes),
+            coverage=_coverage(indexes, known),
+            sources=sources,
+            missing=not_indexed([one.manifest for one in indexes], moved),
+        )
+        opened.check_shards()
+        return opened
+
+    @property
+    def guarantee(self) -> int:
+        """Tokens of the shortest run that is always found."""
+        return self.recipe.guarantee
+
+    @property
+    def unit(self) -> str:
+        """The unit as a scan takes it: "word", "char" or the path of a tokenizer file."""
+        if self.recipe.tokenizer is None:
+            return self.recipe.unit
+        return self.recipe.tokenizer["path"]
+
+    def check_shards(self) -> None:
+        """Look at every shard that answers; those gone or changed become failures."""
+        failed = {failure.shard for failure in self.coverage.failures}
+        for number, source in enumerate(self.sources):
+            if source is None or number in failed:
+                continue
+            try:
+                self.rows.check(number)
+            except ShardError as error:
+                self.fail(number, error)
+
+    def fail(self, number: int, error: ShardError) -> None:
+        """A shard cannot be read, or is not what was indexed: nothing is called clean over it."""
+        failure = ShardFailure(number, self.names[number], error.message, error.hint)
+        source = self.sources[number]
+        gone = source is not None and not Path(source.shard.uri).exists()
+        with self.failing:
+            if gone:
+                self.gone = self.gone | {number}
+            self.coverage = self.coverage.with_failure(failure)
+
+    @cached_property
+    def windows(self) -> tuple[Windows, ...]:
+        """The windows of each of the parts; only where the recipe has them."""
+        return tuple(Windows.of(one.segment, one.state == SHUT) for one in self.parts)
+
+    def place_of(self, part: Part, documents: Int64s) -> tuple[Int32s, Int64s]:
+        """Shard (its place in `names`) and row of documents of a segment."""
+        shard, row = part.segment.place_of(documents)
+        return part.number[shard], row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSources:
+    """What finishing an answer needs to know of the documents: see `contam.detect.sources`.
+
+    document_of  (shard, row) -> (segment, its number there) of every document that was read
+    hashed       shards whose documents were compared by hashes alone
+    proposed     (shard, row) of the documents that only their sketches led to
+    """
+
+    whole: IndexSet
+    document_of: dict[tuple[int, int], tuple[Part, int]]
+    hashed: frozenset[int]
+    proposed: frozenset[tuple[int, int]]
+    coverage: Coverage
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The shards' names."""
+        return self.whole.names
+
+    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
+        """Who these documents are, as the corpus said when it was indexed."""
+        found = [self.document_of[shard, row] for row in rows]
+        return [part.segment.documents([number])[0] for part, number in found]
+
+    def verified(self, pairs: Pairs) -> Bools:
+        """Whether the document's text was read."""
+        result: Bools = ~np.isin(pairs.shard, np.array(sorted(self.hashed), np.int32))
+        return result
+
+    def near(self, pairs: Pairs) -> Bools:
+        """Whether only its sketch led to the document."""
+        places = zip(pairs.shard.tolist(), pairs.row.tolist(), strict=True)
+        return np.array([place in self.proposed for place in places], np.bool_)
+
+    def inputs(self) -> dict[str, Any]:
+        """The indexes, and every shard as it was read."""
+        shards = []
+        for source, record in zip(self.whole.sources, self.whole.records, strict=True):
+            if source is None or record is None:
+                continue
+            shard = source.shard
+            shards.append(
+                {
+                    "uri": shard.uri,
+                    "name": shard.name,
+                    "format": shard.format,
+                    "size_bytes": shard.size_bytes,
+                    "digest": record.digest or None,
+                    "column": record.column,
+                }
+            )
+        return {"index": [str(one.folder) for one in self.whole.indexes], "shards": shards}
+
+
+def split_paths(index: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    """One path, several, or several in one text with commas between."""
+    if isinstance(index, Path):
+        return [index]
+    if isinstance(index, str):
+        return [index] if Path(index).exists() else [one for one in index.split(",") if one]
+    return [one for each in index for one in split_paths(each)]
+
+
+_NOWHERE: Final = Source(
+    shard=Shard(uri="", name="", format="parquet", size_bytes=0), digest=None, column=None
+)
+
+
+def _check_recipes(indexes: Sequence[Index]) -> None:
+    first = indexes[0]
+    for other in indexes[1:]:
+        for name in _AGREE:
+            mine, theirs = getattr(first.recipe, name), getattr(other.recipe, name)
+            if mine != theirs:
+                raise IndexMismatchError(
+                    f"{first.folder} and {other.folder} cannot answer as one: "
+                    f"{name} is {mine} in one and {theirs} in the other",
+                    hint="ask them one after the other, or build them with one recipe",
+                )
+        if _tokenizer(first) != _tokenizer(other):
+            raise IndexMismatchError(
+                f"{first.folder} and {other.folder} were made with different tokenizer files",
+                hint="ask them one after the other",
+            )
+
+
+def _tokenizer(index: Index) -> str | None:
+    return None if index.recipe.tokenizer is None else index.recipe.tokenizer["sha256"]
+
+
+def _numbering(indexes: Sequence[Index]) -> tuple[list[_Known], list[Int32s]]:
+    """The shards of all indexes in one order, and each manifest shard's place in it.
+
+    A file that two indexes hold counts once, and twice where each of them has retired a document
+    of it that the other has not. Equal names of different files are told apart by the index's name.
+    """
+    every: list[_Known] = []
+    files: dict[tuple[str, str], list[tuple[_Known, frozenset[int]]]] = {}
+    for number, index in enumerate(indexes):
+        for place, (name, record) in enumerate(zip(index.names, index.records, strict=True)):
+            known = _Known(name, number, place, record)
+            if record is None or record.failure is not None or name in index.manifest.pending:
+                every.append(known)
+            else:
+                one = (known, _retired_rows(index, place))
+                files.setdefault((record.uri, record.sha256), []).append(one)
+    for same in files.values():
+        # A document counts unless all indexes that hold it have retired it.
+        kept: list[frozenset[int]] = []
+        for known, retired in sorted(same, key=lambda one: len(one[1])):
+            if not any(retired >= other for other in kept):
+                kept.append(retired)
+                every.append(known)
+    count: dict[str, int] = {}
+    for known in every:
+        count[known.name] = count.get(known.name, 0) + 1
+    every = [
+        known
+        if count[known.name] == 1
+        else _Known(
+            f"{indexes[known.index].folder.name}/{known.name}",
+            known.index,
+            known.place,
+            known.record,
+        )
+        for known in every
+    ]
+    every.sort(key=lambda known: (natural_key(known.name), known.index))
+    local = [np.full(len(index.names), -1, np.int32) for index in indexes]
+    for place, known in enumerate(every):
+        local[known.index][known.place] = place
+    numbers = []
+    for index, mine in zip(indexes, local, strict=True):
+        at = index.number_of
+        numbers.append(np.where(at >= 0, mine[at], -1).astype(np.int32) if len(mine) else at)
+    return every, numbers
+
+
+def _retired_rows(index: Index, place: int) -> frozenset[int]:
+    """Rows of one of the index's shards that no answer of it counts."""
+    pairs = index.retired.pairs
+    if not len(pairs):
+        return frozenset()
+    return frozenset(pairs[index.number_of[pairs[:, 0]] == place, 1].tolist())
+
+
+def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[Part]:
+    parts = []
+    for index, number in zip(indexes, numbers, strict=True):
+        seeds = np.array(
+            [document_seed(record.digest) for record in index.manifest.shards], np.uint64
+        )
+        for segment in index.segments:
+            state = np.zeros(segment.n_documents, np.uint8)
+            begin = 0
+            for span in segment.record.spans:
+                end = begin + span.n_rows
+                if number[span.shard] < 0:
+                    state[begin:end] = SHUT
+                begin = end
+            _shut_retired(index, segment, state)
+            parts.append(Part(segment, number, state, seeds))
+    return parts
+
+
+def _shut_retired(index: Index, segment: Segment, state: NDArray[np.uint8]) -> None:
+    pairs = index.retired.pairs
+    begin = 0
+    for span in segment.record.spans:
+        if len(pairs):
+            rows = pairs[pairs[:, 0] == span.shard, 1] - span.first_row
+            state[begin + rows[(rows >= 0) & (rows < span.n_rows)]] = SHUT
+        begin += span.n_rows
+
+
+def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
+    own = [index.coverage() for index in indexes]
+    units: list[int] = []
+    read: dict[int, ShardCoverage] = {}
+    failures: list[ShardFailure] = []
+    for place, one in enumerate(known):
+        coverage = own[one.index]
+        units.append(coverage.units[one.place])
+        if one.place in coverage.read:
+            read[place] = coverage.read[one.place]
+        failures += [
+            ShardFailure(place, one.name, failure.reason, failure.hint)
+            for failure in coverage.failures
+            if failure.shard == one.place
+        ]
+    return Coverage(tuple(one.name for one in known), tuple(units), read, tuple(failures))
+
+
+def split_corpus(corpus: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    """One path of a corpus, or several, as a list."""
+    return [corpus] if isinstance(corpus, (str, Path)) else list(corpus)
+
+
+def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> Source:
+    shard = placed(record, moved)
+    state = state_for(index.states, shard.uri, record.sha256)
+    if state is None:
+        state = state_for(index.states, record.uri, record.sha256)
+    return Source(
+        shard=shard,
+        digest=record.digest,
+        column=record.column,
+        doubt=None if state is None else partial(doubt, state),
+    )

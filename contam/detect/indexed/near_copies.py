@@ -1,0 +1,218 @@
+"""Documents that share rare shingles with a question in one place, out of the MinHash segments.
+
+An index's windows are entered under the shingles that are smallest in some permutation. A question
+is looked up under all of its shingles, so that only the index's side is sampled: see ADR
+0012-minhash-windows. What is proposed here proves nothing; the text is read and aligned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.model import QUESTION
+from contam.index.minhash import MOST_WINDOWS
+from contam.kernels.minhash import hash_shingles
+from contam.kernels.windows import count_live, find_shingles, propose_documents
+from contam.tables.distinct import distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from contam.detect.match.lane import Lane
+    from contam.detect.model import Bools, Int64s
+    from contam.index.model import MinHashRecipe
+    from contam.index.segment import Segment
+
+CHANCE: Final = 1e-4
+"""A document is proposed when fewer windows than this would share as much by chance."""
+
+LEAST_WINDOWS: Final = 1 << 20
+"""A corpus of fewer windows is looked at as if it had so many."""
+
+MOST_DOCUMENTS: Final = 16
+"""Documents proposed for one item: the best, and those as good as the last of them."""
+
+#: Weights are whole numbers, so that their sums do not depend on the order of adding.
+_SCALE: Final = 1024
+_KEY_MASK: Final = np.uint32(0xFFFFFFF0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Questions:
+    """Shingles of the items that have a question.
+
+    keys   uint32[m], distinct shingles, ascending
+    first  int64[items + 1], where an item's begin in `which`: int64[n], indices into keys
+    span   int64[items], neighbouring windows that its copy may reach over
+    """
+
+    keys: NDArray[np.uint32]
+    first: Int64s
+    which: Int64s
+    span: Int64s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """The windows of a segment's MinHash part: what does not hang on who asks.
+
+    first   int64[documents + 1], first window of each document
+    dead    bool[documents], those that no longer count;  any_dead  whether there are some
+    n_live  windows of the documents that count
+    """
+
+    segment: Segment
+    first: Int64s
+    dead: Bools
+    any_dead: bool
+    n_live: int
+
+    @classmethod
+    def of(cls, segment: Segment, dead: Bools) -> Windows:
+        """Read them. Raises IndexDamageError when a file is not what was written."""
+        if segment.recipe.minhash is None:
+            return cls(segment, np.zeros(1, np.int64), dead, bool(dead.any()), 0)
+        file = segment.arrays["minhash_windows"]
+        file.check_all()
+        segment.arrays["minhash_capped"].check_all()
+        first = file.array.astype(np.int64)
+        return cls(segment, first, dead, bool(dead.any()), int(np.diff(first)[~dead].sum()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Where the keys of the questions stand in one segment: int64[m] each."""
+
+    windows: Windows
+    first: Int64s
+    stop: Int64s
+
+
+class NearCopies:
+    """What the MinHash parts of some segments propose for the items of a lane.
+
+    Made of all segments of an answer at once, so that how they are cut decides nothing; then
+    called for each of them, as `find_candidates` does with its `extra`.
+    """
+
+    def __init__(self, lane: Lane, windows: Sequence[Windows]) -> None:
+        """Look the questions up; `windows` are those of all segments.
+
+        Raises IndexDamageError when a file of an index is not what was written.
+        """
+        self._found: dict[Path, Int64s] = {}
+        recipes = {one.segment.recipe.minhash for one in windows}
+        for recipe in recipes - {None}:
+            if recipe is not None and lane.unit == "word":
+                chosen = [one for one in windows if one.segment.recipe.minhash == recipe]
+                self._propose(lane, recipe, chosen)
+
+    def __call__(self, segment: Segment, lane: Lane) -> Int64s:
+        """Documents of one of the segments that are worth reading, ascending."""
+        del lane
+        return self._found.get(segment.folder, np.empty(0, np.int64))
+
+    def _propose(self, lane: Lane, recipe: MinHashRecipe, windows: Sequence[Windows]) -> None:
+        questions = _questions(lane, recipe)
+        if not len(questions.keys):
+            return
+        rows = [_look_up(one, questions.keys) for one in windows]
+        weight, least = _weights(questions.keys, rows)
+        tables = []
+        for one in rows:
+            table, used = propose_documents(
+                questions.first,
+                questions.which,
+                questions.span,
+                weight,
+                least,
+                one.windows.segment.arrays["minhash_entries"].array,
+                one.first,
+                one.stop,
+                one.windows.first,
+            )
+            table = table[:used]
+            tables.append(table[~one.windows.dead[table[:, 1]]])
+        for one, documents in zip(rows, _best(tables), strict=True):
+            self._found[one.windows.segment.folder] = documents
+
+
+def _questions(lane: Lane, recipe: MinHashRecipe) -> _Questions:
+    n_items = lane.items.n_items
+    token, starts = lane.plan.token, lane.plan.part_start[: 4 * n_items + 1]
+    out = np.empty(int(starts[-1]) + 1, np.uint32)
+    n_shingles = np.zeros(n_items, np.int64)
+    total = 0
+    begins = starts[QUESTION::4].tolist()
+    ends = starts[QUESTION + 1 :: 4].tolist()
+    for item, (lo, hi) in enumerate(zip(begins, ends, strict=True)):
+        n_shingles[item] = hash_shingles(token, lo, hi, recipe.shingle, out[total:])
+        total += int(n_shingles[item])
+    owner = np.repeat(np.arange(n_items, dtype=np.uint64), n_shingles)
+    shingle = (out[:total] & _KEY_MASK).astype(np.uint64)
+    pairs = distinct((owner << np.uint64(32)) | shingle)
+    owner_of = (pairs >> np.uint64(32)).astype(np.int64)
+    keys, which = np.unique((pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32), return_inverse=True)
+    return _Questions(
+        keys=keys,
+        first=np.searchsorted(owner_of, np.arange(n_items + 1)).astype(np.int64),
+        which=which.astype(np.int64),
+        span=2 + n_shingles // recipe.step,
+    )
+
+
+def _look_up(windows: Windows, keys: NDArray[np.uint32]) -> _Rows:
+    arrays = windows.segment.arrays
+    starts, entries = arrays["minhash_starts"], arrays["minhash_entries"]
+    starts.check_all()
+    bucket = (keys >> np.uint32(16)).astype(np.int64)
+    entries.check_many(starts.array[bucket], starts.array[bucket + 1])
+    first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    find_shingles(keys, starts.array, entries.array, first, stop)
+    return _Rows(windows, first, stop)
+
+
+def _weights(keys: NDArray[np.uint32], rows: Sequence[_Rows]) -> tuple[Int64s, int]:
+    """What sharing each key weighs, int64[m], 0 where it is too frequent; and what is enough.
+
+    The weight is the surprise: the logarithm of how many windows there are for one with the key.
+    """
+    count = np.zeros(len(keys), np.int64)
+    frequent = np.zeros(len(keys), np.bool_)
+    n_windows = 0
+    for one in rows:
+        arrays = one.windows.segment.arrays
+        capped = arrays["minhash_capped"].array
+        if len(capped):
+            # Sorted in the file, as every set of keys there.
+            at = np.minimum(np.searchsorted(capped, keys), len(capped) - 1)
+            frequent |= capped[at] == keys
+        n_windows += one.windows.n_live
+        if one.windows.any_dead:
+            entries = arrays["minhash_entries"].array
+            count_live(entries, one.first, one.stop, one.windows.first, one.windows.dead, count)
+        else:
+            count += one.stop - one.first
+    n_windows = max(n_windows, LEAST_WINDOWS)
+    frequent |= (count > MOST_WINDOWS) | (count == 0)
+    weight = np.rint(_SCALE * np.log(n_windows / np.maximum(count, 1))).astype(np.int64)
+    weight[frequent] = 0
+    return weight, int(np.rint(_SCALE * np.log(n_windows / CHANCE)))
+
+
+def _best(tables: Sequence[NDArray[np.int64]]) -> list[Int64s]:
+    """Of each segment's (item, document, weight) rows the documents that are good enough."""
+    rows = np.concatenate([*tables, np.empty((0, 3), np.int64)])
+    segment = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    order = np.lexsort((-rows[:, 2], rows[:, 0]))
+    items = rows[order, 0]
+    first = np.searchsorted(items, items)
+    last = np.minimum(first + MOST_DOCUMENTS, np.searchsorted(items, items, side="right")) - 1
+    keep = order[rows[order, 2] >= rows[order[last], 2]]
+    return [np.unique(rows[keep[segment[keep] == one], 1]) for one in range(len(tables))]

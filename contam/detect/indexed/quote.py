@@ -1,0 +1,112 @@
+"""Documents of open indexes: where they stand, and their texts, proved to be those indexed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.errors import ShardError
+from contam.kernels.candidates import SHUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contam.corpus.documents import DocumentMeta
+    from contam.detect.indexed.indexes import IndexSet, Part
+
+    Place = tuple[str, int]
+
+_MOST_DIGITS: Final = 18
+
+
+def quote(opened: IndexSet, places: Iterable[Place]) -> dict[Place, str]:
+    """The texts of the documents at these places (shard name, row).
+
+    One whose shard is gone or changed is not among them, nor one that no answer counts; that of a
+    failed read is in the coverage from then on. Raises IndexDamageError.
+    """
+    rows_of: dict[str, set[int]] = {}
+    for name, row in places:
+        rows_of.setdefault(name, set()).add(row)
+    failed = {failure.shard for failure in opened.coverage.failures}
+    found: dict[Place, str] = {}
+    for name, rows in sorted(rows_of.items()):
+        if name not in opened.names:
+            continue
+        number = opened.names.index(name)
+        crc_of = _crcs(opened, number, rows)
+        if number in failed or not crc_of:
+            continue
+        order = sorted(crc_of)
+        crcs = np.array([crc_of[row] for row in order], np.uint32)
+        try:
+            batch = opened.rows.documents(number, np.array(order, np.int64), crcs)
+        except ShardError as error:
+            opened.fail(number, error)
+            continue
+        data, bounds = batch.data, batch.offsets.tolist()
+        for at, row in enumerate(order):
+            raw = data[bounds[at] : bounds[at + 1]].tobytes()
+            found[name, row] = raw.decode("utf-8", "replace")
+    return found
+
+
+def places_of(opened: IndexSet, document_id: str) -> list[Place]:
+    """Where the documents of that id stand that answers count; SHARD:ROW names those without one.
+
+    All of them where the corpus gives an id twice. Raises IndexDamageError.
+    """
+    found: list[Place] = []
+    for part in opened.parts:
+        numbers = part.segment.document_table().numbers_of([document_id]).get(document_id, [])
+        counted = [number for number in numbers if part.state[number] != SHUT]
+        shards, rows = opened.place_of(part, np.array(counted, np.int64))
+        found += [
+            (opened.names[shard], row)
+            for shard, row in zip(shards.tolist(), rows.tolist(), strict=True)
+        ]
+    if not found:
+        name, _, row = document_id.rpartition(":")
+        place = (name, int(row)) if row.isdecimal() and len(row) <= _MOST_DIGITS else None
+        if place is not None and (meta := document_at(opened, place)) and not meta.document_id:
+            found.append(place)
+    return found
+
+
+def document_at(opened: IndexSet, place: Place) -> DocumentMeta | None:
+    """Who the document at a place (shard name, row) is; None where no answer counts one."""
+    name, row = place
+    if name not in opened.names:
+        return None
+    number = opened.names.index(name)
+    for part in opened.parts:
+        for document in _documents(part, number, [row]).values():
+            return part.segment.documents([document])[0]
+    return None
+
+
+def _crcs(opened: IndexSet, number: int, rows: set[int]) -> dict[int, int]:
+    """Row -> checksum of its text, of those rows of a shard that the indexes hold."""
+    found: dict[int, int] = {}
+    for part in opened.parts:
+        wanted = sorted(rows - found.keys())
+        documents = _documents(part, number, wanted)
+        if documents:
+            crcs = part.segment.arrays["doc_crc"]
+            crcs.check_all()
+            found |= {row: int(crcs.array[document]) for row, document in documents.items()}
+    return found
+
+
+def _documents(part: Part, number: int, rows: list[int]) -> dict[int, int]:
+    """Row -> document of a segment, of those that answers count."""
+    begin = 0
+    found: dict[int, int] = {}
+    for span in part.segment.record.spans:
+        if part.number[span.shard] == number:
+            for row in rows:
+                if span.first_row <= row < span.first_row + span.n_rows:
+                    found[row] = begin + row - span.first_row
+        begin += span.n_rows
+    return {row: document for row, document in found.items() if part.state[document] != SHUT}

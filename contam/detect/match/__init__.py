@@ -1,0 +1,1 @@
+"""Items against documents: token views, gram tables, and what is found."""

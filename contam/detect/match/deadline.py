@@ -1,0 +1,83 @@
+"""When a question must be answered: work stops soon after, and nothing half done is answered."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.model import NOT_CHECKABLE, Judgements
+from contam.kernels.judge import NO_LIMIT
+
+if TYPE_CHECKING:
+    from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
+    from contam.detect.policies.policy import Policy
+    from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
+
+REASON: Final = "deadline"
+"""Why an item is `not_checkable` whose question was not answered in time."""
+
+
+MOST_STEPS: Final = 1_000_000_000
+"""A second or two: what is to be answered in time and needs more for a few documents is late.
+
+Steps and not time, so that an item which no time would do for is late wherever it is asked.
+"""
+
+
+class DeadlinePassed(Exception):  # noqa: N818 - no error: the question is answered with it
+    """The time is over; the caller makes an answer of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment, in seconds of `time.monotonic`; None for never."""
+
+    at: float | None = None
+
+    @property
+    def most_steps(self) -> int:
+        """Steps that may be spent on one batch of documents without a look at the clock."""
+        return NO_LIMIT if self.at is None else MOST_STEPS
+
+    def check(self) -> None:
+        """Raise DeadlinePassed when the moment is there."""
+        if self.at is not None and time.monotonic() >= self.at:
+            raise DeadlinePassed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unanswered:
+    """A policy that was not asked in time: it says so of every item."""
+
+    policy: Policy
+
+    @property
+    def spec(self) -> PolicySpec:
+        """What the policy declares."""
+        return self.policy.spec
+
+    @property
+    def traits(self) -> PolicyTraits:
+        """As the policy's."""
+        return self.policy.traits
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """As the policy does."""
+        return self.policy.score_pairs(pairs, items)
+
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+        """As the policy does."""
+        return self.policy.hits(pairs, items, score)
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """Not checkable, all of them."""
+        label = np.full(items.n_items, NOT_CHECKABLE, np.int8)
+        return Judgements(label=label, score=totals.best_score)
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """The same for all."""
+        del items, totals, judgement, i
+        return REASON

@@ -1,0 +1,228 @@
+"""The grams of all items: who shares them, and the table in which they are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contam.detect.model import N_PARTS
+from contam.detect.policies.sums import part_sums
+from contam.kernels.constants import (
+    COMMON_OWNERS,
+    COMMON_PLACES,
+    TEMPLATE_FLOOR,
+    TEMPLATE_OWNERS,
+)
+from contam.kernels.items import note_shared, template_weights
+from contam.kernels.parts import gather_places, group_grams
+from contam.kernels.plan import (
+    EMPTY,
+    PlanArrays,
+    count_owners,
+    fill_table,
+    item_grams,
+    note_skips,
+    short_places_first,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from contam.detect.match.glued import Glued
+    from contam.kernels.judge import LaneSpec
+
+#: Grams that are looked at together where they need not be there all at once.
+_AT_ONCE = 1 << 22
+#: Grams, or tokens, for which temporary arrays are made at once.
+_PIECE = 1 << 19
+_LEAST_FILTER_BITS = 10
+#: At most four of seven are taken: a look-up ends soon, and most end in the filter before.
+_SLOTS_FOR_FOUR = 7
+#: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
+_FRONT_WORDS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grams:
+    """Grams of the items: g different ones, in p places.
+
+    key    uint64[g], their hashes
+    start  int64[g + 1], where a gram's places begin in the next two
+    place  int64[p], token where it stands; part  int32[p], in which part
+    """
+
+    key: NDArray[np.uint64]
+    start: NDArray[np.int64]
+    place: NDArray[np.int64]
+    part: NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls,
+        hashes: NDArray[np.uint64],
+        starts: NDArray[np.int64],
+        n: int,
+        *,
+        stride: int = 1,
+        share: tuple[int, int] = (0, 1),
+    ) -> Grams:
+        """The grams of `n` tokens of every part; `stride` and `share` as in `item_grams`."""
+        grams, at, part_of = item_grams(hashes, starts, n, stride, share)
+        key = np.empty(len(grams), np.uint64)
+        number = np.empty(len(grams), np.int32)
+        slots = np.full(_power_of_two(2 * len(grams) + 2), EMPTY, np.int32)
+        n_grams = group_grams(grams, slots, key, number)
+        # Of a million items each of these takes hundreds of megabytes: none lives on for nothing.
+        del grams, slots
+        key = key[:n_grams].copy()
+        start = np.zeros(n_grams + 1, np.int64)
+        place, part = np.empty_like(at), np.empty_like(part_of)
+        gather_places(number, at, part_of, start, place, part)
+        return cls(key, start, place, part)
+
+    def owners(
+        self, benchmark: NDArray[np.int32], n_items: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Items that hold the gram of each place, and each gram: see `count_owners`."""
+        owners = np.empty(len(self.place), np.int32)
+        holders = np.empty(len(self.key), np.int32)
+        count_owners(self.start, self.part, benchmark, n_items, owners, holders)
+        return owners, holders
+
+    def common(self, owners: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
+        """Which grams are common, bool[g]; readings decide about those that no item holds."""
+        common = np.zeros(len(self.key), np.bool_)
+        for some in self.pieces():
+            lo, hi = self.start[some.start], self.start[some.stop]
+            begin = self.start[some] - lo
+            counted = self.part[lo:hi] < N_PARTS * n_items
+            if not counted.all():
+                held = np.logical_or.reduceat(counted, begin)
+                counted |= ~np.repeat(held, np.diff(begin, append=hi - lo))
+            places = np.add.reduceat(counted, begin, dtype=np.int64)
+            most = np.maximum.reduceat(np.where(counted, owners[lo:hi], 0), begin)
+            common[some] = (places > COMMON_PLACES) | (most > COMMON_OWNERS)
+        return common
+
+    def spread(self, values: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write the value of each gram to out[t] for every token t where it begins.
+
+        values  one a gram;  out  one a token
+        """
+        for some in self.pieces():
+            n_places = np.diff(self.start[some.start : some.stop + 1])
+            places = self.place[self.start[some.start] : self.start[some.stop]]
+            out[places] = np.repeat(values[some], n_places)
+
+    def pieces(self) -> Iterator[slice]:
+        """The grams, some hundred thousand at a time."""
+        for begin in range(0, len(self.key), _PIECE):
+            yield slice(begin, min(begin + _PIECE, len(self.key)))
+
+
+def make_table(
+    hashes: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    weight: NDArray[np.float32],
+    benchmark: NDArray[np.int32],
+    spec: LaneSpec,
+    glued: Glued | None = None,
+    *,
+    idf: bool,
+) -> PlanArrays:
+    """What the kernels see of items with these tokens.
+
+    hashes, starts  see `contam.detect.match.lane.LaneTokens`
+    weight          what each token says by itself; becomes the plan's own weight
+    benchmark       int32[items and readings];  glued  the readings, where there are some
+    idf             whether somebody asks for the share of an item's grams
+    """
+    n_items = len(benchmark) if glued is None else glued.n_items
+    shared = np.zeros(len(hashes), np.int32)
+    common_at = np.zeros(len(hashes), np.bool_)
+    gram_idf = np.zeros(len(hashes) if idf else 0, np.float32)
+    shares = 1 if spec.stride == 1 else 1 + len(hashes) // _AT_ONCE
+    for number in range(shares):
+        grams = Grams.of(hashes, starts, spec.seed, share=(number, shares))
+        owners, holders = grams.owners(benchmark, n_items)
+        common = grams.common(owners, n_items)
+        note_shared(grams.place, owners, spec.seed, shared)
+        grams.spread(common, common_at)
+        if idf:
+            rarity = np.log(max(n_items, 2) / np.maximum(holders, 1)).astype(np.float32)
+            grams.spread(rarity, gram_idf)
+        del owners, holders
+    for begin in range(0, len(weight), _PIECE):
+        some = slice(begin, begin + _PIECE)
+        weight[some] = template_weights(weight[some], shared[some], TEMPLATE_OWNERS, TEMPLATE_FLOOR)
+    del shared
+    if glued is not None:
+        glued.inherit(weight)
+    if spec.stride != 1:
+        n = spec.seed - spec.stride + 1
+        grams = Grams.of(hashes, starts, n, stride=spec.stride)
+        common = np.empty(0, np.bool_)
+    slots = _power_of_two(_SLOTS_FOR_FOUR * len(grams.key) // 4 + 2)
+    slot_gram = np.full(slots, EMPTY, np.int32)
+    filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
+    fill_table(grams.key, slot_gram, filter_words)
+    gram_short, skip = np.empty(0, np.int32), np.empty(0, np.uint8)
+    if spec.stride == 1:
+        gram_short = np.zeros(len(grams.key), np.int32)
+        short_places_first(grams.start, starts, spec.min_run, grams.place, grams.part, gram_short)
+        skip = note_skips(hashes, starts, (grams.start, common), grams.place, grams.part)
+    plan = PlanArrays(
+        token=hashes,
+        weight=weight,
+        gram_idf=gram_idf,
+        common_at=common_at,
+        part_start=starts,
+        part_weight=part_sums(weight, starts[:-1], np.diff(starts), np.float64),
+        gram_key=grams.key,
+        slot_gram=slot_gram,
+        gram_start=grams.start,
+        gram_short=gram_short,
+        gram_common=common,
+        place=grams.place,
+        place_part=grams.part,
+        place_skip=skip,
+        filter_words=filter_words,
+        front_words=_folded(filter_words),
+    )
+    for array in plan:
+        array.setflags(write=False)
+    return plan
+
+
+def without_table(plan: PlanArrays) -> PlanArrays:
+    """The plan without what only matching needs."""
+    none = np.empty(0, np.int64)
+    return plan._replace(
+        gram_idf=none.astype(np.float32),
+        common_at=none.astype(np.bool_),
+        gram_key=none.astype(np.uint64),
+        slot_gram=none.astype(np.int32),
+        gram_start=none,
+        gram_short=none.astype(np.int32),
+        gram_common=none.astype(np.bool_),
+        place=none,
+        place_part=none.astype(np.int32),
+        place_skip=none.astype(np.uint8),
+        filter_words=none.astype(np.uint64),
+        front_words=none.astype(np.uint64),
+    )
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(_LEAST_FILTER_BITS, (int(least) - 1).bit_length())
+
+
+def _folded(filter_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The filter, its equal parts laid over each other, in no more words than a core keeps near."""
+    words = min(len(filter_words), _FRONT_WORDS)
+    folded: NDArray[np.uint64] = np.bitwise_or.reduce(filter_words.reshape(-1, words), axis=0)
+    return folded

@@ -1,0 +1,195 @@
+"""The tokens of items, some megabytes of text at a time."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from contam.detect.match.glued import Traced
+from contam.detect.match.readings import readings_of
+from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, QUESTION
+from contam.detect.policies.sums import part_sums
+from contam.kernels.items import code_point_spans, tokenize_parts
+from contam.kernels.parts import count_words, longest_pieces, word_starts
+from contam.kernels.tokens import CHARS
+from contam.text.common_words import (
+    COMMON_WEIGHT,
+    PAIR_WEIGHT,
+    SHORT_WEIGHT,
+    SINGLE_WEIGHT,
+    common_words,
+)
+from contam.text.single_characters import character_tokens, is_among
+from contam.text.tokenizer import char_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.benchmark.items import BenchItem
+    from contam.detect.match.readings import Reading
+    from contam.text.bpe import FileTokenizer
+
+#: Bytes of two ASCII characters; a character of a script without spaces has more.
+_PAIR_BYTES = 2
+#: Text of the items that is tokenised at once.
+_BLOCK_CHARACTERS = 1 << 21
+
+
+class Block(NamedTuple):
+    """Some items' tokens, and what `LaneTokens` says of them.
+
+    n_tokens  int64[parts];  points  int32[tokens, 2], code points, where the tokens are those of a
+              file: to make them again would take long
+    """
+
+    hashes: NDArray[np.uint64]
+    n_tokens: NDArray[np.int64]
+    points: NDArray[np.int32]
+    weight: NDArray[np.float32]
+    n_words: NDArray[np.int32]
+    n_chars: NDArray[np.int32]
+    n_single: NDArray[np.int32]
+    word_start: NDArray[np.bool_]
+    stretch: NDArray[np.int32]
+
+
+def in_blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
+    """The items in their order, some megabytes of text at a time; at least one block.
+
+    What is made of a text on the way takes many times its size.
+    """
+    begin = size = 0
+    for at, item in enumerate(items):
+        size += sum(len(item.part_text(part)) for part in PARTS)
+        if size > _BLOCK_CHARACTERS:
+            yield items[begin : at + 1]
+            begin, size = at + 1, 0
+    if begin < len(items) or not items:
+        yield items[begin:]
+
+
+def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer | None) -> Block:
+    """The tokens of some items; code  the unit as the kernels know it."""
+    data, offsets, n_chars = _part_texts(items)
+    hashes, spans, starts = _tokens(data, offsets, code, tokenizer)
+    points = code_point_spans(data, offsets, starts, spans) if tokenizer is not None else None
+    weight, single = _base_weights(hashes, spans, points)
+    return Block(
+        hashes=hashes,
+        n_tokens=np.diff(starts),
+        points=np.empty((0, 2), np.int32) if points is None else points,
+        weight=weight,
+        n_words=count_words(data, offsets).reshape(len(items), N_PARTS),
+        n_chars=n_chars,
+        n_single=part_sums(single, starts[:-1], np.diff(starts), np.int32).reshape(-1, N_PARTS),
+        word_start=word_starts(data, offsets, starts, spans)
+        if code == CHARS
+        else np.empty(0, np.bool_),
+        stretch=_stretches(data, offsets, starts, spans),
+    )
+
+
+def spans_of(items: Sequence[BenchItem], code: int, *, glued: bool) -> NDArray[np.int32]:
+    """Code points of each token in its part's text, int32[total, 2]; glued  of readings, too."""
+    found, n_tokens = [], []
+    for some in in_blocks(items):
+        data, offsets, _ = _part_texts(some)
+        _, spans, starts = _tokens(data, offsets, code, None)
+        found.append(code_point_spans(data, offsets, starts, spans))
+        n_tokens.append(np.diff(starts))
+    if glued:
+        found += [traced.spans for _, traced in _traced(items, n_tokens)]
+    return np.concatenate(found)
+
+
+def read_otherwise(
+    items: Sequence[BenchItem], own: Sequence[Block], code: int
+) -> tuple[list[Block], list[Traced], list[str]]:
+    """Other readings of the items, some megabytes of text at a time, and their benchmarks' names.
+
+    own  the blocks of `in_blocks(items)`
+    """
+    blocks, traces, names = [], [], []
+    for readings, traced in _traced(items, [one.n_tokens for one in own]):
+        blocks.append(read_block([one.item for one in readings], code, None))
+        # Spans are asked for at the end, and made again then: see `spans_of`.
+        traces.append(traced._replace(spans=np.empty((0, 2), np.int32)))
+        names += [sys.intern(one.item.benchmark) for one in readings]
+    return blocks, traces, names
+
+
+def _traced(
+    items: Sequence[BenchItem], n_tokens: Sequence[NDArray[np.int64]]
+) -> Iterator[tuple[list[Reading], Traced]]:
+    """The readings of each block of items that has some; n_tokens  of the parts of each block."""
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(n_tokens))])
+    begin = 0
+    for some, counts in zip(in_blocks(items), n_tokens, strict=True):
+        readings = readings_of(some, counts[QUESTION::N_PARTS].astype(np.int32), begin)
+        begin += len(some)
+        if readings:
+            yield readings, Traced.of(items, readings, starts)
+
+
+def _part_texts(
+    items: Sequence[BenchItem],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]]:
+    """All parts' texts behind each other, where each begins, and their code points, int32[n, 4]."""
+    texts = [item.part_text(part) for item in items for part in PARTS]
+    encoded = [text.encode() for text in texts]
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(list(map(len, encoded)), out=offsets[1:])
+    n_chars = np.array(list(map(len, texts)), np.int32).reshape(-1, N_PARTS)
+    return np.frombuffer(b"".join(encoded) or b"\0", np.uint8), offsets, n_chars
+
+
+def _base_weights(
+    hashes: NDArray[np.uint64], spans: NDArray[np.int32], points: NDArray[np.int32] | None
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """What each token says by itself, and which are characters of a script without spaces.
+
+    spans   bytes of each token;  points  its code points where the tokens are those of a file
+    """
+    weight = np.ones(len(hashes), np.float32)
+    n_bytes = spans[:, 1] - spans[:, 0]
+    if points is not None:
+        weight[n_bytes == _PAIR_BYTES] = PAIR_WEIGHT
+        weight[n_bytes == 1] = SHORT_WEIGHT
+        single = (points[:, 1] - points[:, 0] == 1) & (n_bytes > _PAIR_BYTES)
+    else:
+        known = character_tokens()
+        weight[is_among(hashes, known.pair)] = PAIR_WEIGHT
+        weight[is_among(hashes, known.short)] = SHORT_WEIGHT
+        # Only what takes more than two bytes, in whatever spelling, can be such a character.
+        single = n_bytes > _PAIR_BYTES
+        single[single] = is_among(hashes[single], known.single)
+    weight[single] = SINGLE_WEIGHT
+    weight[is_among(hashes, common_words())] = COMMON_WEIGHT
+    return weight, single
+
+
+def _tokens(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], code: int, tokenizer: FileTokenizer | None
+) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
+    """The tokens of all parts: see tokenize_parts; code  the unit as the kernels know it."""
+    if tokenizer is None:
+        return tokenize_parts(data, offsets, code, char_tables())
+    tokens = tokenizer.encode(data, offsets)
+    return tokens.hashes, tokens.spans, tokens.starts
+
+
+def _stretches(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    spans: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Tokens of each item's longest passage, question or single choice."""
+    # Letters and bullets come between choices; every layout keeps together what is within one.
+    longest = longest_pieces(data, offsets, starts, spans, N_PARTS, CHOICES)
+    result: NDArray[np.int32] = longest.reshape(-1, N_PARTS)[:, :ANSWER].max(axis=1)
+    return result

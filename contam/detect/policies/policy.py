@@ -1,0 +1,216 @@
+"""What a policy does, and how one is found: by id, by id and preset, or from a file.
+
+A file starts from a known policy and states only what differs, so every policy that ever ran can be
+written down, read back and told from any other by its fingerprint.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import tomllib
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
+
+from contam.detect import policies
+from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits, as_table
+from contam.errors import InternalError, PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from contam.benchmark.items import BenchItem
+    from contam.detect.model import (
+        Bools,
+        Float32s,
+        Float64s,
+        ItemsRead,
+        Judgements,
+        LaneItems,
+        Pairs,
+        Totals,
+    )
+    from contam.text.bpe import FileTokenizer
+
+__all__ = [
+    "DEFAULT",
+    "Policy",
+    "PolicySpec",
+    "PolicyTraits",
+    "ReadingPolicy",
+    "TextReader",
+    "get_policy",
+    "list_policies",
+    "policy_from_dict",
+    "reads_text",
+    "shortest_run",
+]
+
+#: Judges where none is asked for, and ranks the documents that are kept as evidence.
+DEFAULT: Final = "contam"
+
+
+class Policy(Protocol):
+    """A definition at work. Arrays in, arrays out; equal evidence always gives equal answers."""
+
+    @property
+    def spec(self) -> PolicySpec:
+        """What this policy declares."""
+
+    @property
+    def traits(self) -> PolicyTraits:
+        """What searching and indexing must know of it."""
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """How much each document tells of its item, float64[m]; the best has the highest."""
+
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+        """Which documents count in `Totals.n_documents`, bool[m] (the spec's count rule).
+
+        score  what `score_pairs` gave for them, where that is known already
+        """
+
+    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+        """Label and score of every item."""
+
+    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """One plain sentence with the figures behind the label of item i."""
+
+
+class TextReader(Protocol):
+    """Reads documents for one policy whose rules need more than shared words."""
+
+    @property
+    def known(self) -> ItemsRead:
+        """What it knows of the items."""
+
+    def read(self, text: str, items: Sequence[int]) -> Float32s:
+        """What the document holds of each of these items: a score and three figures of [n, 4]."""
+
+
+class ReadingPolicy(Policy, Protocol):
+    """A policy that judges by what its own reader found: `Pairs.read`, `LaneItems.read`."""
+
+    def reader(self, items: Sequence[BenchItem], tokenizer: FileTokenizer | None) -> TextReader:
+        """What reads documents for it; tokenizer  the file whose tokens are asked for, if any."""
+
+
+def reads_text(policy: Policy) -> TypeGuard[ReadingPolicy]:
+    """Whether a policy reads documents for itself."""
+    return policy.traits.reads_text
+
+
+def shortest_run(policy: Policy) -> int:
+    """Tokens of the shortest run that can decide a verdict of this policy."""
+    spec, least = policy.spec, policy.traits.least_run
+    return min(spec.n, int(spec.number(least))) if least else spec.n
+
+
+class _PolicyModule(Protocol):
+    """What a module of `contam.detect.policies` offers that defines policies."""
+
+    SPECS: tuple[PolicySpec, ...]
+    PRESETS: Mapping[str, Mapping[str, object]]
+
+    def build(self, spec: PolicySpec) -> Policy: ...
+
+
+_FILE_SUFFIXES: Final = (".toml", ".json")
+
+
+def get_policy(name_or_path: str | Path) -> Policy:
+    """The policy of that id, id and preset (`decon-default:olmo-web`), or TOML or JSON file.
+
+    A file names its `base` (an id, or id:preset) and what differs: n, parts, thresholds,
+    comparison, parameters, id, title, description. Raises PolicyError for anything else.
+    """
+    name = str(name_or_path)
+    if isinstance(name_or_path, Path) or name.lower().endswith(_FILE_SUFFIXES):
+        path = Path(name_or_path)
+        return policy_from_dict(_read_file(path), default_id=path.stem)
+    return _build(_known_spec(name))
+
+
+def list_policies() -> tuple[PolicySpec, ...]:
+    """The specs of every policy that ships, our own first."""
+    return tuple(spec for module in _modules() for spec in module.SPECS)
+
+
+def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Policy:
+    """The policy that a file, or `PolicySpec.to_dict` in a run's record, describes."""
+    base = tree.get("base")
+    if not isinstance(base, str):
+        raise PolicyError(
+            "a policy file must name the policy it starts from",
+            hint='for example: base = "llama3-8gram"',
+        )
+    start = _known_spec(base)
+    changes = {name: value for name, value in tree.items() if name != "base"}
+    changes.setdefault("id", default_id or start.id)
+    spec = start.with_changes(changes)
+    if spec.fingerprint() != start.fingerprint() and "description" not in changes:
+        spec = replace(spec, description=f"Changed from {start.id}. {spec.description}")
+    if spec.id.partition(":")[0] in _known_ids():
+        known = _known_spec(spec.id)
+        if known.fingerprint() != spec.fingerprint():
+            raise PolicyError(
+                f"{spec.id!r} is the name of a published policy, and this one judges differently",
+                hint="give it an id of its own",
+            )
+    return _build(spec)
+
+
+def _modules() -> Iterator[_PolicyModule]:
+    """The modules that define policies, each imported when it is its turn."""
+    found = sorted(one.name for one in pkgutil.iter_modules(policies.__path__))
+    for name in dict.fromkeys((*policies.LISTED_FIRST, *found)):
+        module = import_module(f"{policies.__name__}.{name}")
+        if hasattr(module, "SPECS"):
+            yield cast("_PolicyModule", module)
+
+
+def _known_ids() -> list[str]:
+    return [spec.id for spec in list_policies()]
+
+
+def _find(base: str) -> tuple[_PolicyModule, PolicySpec]:
+    for module in _modules():
+        for spec in module.SPECS:
+            if spec.id == base:
+                return module, spec
+    raise PolicyError(f"there is no policy {base!r}", hint=f"known: {', '.join(_known_ids())}")
+
+
+def _known_spec(name: str) -> PolicySpec:
+    base, _, preset = name.partition(":")
+    module, spec = _find(base)
+    if not preset:
+        return spec
+    if preset not in spec.presets:
+        known = ", ".join(spec.presets) or "none"
+        raise PolicyError(f"policy {base!r} has no preset {preset!r}", hint=f"it has: {known}")
+    return spec.with_changes({**module.PRESETS[preset], "id": name})
+
+
+def _build(spec: PolicySpec) -> Policy:
+    policy = _find(spec.base)[0].build(spec)
+    if policy.traits.reads_text != hasattr(policy, "reader"):
+        raise InternalError(
+            f"policy {spec.id!r} must have a reader if it reads text, and only then"
+        )
+    return policy
+
+
+def _read_file(path: Path) -> Mapping[str, object]:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"cannot read policy file {path}: {error.strerror}") from error
+    try:
+        tree = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw.decode())
+    except ValueError as error:
+        hint = "write it as TOML or JSON"
+        raise PolicyError(f"policy file {path}: {error}", hint=hint) from error
+    return as_table("the content", tree)

@@ -1,0 +1,310 @@
+"""What a policy declares: what is matched, how it adds up, from which score it flags."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, Literal, Self, cast, get_args
+
+from contam.detect.model import LABELS, PARTS
+from contam.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Unit = Literal["word", "char"]
+Scope = Literal["any document", "one document"]
+Comparison = Literal["at least", "more than"]
+Confidence = Literal["source", "paper", "secondary"]
+ShortItems = Literal["none", "question", "item"]
+Value = int | float | str | bool
+
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "unit": get_args(Unit),
+    "scope": get_args(Scope),
+    "comparison": get_args(Comparison),
+    "confidence": get_args(Confidence),
+}
+_TEXTS: Final = (
+    "id",
+    "version",
+    "title",
+    "description",
+    "source",
+    "aggregation",
+    "count_rule",
+    "too_short",
+    "base",
+)
+# The rest is prose or a name: two policies that differ only there judge alike.
+_JUDGING: Final = (
+    "base",
+    "version",
+    "unit",
+    "n",
+    "scope",
+    "aggregation",
+    "parts",
+    "thresholds",
+    "comparison",
+    "parameters",
+    "constants",
+)
+_FIXED_BY_BASE: Final = ("base", "version", "unit", "scope", "aggregation", "presets", "constants")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTraits:
+    """What the rest of contam must know of a policy that its spec does not say.
+
+    monotone          whether more evidence can only raise a label: what it flags by part of the
+                      evidence stays flagged
+    short_items       what it looks for although that is shorter than its shortest run: nothing,
+                      every `question`, or an `item` of which every judged part is shorter
+    needs_weights     whether it adds up what tokens weigh, not how many there are
+    sees_variants     whether what stands there without an item's punctuation counts
+                      (contam.detect.match.glued)
+    reads_text        whether it reads documents itself, and so has a `reader`
+    ours              whether nobody else has published it
+    least_run         the parameter that may make its shortest run shorter than n, if any
+    sufficient_share  the parameter that gives the share of a question that counts whatever it
+                      weighs, if any
+    """
+
+    monotone: bool
+    short_items: ShortItems
+    needs_weights: bool
+    sees_variants: bool
+    reads_text: bool
+    ours: bool = False
+    least_run: str = ""
+    sufficient_share: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySpec:
+    """One definition of contamination, in full.
+
+    id           name on the command line and in verdicts; `base:preset` for a preset
+    base         the published definition that does the judging; empty means `id` itself
+    version      changes whenever the same evidence may be judged differently
+    confidence   how well the original is known; "secondary" implies `approximate`
+    n            length of a gram, run or window, in tokens of `unit`
+    aggregation  how what was found adds up, in words; the score of "any run" is a length in tokens,
+                 that of all others a share
+    parts        the item parts that are judged
+    thresholds   (score, label) in rising order; below the first an item is clean
+    comparison   how a score must compare with a threshold to earn its label
+    count_rule   which documents count in `n_documents`, in words
+    too_short    what happens to items that cannot be judged, in words
+    parameters   what only this definition has, by name
+    constants    numbers of the matching that its verdicts depend on, by name; a file cannot change
+                 them
+    """
+
+    id: str
+    title: str
+    description: str
+    source: str
+    confidence: Confidence
+    unit: Unit
+    n: int
+    scope: Scope
+    aggregation: str
+    parts: tuple[str, ...]
+    thresholds: tuple[tuple[float, str], ...]
+    count_rule: str
+    too_short: str
+    approximate: bool = False
+    comparison: Comparison = "at least"
+    version: str = "1"
+    parameters: tuple[tuple[str, Value], ...] = ()
+    constants: tuple[tuple[str, Value], ...] = ()
+    presets: tuple[str, ...] = ()
+    base: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.base:
+            object.__setattr__(self, "base", self.id)
+        for name in _TEXTS:
+            text = getattr(self, name)
+            if not isinstance(text, str) or not text:
+                raise self._refused(f"{name} must be a text")
+        for name, allowed in _CHOICES.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise self._refused(f"{name} is {value!r}, not one of {', '.join(allowed)}")
+        if type(self.n) is not int or self.n < 1:
+            raise self._refused("n must be a whole number from 1")
+        if not self.parts or sorted(set(self.parts) & set(PARTS)) != sorted(self.parts):
+            raise self._refused(f"parts must be some of {', '.join(PARTS)}, each once")
+        self._check_thresholds()
+        if self.approximate and "approximate" not in self.description.lower():
+            raise self._refused("the description of an approximate policy must say so")
+        if self.confidence == "secondary" and not self.approximate:
+            raise self._refused("a policy known only second-hand is approximate")
+
+    def _check_thresholds(self) -> None:
+        scores = [score for score, _ in self.thresholds]
+        severities = [LABELS.index(name) for _, name in self.thresholds if name in LABELS[1:3]]
+        if (
+            not scores
+            or len(severities) != len(scores)
+            or severities != sorted(set(severities))
+            or scores != sorted(set(scores))
+        ):
+            raise self._refused("thresholds must rise from suspect to contaminated, each once")
+        if self.aggregation == "any run":
+            if scores != [float(self.n)] or self.comparison != "at least":
+                raise self._refused(f"a run policy flags from n, {self.n}, and not by {scores}")
+        elif not all(0 <= score <= 1 for score in scores):
+            raise self._refused(f"thresholds are shares from 0 to 1, not {scores}")
+        elif self.comparison == "more than" and scores[-1] == 1:
+            raise self._refused("nothing is more than the whole, a threshold of 1")
+
+    def _refused(self, fact: str) -> PolicyError:
+        hint = "`contam policies` shows the known ones in full"
+        return PolicyError(f"policy {self.id!r}: {fact}", hint=hint)
+
+    def parameter(self, name: str) -> Value:
+        """The value of a parameter of this definition; PolicyError where it has none so named."""
+        for known, value in self.parameters:
+            if known == name:
+                return value
+        raise self._refused(f"there is no parameter {name!r}")
+
+    def number(self, name: str) -> float:
+        """The value of a parameter that is a number."""
+        value = self.parameter(name)
+        if isinstance(value, str):
+            raise self._refused(f"parameter {name} must be a number, not {value!r}")
+        return float(value)
+
+    def threshold(self, label: str) -> float:
+        """The score that earns this label; PolicyError where the policy never gives it."""
+        for score, known in self.thresholds:
+            if known == label:
+                return score
+        raise self._refused(f"it never says {label!r}")
+
+    def to_dict(self) -> dict[str, object]:
+        """A plain tree for JSON or TOML; `from_dict` and a policy file accept it."""
+        return {
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+            "parts": list(self.parts),
+            "presets": list(self.presets),
+            "thresholds": {label: score for score, label in self.thresholds},
+            "parameters": dict(self.parameters),
+            "constants": dict(self.constants),
+        }
+
+    @classmethod
+    def from_dict(cls, tree: Mapping[str, object]) -> Self:
+        """The spec that `to_dict` wrote; PolicyError for anything else."""
+        known = {f.name for f in fields(cls)}
+        if unknown := sorted(set(tree) - known):
+            raise PolicyError(
+                f"a policy has no {', '.join(unknown)}", hint=f"it has {', '.join(sorted(known))}"
+            )
+        ready = {
+            name: _READERS[name](value) if name in _READERS else value
+            for name, value in tree.items()
+        }
+        try:
+            return cls(**ready)  # type: ignore[arg-type]  # __post_init__ checks every field
+        except TypeError as error:
+            raise PolicyError(f"this is not a complete policy: {error}") from error
+
+    def fingerprint(self) -> str:
+        """16 hex digits of all that the definition decides a verdict by: equal ones judge alike.
+
+        What a run chooses (unit, seed, min_run) and the version of the normaliser are not in it.
+        """
+        tree = self.to_dict()
+        # No constants: nothing of them to tell apart.
+        judging = {name: tree[name] for name in _JUDGING if name != "constants" or tree[name]}
+        text = json.dumps(judging, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def with_changes(self, changes: Mapping[str, object]) -> Self:
+        """This definition with some fields replaced; parameters not named keep their values.
+
+        In a run policy n and the threshold are one figure: changing one changes both.
+        """
+        tree = self.to_dict()
+        changed = dict(changes)
+        for name in _FIXED_BY_BASE:
+            if name in changed and changed.pop(name) != tree[name]:
+                raise PolicyError(
+                    f"{name} of {self.id!r} cannot be changed: it is what the policy is",
+                    hint="n, parts, thresholds, comparison and parameters can be",
+                )
+        if self.aggregation == "any run":
+            if "n" in changed and "thresholds" not in changed:
+                changed["thresholds"] = {"contaminated": changed["n"]}
+            elif "thresholds" in changed and "n" not in changed:
+                changed["n"] = int(_read_thresholds(changed["thresholds"])[0][0])
+        own = self._changed_parameters(as_table("parameters", changed.pop("parameters", {})))
+        return self.from_dict({**tree, **changed, "parameters": own})
+
+    def _changed_parameters(self, changes: Mapping[str, object]) -> dict[str, object]:
+        values: dict[str, object] = dict(self.parameters)
+        for name, new in changes.items():
+            if name not in values:
+                hint = f"it has: {', '.join(values) or 'none'}"
+                raise PolicyError(f"policy {self.id!r} has no parameter {name!r}", hint=hint)
+            old = values[name]
+            alike = type(new) is type(old) or (type(old) is float and type(new) is int)
+            if not alike or (isinstance(new, float) and not math.isfinite(new)):
+                raise PolicyError(
+                    f"parameter {name} cannot be {new!r}", hint=f"the default is {old!r}"
+                )
+            values[name] = float(new) if isinstance(new, int) and type(old) is float else new
+        return values
+
+
+def as_table(name: str, value: object) -> Mapping[str, object]:
+    """The value as a table of names; PolicyError where it is none."""
+    if not isinstance(value, dict):
+        raise PolicyError(f"{name} of a policy must be a table of names and values")
+    return cast("Mapping[str, object]", value)
+
+
+def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
+    pairs: list[tuple[float, str]] = []
+    for label, score in as_table("thresholds", value).items():
+        if isinstance(score, bool) or not isinstance(score, int | float):
+            raise PolicyError(f"the threshold of {label} must be a number, not {score!r}")
+        if not math.isfinite(score):
+            raise PolicyError(f"the threshold of {label} cannot be {score}")
+        pairs.append((float(score), label))
+    if not pairs:
+        raise PolicyError("a policy needs a threshold", hint="thresholds = {contaminated = 0.5}")
+    return tuple(
+        sorted(
+            pairs,
+            key=lambda pair: (
+                (pair[0], LABELS.index(pair[1])) if pair[1] in LABELS else (pair[0], -1)
+            ),
+        )
+    )
+
+
+def _read_names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise PolicyError(f"a list of names was expected, not {value!r}")
+    return tuple(value)
+
+
+def _read_values(value: object) -> tuple[tuple[str, object], ...]:
+    return tuple(as_table("parameters and constants", value).items())
+
+
+_READERS: Final[Mapping[str, Callable[[object], object]]] = {
+    "parts": _read_names,
+    "presets": _read_names,
+    "thresholds": _read_thresholds,
+    "parameters": _read_values,
+    "constants": _read_values,
+}

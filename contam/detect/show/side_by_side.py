@@ -1,0 +1,284 @@
+"""Item and document side by side: re-read what the evidence points to and mark what matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from contam.detect.model import PARTS
+from contam.detect.policies.verdict import FLAGGED, Verdict
+from contam.detect.show.marks import Mark, mark
+from contam.detect.show.reread import Library, Place
+from contam.errors import UsageError
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from contam.detect.report import Report
+    from contam.tables.schemas import Table
+
+# Code points shown around a match; the item's side shows more, it is what was asked about.
+_DOCUMENT_CONTEXT: Final = 160
+_ITEM_CONTEXT: Final = 600
+# Documents are read again in this many items at a time, so that memory stays bounded.
+_CHUNK_ITEMS: Final = 128
+
+
+class ItemKey(NamedTuple):
+    """What names an item in every table of a result."""
+
+    benchmark: str
+    split: str
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartMatch:
+    """One part of the item beside one document. An empty side means that its text is not there.
+
+    mark  "letter" or "number" where the document names the right choice by it; else ""
+    """
+
+    part: str
+    n_tokens: int
+    verified: bool
+    mark: str
+    turn: str | None
+    item: tuple[Mark, ...]
+    document: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentMatch:
+    """All that one document shares with an item.
+
+    column   the column its text stands in, where that is not the one its shard is read from
+    problem  why its text cannot be shown
+    """
+
+    document_id: str
+    shard: str
+    row: int
+    url: str | None
+    date: str | None
+    source: str | None
+    column: str | None
+    problem: str | None
+    parts: tuple[PartMatch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemView:
+    """One item, what the policies say of it, and its best documents.
+
+    texts                part -> text; empty when the texts were kept out of the result
+    n_more_documents     documents with evidence that are not in `documents`
+    """
+
+    key: ItemKey
+    verdicts: tuple[Verdict, ...]
+    texts: dict[str, str]
+    documents: tuple[DocumentMatch, ...]
+    n_more_documents: int
+
+
+def flagged_items(report: Report, policy: str | None = None) -> list[ItemKey]:
+    """The items called contaminated or suspect, by this policy or by any, in table order.
+
+    Raises UsageError when the result has no such policy.
+    """
+    check_policy(report, policy)
+    names = ("benchmark", "split", "item_id", "policy", "label")
+    columns = (schemas.column(report.verdicts, name) for name in names)
+    found = {
+        ItemKey(benchmark, split, item_id): None
+        for benchmark, split, item_id, judge, label in zip(*columns, strict=True)
+        if label in FLAGGED and policy in {None, judge}
+    }
+    return list(found)
+
+
+def find_items(report: Report, name: str) -> list[ItemKey]:
+    """The items of that id; `benchmark/id` or `benchmark/split/id` tells equal ids apart.
+
+    Raises UsageError, naming close matches, when there is none.
+    """
+    keys = _keys(report.items)
+    found = [key for key in keys if name in _names(key)]
+    if not found:
+        close = get_close_matches(name, [key.item_id for key in keys[:100_000]], n=3)
+        hint = f"close: {', '.join(close)}" if close else "items.parquet lists every item"
+        raise UsageError(f"there is no item {name!r} in {report.folder}", hint=hint)
+    return found
+
+
+def check_policy(report: Report, policy: str | None) -> None:
+    """Raise UsageError unless the result holds verdicts of this policy (None: of any)."""
+    if policy is not None:
+        known = list(dict.fromkeys(schemas.column(report.verdicts, "policy")))
+        if policy not in known:
+            raise UsageError(
+                f"{report.folder} has no verdicts of policy {policy!r}",
+                hint=f"it has: {', '.join(known) or 'none'}",
+            )
+
+
+def view_items(
+    report: Report,
+    keys: Sequence[ItemKey],
+    *,
+    policy: str | None = None,
+    max_documents: int = 3,
+) -> Iterator[ItemView]:
+    """The items in the order given, each beside its best `max_documents` documents.
+
+    Document texts are read again from the shards of the run. A shard that is gone, unreadable or
+    no longer the one scanned is not an error: its documents say so in `problem`.
+    """
+    library = Library(report.run)
+    tables = _Tables(report, keys)
+    for start in range(0, len(keys), _CHUNK_ITEMS):
+        yield from _view_chunk(
+            tables, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents
+        )
+
+
+class _Tables:
+    """The rows of some items in each table of a result, found in one pass."""
+
+    def __init__(self, report: Report, keys: Sequence[ItemKey]) -> None:
+        self.verdicts = _RowsByItem(report.verdicts, keys)
+        self.items = _RowsByItem(report.items, keys)
+        self.evidence = _RowsByItem(report.evidence, keys)
+
+
+class _RowsByItem:
+    """Where in a table the rows of each item stand."""
+
+    def __init__(self, table: Table, keys: Sequence[ItemKey]) -> None:
+        self._table = table
+        self._places: dict[ItemKey, list[int]] = {key: [] for key in keys}
+        columns = (schemas.column(table, name) for name in ItemKey._fields)
+        for at, key in enumerate(zip(*columns, strict=True)):
+            # A plain tuple is equal to the key it spells.
+            places = self._places.get(key)  # type: ignore[call-overload] # see above
+            if places is not None:
+                places.append(at)
+
+    def of(self, keys: Sequence[ItemKey]) -> dict[ItemKey, list[dict[str, Any]]]:
+        """The rows of these items, in table order."""
+        places = [self._places[key] for key in keys]
+        rows = iter(schemas.rows(schemas.take(self._table, [at for own in places for at in own])))
+        return {key: [next(rows) for _ in own] for key, own in zip(keys, places, strict=True)}
+
+
+def _view_chunk(
+    tables: _Tables,
+    library: Library,
+    keys: Sequence[ItemKey],
+    policy: str | None,
+    max_documents: int,
+) -> Iterator[ItemView]:
+    verdicts, items = tables.verdicts.of(keys), tables.items.of(keys)
+    evidence = {key: _by_document(rows) for key, rows in tables.evidence.of(keys).items()}
+    shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
+    library.fetch(place for places in shown.values() for place in places)
+    for key in keys:
+        texts = _part_texts(items[key][0]) if items[key] else {}
+        yield ItemView(
+            key=key,
+            verdicts=tuple(
+                verdict
+                for verdict in (Verdict(**row) for row in verdicts[key])
+                if policy in {None, verdict.policy}
+            ),
+            texts=texts,
+            documents=tuple(
+                _document(evidence[key][place], texts, library, place) for place in shown[key]
+            ),
+            n_more_documents=len(evidence[key]) - len(shown[key]),
+        )
+
+
+def _document(
+    rows: list[dict[str, Any]], texts: dict[str, str], library: Library, place: Place
+) -> DocumentMatch:
+    first = rows[0]
+    text = library.text(place)
+    return DocumentMatch(
+        document_id=first["document_id"],
+        shard=first["shard"],
+        row=first["row"],
+        url=first["url"],
+        date=first["date"],
+        source=first["source"],
+        column=library.column(place),
+        problem=library.problem(place),
+        parts=tuple(
+            _part_match(part, [row for row in rows if row["part"] == part], texts, text, library)
+            for part in PARTS
+            if any(row["part"] == part for row in rows)
+        ),
+    )
+
+
+def _part_match(
+    part: str,
+    rows: list[dict[str, Any]],
+    texts: dict[str, str],
+    document: str | None,
+    library: Library,
+) -> PartMatch:
+    first = rows[0]
+    verified = all(row["verified"] for row in rows)
+    if not verified:
+        document = None  # such rows count the tokens of a text that was gone, not its characters
+    # Of a choice that is named by its letter nothing stands there.
+    in_item = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
+    in_document = [(row["document_start"], row["document_end"]) for row in rows]
+    return PartMatch(
+        part=part,
+        n_tokens=sum(row["n_tokens"] for row in rows),
+        verified=verified,
+        mark=mark_of(rows),
+        turn=library.turn((first["shard"], first["row"]), min(in_document)[0])
+        if verified
+        else None,
+        item=mark(texts[part], in_item, _ITEM_CONTEXT) if part in texts else (),
+        document=mark(document, in_document, _DOCUMENT_CONTEXT) if document is not None else (),
+    )
+
+
+def mark_of(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The mark, "letter" or "number", by which a document names the right choice; else ""."""
+    return next((str(row["answer_mark"]) for row in rows if row["answer_mark"]), "")
+
+
+def _by_document(rows: list[dict[str, Any]]) -> dict[Place, list[dict[str, Any]]]:
+    grouped: dict[Place, list[dict[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault((row["shard"], row["row"]), []).append(row)
+    return grouped
+
+
+def _part_texts(item: dict[str, Any]) -> dict[str, str]:
+    """Part -> text as the scan saw it: choices are joined by line breaks."""
+    texts = {part: item[part] for part in PARTS if item[part]}
+    if "choices" in texts:
+        texts["choices"] = "\n".join(texts["choices"])
+    return texts
+
+
+def _keys(table: Table) -> list[ItemKey]:
+    columns = (schemas.column(table, name) for name in ItemKey._fields)
+    return [ItemKey(*row) for row in zip(*columns, strict=True)]
+
+
+def _names(key: ItemKey) -> tuple[str, ...]:
+    return (
+        key.item_id,
+        f"{key.benchmark}/{key.item_id}",
+        f"{key.benchmark}/{key.split}/{key.item_id}",
+    )

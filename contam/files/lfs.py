@@ -1,0 +1,25 @@
+"""Pointers of Git Large File Storage: what a clone without it leaves in place of a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from contam.files.single import open_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LFS_HEAD: Final = b"version https://git-lfs.github.com/spec/v1"
+"""What a pointer begins with."""
+
+LFS_FACT: Final = "is a Git LFS pointer, not the file itself"
+LFS_HINT: Final = "fetch the file: run `git lfs pull` in its repository"
+
+
+def is_pointer(path: Path) -> bool:
+    """Whether a file is a pointer; False when it cannot be read."""
+    try:
+        with open_file(path) as file:
+            return file.read(len(LFS_HEAD)) == LFS_HEAD
+    except OSError:
+        return False

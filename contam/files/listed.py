@@ -1,0 +1,131 @@
+"""Files as they were when they were listed: read as that, or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from contam.errors import ShardError
+from contam.files.single import open_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedReader
+
+_HINT = "let nobody write to the corpus while it is read"
+
+
+class FileState(NamedTuple):
+    """What the file system says of a file that another state of it would not have.
+
+    size         in bytes
+    modified_ns  time of the last write; changed_ns  also of new rights, links or names
+    device, inode  which file it is
+    """
+
+    size: int
+    modified_ns: int
+    changed_ns: int
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> FileState:
+        """The state that a call of stat or fstat found."""
+        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino)
+
+    @classmethod
+    def at(cls, path: str) -> FileState:
+        """The state of the file at a path now. Raises OSError."""
+        return cls.of(os.stat(path))  # noqa: PTH116 - a path object costs as much as the call
+
+
+NOT_THERE = FileState(0, 0, 0, 0, 0)
+"""The state of a file that could not be looked at; no file is in it."""
+
+
+class ListedPath(str):
+    """The path of a file, and the state in which alone the file may be read.
+
+    A text, as most that it passes through only needs the file's name; what opens the file looks at
+    the state. A path without one is read in the state that it is opened in.
+    """
+
+    __slots__ = ("state",)
+
+    state: FileState
+
+    def __new__(cls, path: str, state: FileState) -> Self:
+        """The path with the state."""
+        made = super().__new__(cls, path)
+        made.state = state
+        return made
+
+
+def state_of(path: str) -> FileState:
+    """The state in which a file may be read: the one that was listed, else its present one."""
+    return path.state if isinstance(path, ListedPath) else FileState.at(path)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BufferedReader]:
+    """Open a file to read its bytes, and prove that it stays as listed: see `unchanged`.
+
+    Raises OSError when it cannot be opened.
+    """
+    with open_file(Path(path)) as file, unchanged(path, file.fileno()):
+        yield file
+
+
+@contextmanager
+def unchanged(path: str, handle: int) -> Iterator[None]:
+    """Make sure that a file has its listed state when the block begins and when it ends.
+
+    handle  the open file that is read; at the end what lies at the path is looked at, too
+    Raises ShardError.
+    """
+    now = FileState.of(os.fstat(handle))
+    listed = path.state if isinstance(path, ListedPath) else now
+    _compare(path, listed, now)
+    yield
+    _compare(path, listed, FileState.of(os.fstat(handle)))
+    check(ListedPath(path, listed))
+
+
+def check(path: str) -> None:
+    """Raise ShardError when what lies at a path is not in the state that was listed."""
+    if isinstance(path, ListedPath) and path.state != NOT_THERE:
+        try:
+            there = FileState.at(path)
+        except OSError as error:
+            raise _changed(path, "is gone") from error
+        _compare(path, path.state, there)
+
+
+def difference(listed: FileState, now: FileState) -> str:
+    """What happened to a file between two states: `was written to`; "" for nothing.
+
+    Another device or inode alone is nothing: file systems over a network number files anew when
+    they please, and renaming a file over another changes its time of change.
+    """
+    if listed[:3] == now[:3]:
+        return ""
+    if listed[3:] != now[3:]:
+        return "was replaced by another file"
+    if now.size != listed.size:
+        verb = "grew" if now.size > listed.size else "was cut"
+        return f"{verb} from {listed.size:,} to {now.size:,} bytes"
+    if now.modified_ns != listed.modified_ns:
+        return "was written to"
+    return "was changed, or its rights, links or name were"
+
+
+def _compare(path: str, listed: FileState, now: FileState) -> None:
+    if fact := difference(listed, now):
+        raise _changed(path, fact)
+
+
+def _changed(path: str, fact: str) -> ShardError:
+    return ShardError(f"{path}: {fact} after it was listed", shard=path, hint=_HINT)

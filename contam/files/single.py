@@ -1,0 +1,102 @@
+"""Single files: opened only where they end, told apart, and written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from contam.errors import OutputError
+from contam.files.publish import output_errors, sync_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedReader
+
+_ALL_THAT_IS_ALLOWED = 0o666
+_SPECIAL = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+PIPE_HINT = "files are read more than once: write it to a file first, and name that"
+"""The way out for something that can be read once at most, or whose reader waits forever."""
+
+
+def irregular(path: Path) -> str:
+    """What is wrong with a path that is neither file nor folder: `not a regular file but a pipe`.
+
+    "" for files, folders, and where nothing can be seen: opening that tells why.
+    """
+    try:
+        found = _SPECIAL.get(stat.S_IFMT(path.stat().st_mode))
+    except (OSError, ValueError):
+        return ""
+    return f"not a regular file but {found}" if found else ""
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raise OSError for a pipe, a socket or a device, whose reader could wait forever."""
+    if fact := irregular(path):
+        raise OSError(errno.EINVAL, fact, str(path))
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Open a file to read its bytes; OSError as above for what is none."""
+    refuse_irregular(path)
+    return path.open("rb")
+
+
+def read_file(path: Path) -> bytes:
+    """All bytes of a file, opened as above."""
+    with open_file(path) as file:
+        return file.read()
+
+
+def fingerprint(path: Path) -> dict[str, Any]:
+    """`bytes` and `sha256` of a file, as manifests and run.json have them. Raises OSError."""
+    with open_file(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": file.tell(), "sha256": digest}
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """A draft beside a file, which takes its place when the block ends well; else it is removed.
+
+    A file that is replaced keeps its rights; behind a symbolic link it is the file, not the link.
+    Raises OutputError when the file is there and `overwrite` is not set, or cannot be written.
+    """
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path} is there already", hint="choose another name, or --overwrite")
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.draft")
+    with output_errors(path):
+        handle = os.open(
+            draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _ALL_THAT_IS_ALLOWED
+        )
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                draft.chmod(target.stat().st_mode & 0o7777)
+            draft.replace(target)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        sync_path(target.parent)
+
+
+def write_file(path: Path, data: bytes, *, overwrite: bool = False) -> None:
+    """Write a file, whole or not at all: see `whole_file`."""
+    with whole_file(path, overwrite=overwrite) as file:
+        file.write(data)

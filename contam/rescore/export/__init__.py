@@ -1,0 +1,1 @@
+"""Results of a re-scoring for evaluators, as pictures and Markdown."""

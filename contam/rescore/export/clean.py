@@ -1,0 +1,110 @@
+"""Judged logs of lm-eval -> clean scores in the shape of its own results file."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.detect.model import CLEAN, LABELS
+from contam.rescore.logs.groups import find_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.rescore.export.evaluator import Judged
+    from contam.rescore.logs.model import ScoreColumn
+
+    Row = dict[str, Any]
+
+FORMAT: Final = 1
+
+
+def clean_results(judged: Sequence[Judged], about: Row) -> Row:
+    """The clean scores of the tasks of one run.
+
+    judged  every task of the run;  about  what judged them, as it is to be told
+
+    `results`, `groups`, `n-samples` and their names are lm-eval's, so that whatever reads a results
+    file reads this; `full` has the scores of the whole tasks beside them. A score that cannot be
+    made again, or has no clean item, is null, and `notes` says why.
+    """
+    results: Row = {}
+    full: Row = {}
+    samples: Row = {}
+    items: Row = {}
+    labels: Row = {}
+    notes: list[str] = []
+    for one in judged:
+        task = one.log.benchmark
+        clean = one.label == CLEAN
+        whole = np.ones(len(clean), np.bool_)
+        results[task] = _scores(one, clean)
+        full[task] = _scores(one, whole)
+        samples[task] = {"original": len(clean), "effective": int(clean.sum())}
+        items[task] = one.counts
+        labels[task] = {
+            item.item_id: LABELS[label]
+            for item, label in zip(one.log.items, one.label, strict=True)
+            if label != CLEAN
+        }
+        notes += [f"{task}: {c.metric}: {c.note}" for c in one.log.columns if c.note]
+        if not clean.any():
+            notes.append(f"{task}: none of its {len(clean)} items is clean")
+    groups, said = _groups(judged)
+    return {
+        "tool": "contam",
+        "format": FORMAT,
+        **about,
+        "policy": judged[0].policy,
+        "model_name": judged[0].log.model,
+        "results": results,
+        "groups": groups,
+        "n-samples": samples,
+        "items": items,
+        "full": full,
+        "not_clean": labels,
+        "notes": [*notes, *said],
+    }
+
+
+def _scores(one: Judged, mask: NDArray[np.bool_]) -> Row:
+    found: Row = {}
+    for column in one.log.columns:
+        metric, _, rest = column.metric.partition(",")
+        value, error = (math.nan, math.nan)
+        if column.kind != "none":
+            value, error = column.aggregate(mask), _error(column, mask)
+        found[column.metric] = _or_none(value)
+        found[f"{metric}_stderr,{rest}"] = _or_none(error)
+    return found
+
+
+def _error(column: ScoreColumn, mask: NDArray[np.bool_]) -> float:
+    """The standard error of a mean as lm-eval has it; not a number for any other metric."""
+    values = column.score[mask & column.scored]
+    if column.kind != "mean" or len(values) < 2:  # noqa: PLR2004 - one item has no deviation
+        return math.nan
+    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def _groups(judged: Sequence[Judged]) -> tuple[Row, list[str]]:
+    clean = {one.log.path: one.label == CLEAN for one in judged}
+    found: Row = {}
+    notes = []
+    for group in find_groups([one.log for one in judged]):
+        own = found.setdefault(group.name, {})
+        own[group.metric] = None
+        if group.weighting == "unknown":
+            notes.append(f"group {group.name}: {group.metric}: {group.note}")
+            continue
+        own[group.metric] = _or_none(group.aggregate([clean[log.path] for log in group.logs]))
+        notes += [f"group {group.name}: {group.note}"] if group.note else []
+    return found, notes
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value

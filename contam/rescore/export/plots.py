@@ -1,0 +1,137 @@
+"""Pictures of a re-scoring as SVG and PNG: which there are, and how they are written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from contam.tables.schemas import Table
+
+    Row = dict[str, Any]
+
+GAIN, RANKS, SWEEP = "gain", "ranks", "sweep"
+SHOWS: Final = {
+    GAIN: "Gain of each model, full less clean, with its interval",
+    RANKS: "Rank on all and on clean items",
+    SWEEP: "Gain as the threshold of the policy moves",
+}
+"""What each kind of picture shows, in the order they are shown in."""
+
+_DPI: Final = 150
+_MOST_PIXELS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """One picture: what it shows, and the rows it is made of.
+
+    name  of its files, without what says their kind
+    kind  one of `SHOWS`; setup  which runs it is of, "" for all
+    """
+
+    name: str
+    kind: str
+    benchmark: str
+    metric: str
+    policy: str
+    setup: str
+    rows: list[Row]
+
+    @property
+    def caption(self) -> str:
+        """What it shows, of what."""
+        runs = f", runs with {self.setup}" if self.setup else ""
+        return f"{SHOWS[self.kind]}: {self.benchmark}, {self.metric}, by {self.policy}{runs}"
+
+
+def plot_names(tables: Mapping[str, Table], least: int) -> list[str]:
+    """The files that `draw` writes, in order."""
+    return [f"{one.name}.{suffix}" for one in planned(tables, least) for suffix in ("svg", "png")]
+
+
+def draw(tables: Mapping[str, Table], folder: Path, least: int) -> None:
+    """Write one figure for each benchmark, metric and policy and each kind of plot."""
+    import matplotlib as mpl
+
+    from contam.rescore.export.figures import DRAWN
+
+    # No display, and equal bytes for equal figures.
+    with mpl.rc_context({"svg.hashsalt": "contam", "svg.fonttype": "none"}):
+        for one in planned(tables, least):
+            _save(DRAWN[one.kind](one.rows), folder / one.name)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    figure.draw_without_rendering()
+    # Laid out once for both files.
+    figure.set_layout_engine("none")
+    figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})
+    dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
+    figure.savefig(path.with_name(f"{path.name}.png"), dpi=dpi, metadata={"Software": None})
+
+
+def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
+    """The figures for these tables "scores", "rankings" and "sweep", of the metrics shown.
+
+    least  clean items without which nothing is drawn of a score
+    """
+    scores = [row for row in schemas.rows(tables["scores"]) if row["subset_by"] in ("all", "group")]
+    shown = {(row["benchmark"], row["metric"]) for row in scores if row["shown"]}
+    sources = {
+        GAIN: [row for row in scores if row["gain"] is not None and row["n_clean"] >= least],
+        RANKS: [row for row in schemas.rows(tables["rankings"]) if row["rank_clean"] is not None],
+        SWEEP: [
+            row
+            for row in schemas.rows(tables["sweep"])
+            if _n_clean(row) >= least and row["epg"] is not None
+        ],
+    }
+    found = []
+    taken: set[str] = set()
+    for kind, rows in sources.items():
+        for key, group in _grouped(rows):
+            benchmark, metric, policy, setup = key
+            if (benchmark, metric) not in shown:
+                continue
+            parts = [kind, *(re.sub(r"[^A-Za-z0-9]+", "_", part) for part in key if part)]
+            stem = "-".join(parts)
+            name = stem
+            number = 2
+            while name in taken:
+                name, number = f"{stem}-{number}", number + 1
+            taken.add(name)
+            found.append(
+                Plot(
+                    name=name,
+                    kind=kind,
+                    benchmark=benchmark,
+                    metric=metric,
+                    policy=policy,
+                    setup=setup,
+                    rows=group,
+                )
+            )
+    return found
+
+
+def _n_clean(row: Mapping[str, Any]) -> int:
+    """Items below the threshold of a row of the sweep; every threshold flags some."""
+    n_flagged, share = int(row["n_flagged"]), float(row["share_flagged"])
+    return round(n_flagged / share) - n_flagged
+
+
+def _grouped(rows: Iterable[Row]) -> list[tuple[tuple[str, str, str, str], list[Row]]]:
+    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    for row in rows:
+        key = (row["benchmark"], row["metric"], row["policy"], row.get("setup", ""))
+        groups.setdefault(key, []).append(row)
+    return sorted(groups.items())

@@ -1,0 +1,1 @@
+"""The statistics of a re-scoring: arrays in, figures out."""

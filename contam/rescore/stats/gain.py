@@ -1,0 +1,182 @@
+"""Full against clean: the estimated performance gain, its tests, and the published rules.
+
+Notation of the sources: D the flagged items, C the clean ones, f = |D| / n. Scores are float64[n],
+`flagged` bool[n].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy import stats
+
+from contam.rescore.stats.dealing import deal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+LEAST: Final = 50
+"""Items that a subset needs before a gain is estimated (Llama 3 leaves smaller ones blank)."""
+
+_NAN: Final = float("nan")
+_LLAMA2_Z: Final = 2.0
+_LLAMA2_CLEAN: Final = 0.2
+_LLAMA2_DIRTY: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """EPG = full - clean over the items that could be checked (Singh et al. 2024), and its test.
+
+    z         EPG / (s.d. / sqrt(n_clean)), ConTAM's own statistic
+    z_nested  EPG / (s.d. * sqrt(1 / n_clean - 1 / n)): the clean set lies inside the full one
+    p         two-sided, flags dealt out anew (within strata, by whole clusters)
+    how       how p was made: "exact" or "10000 draws", "" without one
+    note      why nothing is estimated, "" when it is
+
+    Both z are the published ones, of items that all stand alone: they know no clusters.
+    """
+
+    epg: float
+    z: float
+    z_nested: float
+    p: float
+    how: str
+    note: str
+
+
+def gain(  # noqa: PLR0913 - what a test of flags may depend on, all by name
+    scores: Floats,
+    flagged: Bools,
+    *,
+    least: int = LEAST,
+    permutations: int = 10_000,
+    seed: int = 0,
+    family: int = 1,
+    strata: NDArray[np.int64] | None = None,
+    cluster: NDArray[np.int64] | None = None,
+) -> Gain:
+    """EPG of one model on one benchmark; `not estimable` where a subset has under `least` items."""
+    n = len(scores)
+    n_clean = int(np.count_nonzero(~flagged))
+    note = not_estimable(n - n_clean, n_clean, least)
+    if note:
+        return Gain(epg=_NAN, z=_NAN, z_nested=_NAN, p=_NAN, how="", note=note)
+    epg = float(scores.mean() - scores[~flagged].mean())
+    z, nested = gain_z(epg, float(np.std(scores)), n, n_clean)
+    found = deal(
+        scores,
+        flagged,
+        permutations=permutations,
+        seed=seed,
+        family=family,
+        strata=strata,
+        cluster=cluster,
+    )
+    note = "no p: swapping clusters of one size changes nothing" if np.isnan(found.p) else ""
+    return Gain(epg=epg, z=z, z_nested=nested, p=found.p, how=found.how, note=note)
+
+
+def not_estimable(n_flagged: int, n_clean: int, least: int = LEAST) -> str:
+    """Why subsets of these sizes say nothing, or ""."""
+    if n_clean and not n_flagged:
+        return "not estimable: no flagged item"
+    reason = too_few(n_clean, "clean", least) or too_few(n_flagged, "flagged", least)
+    return f"not estimable: {reason}" if reason else ""
+
+
+def too_few(number: int, name: str, least: int) -> str:
+    """Why so many items of one side say nothing, or ""."""
+    if number == 0:
+        return f"no {name} item"
+    if number >= least:
+        return ""
+    return f"{number:,} {name} item{'s' if number > 1 else ''}, and {least:,} are needed"
+
+
+def gain_z(epg: float, deviation: float, n: int, n_clean: int) -> tuple[float, float]:
+    """ConTAM's z and the nested z of a gain.
+
+    deviation  s.d. of the scores on the full benchmark (ddof 0, the Bernoulli form for 0/1)
+    """
+    if deviation == 0 or n_clean in (0, n):
+        return _NAN, _NAN
+    return (
+        epg / (deviation / float(np.sqrt(n_clean))),
+        epg / (deviation * float(np.sqrt(1 / n_clean - 1 / n))),
+    )
+
+
+def bounds(scores: Floats, usable: Bools) -> tuple[float, float]:
+    """The score if every item that is not usable were wrong, and if every one were right (1.4)."""
+    n = len(scores)
+    if n == 0:
+        return _NAN, _NAN
+    right = float(scores[usable].sum())
+    return right / n, (right + int(np.count_nonzero(~usable))) / n
+
+
+def relative_difference(full: float, clean: float) -> float:
+    """GPT-3's printed relative difference, 2 (clean - full) / (clean + full).
+
+    The plain (clean - full) / full does not reproduce two rows of the paper's table.
+    """
+    return 2 * (clean - full) / (clean + full) if clean + full else _NAN
+
+
+def plain_relative_difference(full: float, clean: float) -> float:
+    """(clean - full) / full, under its own name."""
+    return (clean - full) / full if full else _NAN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subset:
+    """One of Llama 2's subsets: items, mean, and Z against a random subset of that size."""
+
+    name: str
+    n: int
+    mean_share: float
+    score: float
+    z: float
+
+
+def llama2_subsets(scores: Floats, share: Floats) -> tuple[list[Subset], bool]:
+    """Llama 2's four subsets by the share of contaminated tokens, and whether its rule is met.
+
+    share  float64[n] in 0..1
+    The rule calls it contamination only if |Z| > 2 in all four. sigma_n carries no correction for
+    the finite population, as in the paper: it ignores that subsets lie inside the full set.
+    """
+    mu = float(scores.mean()) if len(scores) else _NAN
+    deviation = float(np.sqrt(mu * (1 - mu))) if 0 <= mu <= 1 else _NAN
+    subsets = []
+    for name, mask in (
+        ("clean", share < _LLAMA2_CLEAN),
+        ("not clean", share >= _LLAMA2_CLEAN),
+        ("not dirty", share < _LLAMA2_DIRTY),
+        ("dirty", share >= _LLAMA2_DIRTY),
+    ):
+        n = int(np.count_nonzero(mask))
+        mean = float(scores[mask].mean()) if n else _NAN
+        z = (mean - mu) / (deviation / float(np.sqrt(n))) if n and deviation > 0 else _NAN
+        shared = float(share[mask].mean()) if n else _NAN
+        subsets.append(Subset(name=name, n=n, mean_share=shared, score=mean, z=z))
+    return subsets, all(abs(one.z) > _LLAMA2_Z for one in subsets)
+
+
+def two_proportions(first: tuple[float, int], second: tuple[float, int]) -> tuple[float, float]:
+    """Pooled z of p1 - p2 and its one-sided p for p1 > p2; (successes, n) each."""
+    (k1, n1), (k2, n2) = first, second
+    if n1 == 0 or n2 == 0:
+        return _NAN, _NAN
+    pooled = (k1 + k2) / (n1 + n2)
+    error = float(np.sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n2)))
+    if error == 0:
+        return _NAN, _NAN
+    z = (k1 / n1 - k2 / n2) / error
+    return z, float(stats.norm.sf(z))

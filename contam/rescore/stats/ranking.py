@@ -1,0 +1,325 @@
+"""Rankings of models: how far two agree, how sure a place is, what deleting items alone does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from contam.rescore.stats.blocks import blocks_of, shuffled
+from contam.rescore.stats.clusters import freedom
+from contam.rescore.stats.dealing import ENOUGH
+from contam.rescore.stats.multiple import holm
+from contam.rescore.stats.threads import in_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+_NAN = float("nan")
+_TWO = 2
+_HAIR = 1e-12
+_DIGITS = 12
+_BLOCK = 32
+_PART = 64
+
+
+def ranks(scores: Floats) -> Floats:
+    """Average ranks, 1 for the highest score."""
+    result: Floats = stats.rankdata(-scores)
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Two rankings of the same m models.
+
+    tau      Kendall's tau-b; distance  (1 - tau) / 2
+    rho      Spearman's correlation of average ranks
+    largest  the largest change of rank over m - 1
+    """
+
+    tau: float
+    distance: float
+    rho: float
+    largest: float
+
+
+def agreement(first: Floats, second: Floats) -> Agreement:
+    """How far two scorings of the same models rank them alike; nan for fewer than two models."""
+    if len(first) < _TWO:
+        return Agreement(tau=_NAN, distance=_NAN, rho=_NAN, largest=_NAN)
+    constant = np.ptp(first) == 0 or np.ptp(second) == 0
+    tau = _tau(first, second)
+    rho = _NAN if constant else float(stats.spearmanr(first, second).statistic)
+    moved = np.abs(ranks(second) - ranks(first)).max() / (len(first) - 1)
+    return Agreement(tau=tau, distance=(1 - tau) / 2, rho=rho, largest=float(moved))
+
+
+def _tau(first: Floats, second: Floats) -> float:
+    constant = np.ptp(first) == 0 or np.ptp(second) == 0
+    return _NAN if constant else float(stats.kendalltau(first, second).statistic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairwise:
+    """Every model against every other on the same items; float64[models, models].
+
+    difference  score of the row minus that of the column
+    error       its paired standard error; nan where all items share one cluster
+    p           two-sided, of the t test by whole clusters; nan where all differences are equal and
+                not 0, and without an error
+    mcnemar_p   exact, for 0/1 scores of items that all stand alone; nan for others
+    adjusted    p after Holm over all pairs; a constant difference counts as p = 0
+    mcnemar_adjusted  mcnemar_p after Holm over all pairs
+    """
+
+    difference: Floats
+    error: Floats
+    p: Floats
+    mcnemar_p: Floats
+    adjusted: Floats
+    mcnemar_adjusted: Floats
+
+
+def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
+    """Paired comparisons of all models, float64[models, items], two items or more."""
+    m, n = scores.shape
+    mean = scores.mean(axis=1)
+    difference = mean[:, None] - mean[None, :]
+    rest = scores - mean[:, None]
+    alone = _squared(rest) / (n * (n - 1))
+    if cluster is None:
+        squared, df = alone, np.full((m, m), n - 1.0)
+    else:
+        code, sizes = np.unique(cluster, return_inverse=True, return_counts=True)[1:]
+        sums = np.array([np.bincount(code, weights=one) for one in rest])
+        if len(sizes) == 1:
+            squared = np.full((m, m), np.nan)
+        else:
+            squared = _squared(sums / n / np.sqrt(1 - sizes / n))
+        effect = np.divide(squared, alone, out=np.full((m, m), np.nan), where=alone > 0)
+        df = freedom(sizes.astype(np.int64), effect)
+    error = np.sqrt(squared)
+    t = np.divide(difference, error, out=np.zeros((m, m)), where=error > 0)
+    p = np.where(error > 0, 2 * stats.t.sf(np.abs(t), np.maximum(df, _HAIR)), 1.0)
+    certain = (error == 0) & (np.abs(difference) > 0)
+    p[certain | np.isnan(error)] = np.nan
+    mcnemar_p = _mcnemar(scores, grouped=cluster is not None and len(np.unique(cluster)) < n)
+    return Pairwise(
+        difference=difference,
+        error=error,
+        p=p,
+        mcnemar_p=mcnemar_p,
+        adjusted=_over_pairs(np.where(certain, 0.0, p)),
+        mcnemar_adjusted=_over_pairs(mcnemar_p),
+    )
+
+
+def _squared(rest: Floats) -> Floats:
+    """float64[models, models]: sums of squares of the differences of two rows."""
+    product = rest @ rest.T
+    own = np.diag(product)
+    both = own[:, None] + own[None, :]
+    squared: Floats = np.maximum(both - 2 * product, 0)
+    # What rounding leaves of two equal models is no spread.
+    squared[squared < _HAIR * both] = 0
+    return squared
+
+
+def _over_pairs(p: Floats) -> Floats:
+    """Holm over all pairs; 1 on the diagonal."""
+    upper = np.triu_indices(len(p), 1)
+    adjusted = np.ones(p.shape)
+    adjusted[upper] = holm(p[upper])
+    result: Floats = np.minimum(adjusted, adjusted.T)
+    return result
+
+
+def _mcnemar(scores: Floats, *, grouped: bool) -> Floats:
+    if grouped or not bool(np.all((scores == 0) | (scores == 1))):
+        return np.full((len(scores), len(scores)), np.nan)
+    only_row = scores @ (1 - scores).T
+    both = only_row + only_row.T
+    fewer = np.minimum(only_row, only_row.T)
+    result: Floats = np.minimum(1.0, 2 * stats.binom.cdf(fewer, np.maximum(both, 1), 0.5))
+    result[both == 0] = 1.0
+    return result
+
+
+def rank_intervals(pairs: Pairwise, level: float = 0.95) -> Ints:
+    """Simultaneous rank intervals, int64[models, 2]: first and last place a model may have.
+
+    1 + the models significantly better, and m - those significantly worse, by paired tests with
+    Holm over all pairs (in the style of Mogstad et al.).
+    """
+    m = len(pairs.difference)
+    apart = pairs.adjusted < 1 - level
+    better = (apart & (pairs.difference < 0)).sum(axis=1)
+    worse = (apart & (pairs.difference > 0)).sum(axis=1)
+    return np.stack([1 + better, m - worse], axis=1).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """What dropping as many random items does.
+
+    tau       of full against clean, as observed
+    tau_low   5th percentile of tau over random deletions; tau_median  their median
+    p         share of deletions whose ranking agrees no better, with the +1 correction
+    moved     float64[models], s.d. of a model's score over random deletions
+    """
+
+    tau: float
+    tau_low: float
+    tau_median: float
+    p: float
+    moved: Floats
+
+
+def random_deletion(
+    scores: Floats,
+    flagged: Bools,
+    *,
+    draws: int = 1_000,
+    most: int = 0,
+    seed: int = 0,
+    cluster: Ints | None = None,
+) -> Deletion:
+    """Compare full against clean with full against the rest after deleting random items.
+
+    scores   float64[models, items]
+    most     draws that may be made where few of the first ones agree no better
+    cluster  int64[items], items that rise and fall together: then clusters of one size swap what
+             is deleted of them; no p where none can
+    """
+    m, n = scores.shape
+    n_flagged = int(flagged.sum())
+    full = scores.mean(axis=1).round(_DIGITS)
+    nothing = Deletion(tau=_NAN, tau_low=_NAN, tau_median=_NAN, p=_NAN, moved=np.full(m, _NAN))
+    if m < _TWO or n_flagged in (0, n):
+        return nothing
+    observed = agreement(full, scores[:, ~flagged].mean(axis=1).round(_DIGITS)).tau
+    blocks = None if cluster is None else blocks_of(cluster)
+    if np.isnan(observed) or (blocks is not None and not _moves(blocks, flagged)):
+        return replace(nothing, tau=observed)
+    draw = _deleting(scores, flagged, blocks)
+    seeds = np.random.SeedSequence(seed)
+    kept, taus = np.empty((0, m)), np.empty(0)
+    step = draws
+    while step > 0:
+        more = draw(step, seeds)
+        kept = np.concatenate([kept, more])
+        taus = np.append(taus, in_threads(lambda one: _tau(full, one), list(more)))
+        worse = int(np.count_nonzero(taus <= observed + 1e-12))
+        if worse >= ENOUGH:
+            break
+        step = min(len(taus), most - len(taus))
+    known = taus[~np.isnan(taus)]
+    if not len(known):
+        return replace(nothing, tau=observed)
+    return Deletion(
+        tau=observed,
+        tau_low=float(np.percentile(known, 5)),
+        tau_median=float(np.median(known)),
+        p=(1 + worse) / (1 + len(known)),
+        moved=kept.std(axis=0, ddof=1),
+    )
+
+
+def _moves(blocks: list[Ints], flagged: Bools) -> bool:
+    return any(bool(np.any(flagged[block] != flagged[block[:1]])) for block in blocks)
+
+
+def _deleting(
+    scores: Floats, flagged: Bools, blocks: list[Ints] | None
+) -> Callable[[int, np.random.SeedSequence], Floats]:
+    """What makes so many random deletions: float64[draws, models], the means of what is left."""
+    m, n = scores.shape
+    n_flagged = int(flagged.sum())
+    # Products too small for a linear algebra library to start threads of its own below ours: on a
+    # busy machine those wait for one another longer than they compute.
+    n_parts = -(-n // _PART)
+    parts = np.zeros((n_parts * _PART, m))
+    parts[:n] = scores.T
+    parts = parts.reshape(n_parts, _PART, m)
+
+    def drop(task: tuple[int, np.random.SeedSequence]) -> Floats:
+        number, own = task
+        rng = np.random.default_rng(own)
+        masks = np.zeros((number, n_parts * _PART))
+        for mask in masks:
+            if blocks is None:
+                mask[np.argpartition(rng.random(n), n_flagged)[:n_flagged]] = 1
+            else:
+                mask[:n] = flagged[shuffled(blocks, n, rng)]
+        by_part = masks.reshape(len(masks), n_parts, _PART).transpose(1, 0, 2)
+        summed: Floats = (by_part @ parts).sum(axis=0)
+        return summed
+
+    def draw(draws: int, seeds: np.random.SeedSequence) -> Floats:
+        sizes = [min(_BLOCK, draws - begin) for begin in range(0, draws, _BLOCK)]
+        # A generator for each block: the draws are the same for any number of threads.
+        own = seeds.spawn(len(sizes))
+        gone = np.concatenate(in_threads(drop, list(zip(sizes, own, strict=True))))
+        # Sums in another order round differently; equal scores must tie in every draw.
+        kept: Floats = ((scores.sum(axis=1) - gone) / (n - n_flagged)).round(_DIGITS)
+        return kept
+
+    return draw
+
+
+def win_shares(table: Floats) -> Floats:
+    """Share of the tasks both have on which the row's model strictly beats the column's.
+
+    table   float64[models, tasks], nan where a model has no score
+    return  float64[models, models], 0 on the diagonal and where two share no task
+    """
+    m = len(table)
+    shares = np.zeros((m, m))
+    for a in range(m):
+        both = ~np.isnan(table[a]) & ~np.isnan(table)
+        n_both = both.sum(axis=1)
+        beaten = ((table[a] > table) & both).sum(axis=1)
+        np.divide(beaten, n_both, out=shares[a], where=n_both > 0)
+        shares[a, a] = 0.0
+    return shares
+
+
+def win_rate(table: Floats) -> Floats:
+    """Share of tasks on which a model strictly beats another, over all models.
+
+    table   float64[models, tasks], nan where a model has no score
+    return  float64[models]; a model counts once in the m it is divided by, ties lose for both and
+            missing cells are skipped (BenchBench's convention)
+    """
+    # Sums of thirds and the like: models that win equally often must tie.
+    wins: Floats = (win_shares(table).sum(axis=1) / len(table)).round(_DIGITS)
+    return wins
+
+
+def published_win_rate(shares: Floats) -> Floats:
+    """The same of `win_shares`, added up one by one as BenchBench's arrays are, nothing rounded.
+
+    Models that win equally often then differ by what rounding leaves, and rankings made from it
+    break those ties by nothing else: printed figures need this, a report does not.
+    """
+    result: Floats = np.cumsum(shares, axis=1)[:, -1] / len(shares)
+    return result
+
+
+def borda(table: Floats) -> Floats:
+    """Sum over tasks of the models beaten: m - rank; tasks without a score add nothing."""
+    m = len(table)
+    points = np.zeros(m)
+    for column in table.T:
+        known = ~np.isnan(column)
+        points[known] += m - stats.rankdata(-column[known])
+    return points

@@ -1,0 +1,211 @@
+"""How far a ranking over tasks can be moved by what should not matter (Zhang and Hardt 2024).
+
+Cardinal: the tasks' scales. Ordinal: which other models are in the field. Both are searches, so
+what they find is a lower bound; each comes with a witness that `reweighed` and `in_field` check.
+Tables are float64[models, tasks], a higher score is better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy import stats
+
+from contam.rescore.stats.diversity import near_ranks
+from contam.rescore.stats.ranking import published_win_rate, win_shares
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+_HAIR: Final = 1e-8
+_LEAST_WEIGHT: Final = 0.01
+_STEPS: Final = 1_000
+_STILL: Final = 1e-5
+_STARTS: Final = 20
+_DIGITS: Final = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How far two rankings of the same m models are apart.
+
+    distance  (1 - Kendall's tau-b) / 2; nan where one of them ties all models
+    largest   the largest change of rank over m - 1
+    """
+
+    distance: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Witness:
+    """What a search found: the change, and the weights or the models that bring it about."""
+
+    change: Change
+    weights: Floats | None = None
+    field: Ints | None = None
+
+
+def change_of(new: Floats, old: Floats) -> Change:
+    """Between two rankings, average ranks of the same models."""
+    if len(new) <= 1 or float(np.abs(new - old).sum()) <= _HAIR:
+        return Change(distance=0.0, largest=0.0)
+    tau = float(stats.kendalltau(new, old).statistic)
+    largest = float(np.abs(new - old).max()) / (len(new) - 1)
+    return Change(distance=(1 - tau) / 2, largest=largest)
+
+
+def reweighed(table: Floats, weights: Floats) -> Change:
+    """The order by weighted means against that by plain means.
+
+    weights  float64[tasks], or one for each task that tells any two models apart
+    """
+    if len(weights) != table.shape[1]:
+        table = table[:, _telling(table)]
+    new = near_ranks((table * weights).mean(axis=1))
+    return change_of(new, near_ranks(table.mean(axis=1)))
+
+
+def search_weights(table: Floats) -> Witness:
+    """Weights in (0, 1] of the tasks that move the order of the means most, as far as found.
+
+    Two descents along a hinge of the wrongly ordered pairs, plain and weighed by how many ranks
+    are between; weights are relative to a task's s.d. and none is under 1 % of their sum before
+    that. What does not change is a table of one telling task.
+    """
+    telling = _telling(table)
+    scores = table[:, telling]
+    if scores.shape[1] == 0:
+        return Witness(change=Change(distance=0.0, largest=0.0), weights=np.ones(table.shape[1]))
+    found = []
+    for weighted in (True, False):
+        weights = np.ones(table.shape[1])
+        weights[telling] = _descend(scores, weighted=weighted)
+        found.append(Witness(change=reweighed(table, weights), weights=weights))
+    return max(found, key=lambda one: (one.change.distance, one.change.largest))
+
+
+def _telling(table: Floats) -> Bools:
+    return np.asarray(table.std(axis=0) > _HAIR)
+
+
+def _descend(scores: Floats, *, weighted: bool) -> Floats:
+    """Gradient descent, steps of 1, on softmax weights with a floor."""
+    deviation = scores.std(axis=0, ddof=1)
+    standard = (scores - scores.mean(axis=0)) / deviation
+    old = near_ranks(scores.mean(axis=1))
+    gap = old[:, None] - old[None, :]
+    # [i, j]: what it is worth that j, now before i, comes after it.
+    worth = np.where(gap > 0, gap if weighted else 1.0, 0.0)
+    logits = np.ones(scores.shape[1])
+    last = np.inf
+    for _ in range(_STEPS):
+        soft, weights, total = _floored(logits)
+        means = (standard * weights).mean(axis=1)
+        lead = means[None, :] - means[:, None]
+        active = worth * (lead >= 0)
+        loss = float((active * lead).sum())
+        if loss <= _HAIR:
+            break
+        by_mean = active.sum(axis=0) - active.sum(axis=1)
+        by_weight = standard.T @ by_mean / scores.shape[1]
+        by_floored = (by_weight - float(by_weight @ weights)) / total
+        logits = logits - soft * (by_floored - float(by_floored @ soft))
+        if abs(loss - last) < _STILL:
+            break
+        last = loss
+    weights = _floored(logits)[1] / deviation
+    result: Floats = weights / weights.max()
+    return result
+
+
+def _floored(logits: Floats) -> tuple[Floats, Floats, float]:
+    """Softmax, the same with every weight raised by a floor and scaled to 1, and the scale."""
+    raised = np.exp(logits - logits.max())
+    soft = raised / raised.sum()
+    floored = soft + _LEAST_WEIGHT / (1 - _LEAST_WEIGHT)
+    total = float(floored.sum())
+    return soft, floored / total, total
+
+
+def top_fifth(table: Floats) -> Ints:
+    """The fifth of the models that wins most often, best first."""
+    wins = win_shares(table).sum(axis=1).round(_DIGITS)
+    return np.argsort(-wins, kind="stable")[: len(table) // 5].astype(np.int64)
+
+
+def in_field(table: Floats, top: Ints, field: Ints) -> Change:
+    """The order of `top` by win rate in a field that holds them, against that among themselves.
+
+    With all models as the field: what the presence of weaker models does to the leaders.
+    """
+    return _in_field(win_shares(table), top, field)
+
+
+def _in_field(shares: Floats, top: Ints, field: Ints) -> Change:
+    place = {int(model): at for at, model in enumerate(field)}
+    wide = published_win_rate(shares[np.ix_(field, field)])
+    among = published_win_rate(shares[np.ix_(top, top)])
+    return change_of(near_ranks(wide[[place[int(one)] for one in top]]), near_ranks(among))
+
+
+def search_field(table: Floats, top: Ints, *, seed: int = 0) -> Witness:
+    """Which other models must be in the field for the order of `top` to change most, as found.
+
+    Climbs from random fields, one or two models in or out at a time.
+    """
+    shares = win_shares(table)
+    others = np.setdiff1d(np.arange(len(table)), top)
+    pairs = np.triu_indices(len(top), 1)
+    among = shares[np.ix_(top, top)]
+    old = near_ranks(published_win_rate(among))
+    before = np.sign(old[pairs[1]] - old[pairs[0]])
+    base = among.sum(axis=1)
+    added = shares[np.ix_(top, others)].T
+    best = Witness(change=Change(distance=0.0, largest=0.0), field=np.sort(top))
+    if not before.any() or not len(others):
+        return best
+    n_before = float(np.count_nonzero(before))
+
+    def distance(sums: Floats) -> Floats:
+        lead = np.sign((sums[..., pairs[0]] - sums[..., pairs[1]]).round(_DIGITS))
+        scale = np.sqrt(np.count_nonzero(lead, axis=-1) * n_before)
+        tau = np.divide(
+            (lead * before).sum(axis=-1), scale, out=np.ones(scale.shape), where=scale > 0
+        )
+        result: Floats = (1 - tau) / 2
+        return result
+
+    moves = _moves(len(others))
+    rng = np.random.default_rng(seed)
+    for start in range(_STARTS):
+        chosen = rng.random(len(others)) < (rng.random() if start > 1 else start)
+        while True:
+            now = float(distance(base + chosen @ added))
+            for move in moves:
+                step = move * np.where(chosen, -1.0, 1.0)
+                moved = distance(base + chosen @ added + step @ added)
+                at = int(moved.argmax())
+                if moved[at] > now + _HAIR:
+                    chosen ^= move[at] > 0
+                    break
+            else:
+                break
+        field = np.sort(np.concatenate([top, others[chosen]])).astype(np.int64)
+        change = _in_field(shares, top, field)
+        if (change.distance, change.largest) > (best.change.distance, best.change.largest):
+            best = Witness(change=change, field=field)
+    return best
+
+
+def _moves(n: int) -> tuple[Floats, Floats]:
+    """Float64[moves, n], 1 for a model that enters or leaves: each alone, and every two."""
+    a, b = np.triu_indices(n, 1)
+    single = np.eye(n)
+    return single, single[a] + single[b]

@@ -1,0 +1,1 @@
+"""A check of items: read, admitted, put to the indexes, answered."""

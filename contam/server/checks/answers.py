@@ -1,0 +1,170 @@
+"""A result as an answer, made piece by piece, so that no more of it is held than it may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import orjson
+
+from contam.detect.match.deadline import REASON as DEADLINE
+from contam.detect.policies.verdict import Verdict
+from contam.detect.result import VERDICTS, item_ranks
+from contam.server.checks.evidence import Evidence
+from contam.server.problems.failures import RequestError
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from contam.detect.result import ScanResult
+    from contam.server.checks.evidence import Row
+    from contam.server.indexes.holder import Lease
+    from contam.server.schemas.check import Options
+
+_MOST_FAILURES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """An answer to a check, its evidence not made yet.
+
+    verdicts  without their evidence, item by item;  rest  what else is said
+    evidence  None where none is told;  n_policies  verdicts of each item
+    """
+
+    verdicts: list[Row]
+    rest: Row
+    evidence: Evidence | None
+    n_policies: int
+
+    def rows(self) -> Iterator[Row]:
+        """The verdicts with their evidence, each made when it is asked for."""
+        if self.evidence is None:
+            yield from self.verdicts
+            return
+        verdicts = iter(self.verdicts)
+        for found in self.evidence.by_item():
+            for verdict in islice(verdicts, self.n_policies):
+                yield {**verdict, "evidence": found}
+
+    def whole(self) -> Row:
+        """All of it: see `contam.server.schemas.check.CheckAnswer`."""
+        return {"verdicts": list(self.rows()), **self.rest}
+
+    def as_json(self, most_bytes: int) -> bytes:
+        """All of it as JSON. Raises RequestError, 413, as soon as that has too many bytes."""
+        if self.evidence and self.n_policies * self.evidence.least_bytes() > most_bytes:
+            raise too_large(most_bytes)
+        made = bytearray(b'{"verdicts":[')
+        end = orjson.dumps(self.rest)[1:]
+        for row in self.rows():
+            made += orjson.dumps(row)
+            made += b","
+            if len(made) + len(end) + 1 > most_bytes:
+                raise too_large(most_bytes)
+        if made.endswith(b","):
+            made.pop()
+        made += b"],"
+        made += end
+        return bytes(made)
+
+    def as_lines(self, most_bytes: int) -> Iterator[bytes]:
+        """A line for each verdict and one for the rest, each made when the one before is taken.
+
+        Raises RequestError, 413, at once if a line has too many bytes.
+        """
+        if self.evidence is not None:
+            for at, most in enumerate(self.evidence.most_bytes()):
+                # The bound is a wide one: only where it is passed, the item's rows are made for it.
+                if most > most_bytes and len(orjson.dumps(self.evidence.of(at))) > most_bytes:
+                    raise too_large(most_bytes)
+        return self._lines()
+
+    def _lines(self) -> Iterator[bytes]:
+        for row in self.rows():
+            yield orjson.dumps(row) + b"\n"
+        yield orjson.dumps(self.rest) + b"\n"
+
+
+def answer_of(result: ScanResult, lease: Lease, options: Options) -> Answer:
+    """The answer that a result makes."""
+    # Not by `run`: it tells of every shard, and there may be thousands.
+    covered = lease.opened.coverage if result.covered is None else result.covered
+    verdicts = schemas.records(result.verdict_columns, VERDICTS)
+    return Answer(
+        verdicts=verdicts,
+        rest={
+            **_about(lease),
+            "coverage": summary(covered.totals),
+            "capped": result.about_index()["capped"],
+        },
+        evidence=Evidence(result, lease, options) if options.evidence else None,
+        n_policies=len(verdicts) // len(result.items_in_order),
+    )
+
+
+def too_large(most_bytes: int) -> RequestError:
+    """The refusal of an answer beyond the limit: nothing is left out of one silently."""
+    return RequestError(
+        413,
+        f"the answer, or a line of it, would have more than {most_bytes} bytes",
+        code="answer-too-large",
+        hint="ask for fewer items, less context or max_evidence, or for lines "
+        "(Accept: application/x-ndjson), or make a job of it: POST /v1/jobs",
+    )
+
+
+def late_answer(
+    names: Sequence[tuple[str, str, str]], policies: Sequence[str], lease: Lease
+) -> Answer:
+    """The answer when the time is over: nothing is known of any item (benchmark, split, id)."""
+    verdicts = [
+        Verdict(
+            benchmark=benchmark,
+            split=split,
+            item_id=item_id,
+            policy=policy,
+            label="not_checkable",
+            score=None,
+            exposure="none",
+            kind=None,
+            n_documents=0,
+            n_occurrences=0,
+            best_document_id=None,
+            best_shard=None,
+            best_row=None,
+            reason=DEADLINE,
+        ).to_dict()
+        for benchmark, split, item_id in (names[i] for i in np.argsort(item_ranks(names)).tolist())
+        for policy in policies
+    ]
+    return Answer(
+        verdicts=[{**verdict, "evidence": []} for verdict in verdicts],
+        rest={
+            **_about(lease),
+            "coverage": summary(lease.opened.coverage.totals),
+            "capped": {"cap": lease.opened.recipe.cap, "grams": 0, "items": 0, "first_items": []},
+        },
+        evidence=None,
+        n_policies=len(policies),
+    )
+
+
+def summary(coverage: Mapping[str, Any]) -> Row:
+    """A coverage without its shards one by one: of those that failed, the first are named."""
+    short = {name: value for name, value in coverage.items() if name != "by_shard"}
+    short["n_failed"] = len(short["shards_failed"])
+    short["shards_failed"] = short["shards_failed"][:_MOST_FAILURES]
+    return short
+
+
+def _about(lease: Lease) -> Row:
+    return {
+        "index": list(lease.names),
+        "states": list(lease.states),
+        "guarantee_tokens": lease.reader.guarantee_tokens,
+    }

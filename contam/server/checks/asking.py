@@ -1,0 +1,225 @@
+"""A check as it was asked: read, held to the limits, and put to the indexes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+
+from contam.benchmark.items import BenchItem
+from contam.detect.indexed.blind import (
+    KEY_BYTES,
+    HashedItem,
+    HashedPart,
+    check_blind,
+    refuse_other_spelling,
+)
+from contam.detect.indexed.reader import TEXT_BENCHMARK
+from contam.server.checks.answers import answer_of, late_answer
+from contam.server.checks.gate import LateError
+from contam.server.checks.policies import checked_policies
+from contam.server.logs import note
+from contam.server.problems.doubled import refuse_doubled
+from contam.server.problems.failures import RequestError
+from contam.server.problems.fields import with_fields
+from contam.server.problems.spelling import no_json
+from contam.server.schemas.check import CheckRequest
+from contam.server.state import State, holder_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fastapi import Request, Response
+
+    from contam.config import Settings
+    from contam.server.checks.answers import Answer
+    from contam.server.indexes.holder import Lease
+    from contam.server.schemas import check
+
+_JOB = "make a job of it: POST /v1/jobs"
+
+
+def parse(body: bytes, settings: Settings) -> CheckRequest:
+    """The request that a body spells. Raises RequestValidationError, or RequestError beyond limits.
+
+    To be called on a thread: a large body would hold up every other request.
+    """
+    try:
+        asked = CheckRequest.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False)
+        if found[0]["type"] == "json_invalid":
+            raise no_json(body) from None
+        raise RequestValidationError(with_fields(CheckRequest, found)) from None
+    refuse_doubled(body)
+    return within(asked, settings)
+
+
+def within(asked: CheckRequest, settings: Settings) -> CheckRequest:
+    """The same request. Raises RequestError, 413, if it asks for more than the settings allow."""
+    if asked.n_items > settings.max_items:
+        raise RequestError(
+            413, f"{asked.n_items} items, and one check takes {settings.max_items}", hint=_JOB
+        )
+    most = settings.max_characters
+    for at, n in enumerate(_sizes(asked)):
+        if n > most:
+            what = f"item {at}" if asked.text is None else "the text"
+            raise RequestError(
+                413, f"{what} has {n} characters, and {most} is the most",
+                hint=f"shorten it, or {_JOB}",
+            )  # fmt: skip
+    over = [
+        f"{name} {value}, and {limit} is the most"
+        for name, value, limit in (
+            ("max_evidence", asked.options.max_evidence, settings.max_evidence),
+            ("context", asked.options.context, settings.max_context),
+        )
+        if value > limit
+    ]
+    if over:
+        raise RequestError(413, "; ".join(over), hint="ask for less")
+    return asked
+
+
+async def judge(
+    request: Request,
+    state: State,
+    read: Callable[[], CheckRequest],
+    tell: Callable[[CheckRequest, Answer], Response],
+) -> Response:
+    """Answer a check on one of the threads for checks, or say in time that it is late.
+
+    read  what is asked;  tell  makes a response of the answer; both run on that thread
+
+    Raises RequestError, 503, when too many checks wait, and what `read` and `answer` raise.
+    """
+    holder_of(state)
+    seconds = state.settings.deadline_s
+    deadline = time.monotonic() + seconds
+    parsed: list[CheckRequest] = []
+
+    def work() -> tuple[Answer, Response]:
+        parsed.append(read())
+        found = answer(parsed[0], state, deadline)
+        return found, tell(parsed[0], found)
+
+    try:
+        found, response = await state.gate.run(work, seconds)
+        asked = parsed[0]
+    except LateError:
+        asked = parsed[0] if parsed else read()
+        found = late(asked, state)
+        response = tell(asked, found)
+    # Counted once, here: work that was late may still end.
+    pairs = [(verdict["policy"], verdict["label"]) for verdict in found.verdicts]
+    state.metrics.count_verdicts(asked.n_items, pairs)
+    note(request, n_items=asked.n_items, n_verdicts=len(pairs))
+    return response
+
+
+def answer(asked: CheckRequest, state: State, deadline: float) -> Answer:
+    """Judge what was asked, unless it is too late. Raises ContamError subclasses.
+
+    deadline  in seconds of `time.monotonic`
+    """
+    if time.monotonic() >= deadline:
+        return late(asked, state)
+    policies = checked_policies(asked.policies)
+    with holder_of(state).lease(asked.names) as lease:
+        if asked.grams is not None:
+            return _blind(asked, asked.grams, policies, lease, deadline)
+        result = lease.reader.check(
+            items_of(asked),
+            policies=policies,
+            max_evidence=asked.options.max_evidence,
+            allow_missing=asked.options.allow_missing,
+            deadline=deadline,
+        )
+        return answer_of(result, lease, asked.options)
+
+
+def late(asked: CheckRequest, state: State) -> Answer:
+    """The answer when the time is over: every item is not checkable."""
+    policies = checked_policies(asked.policies)
+    named = asked.items or (asked.grams.items if asked.grams else ())
+    names = [(one.benchmark, one.split, one.id) for one in named] or [(TEXT_BENCHMARK, "", "1")]
+    with holder_of(state).lease(asked.names) as lease:
+        return late_answer(names, policies, lease)
+
+
+def _blind(
+    asked: CheckRequest,
+    grams: check.Grams,
+    policies: tuple[str, ...],
+    lease: Lease,
+    deadline: float,
+) -> Answer:
+    refuse_other_spelling(grams.model_dump(exclude={"items"}), lease.opened.recipe)
+    result = check_blind(
+        lease.opened,
+        [_hashed(one) for one in grams.items],
+        policies=policies,
+        max_evidence=asked.options.max_evidence,
+        allow_missing=asked.options.allow_missing,
+        deadline=deadline,
+    )
+    return answer_of(result, lease, asked.options)
+
+
+def items_of(asked: CheckRequest) -> list[BenchItem]:
+    """The items of a request as the library has them; none of hashed ones."""
+    if asked.text is not None:
+        return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=asked.text)]
+    return [
+        BenchItem(
+            benchmark=item.benchmark,
+            split=item.split,
+            item_id=item.id,
+            question=item.question,
+            passage=item.passage,
+            choices=item.choices,
+            answer=item.answer,
+            answer_index=item.answer_index,
+        )
+        for item in asked.items or ()
+    ]
+
+
+def _hashed(item: check.HashedItem) -> HashedItem:
+    return HashedItem(
+        benchmark=item.benchmark,
+        split=item.split,
+        item_id=item.id,
+        parts={name: _part(part) for name, part in item.parts.items()},
+    )
+
+
+def _part(part: check.HashedPart) -> HashedPart:
+    try:
+        raw = base64.b64decode(part.keys, validate=True)
+    except binascii.Error:
+        raise RequestError(422, "keys are no Base64", hint="make them with `contam hash`") from None
+    if len(raw) % KEY_BYTES:
+        raise RequestError(422, "keys end in the middle of one", hint="a key has five bytes")
+    wide = np.zeros((len(raw) // KEY_BYTES, 8), np.uint8)
+    wide[:, 8 - KEY_BYTES :] = np.frombuffer(raw, np.uint8).reshape(-1, KEY_BYTES)
+    digits = np.frombuffer(part.bits.encode(), np.uint8)
+    bits = np.where(digits < ord("a"), digits - ord("0"), digits - ord("a") + 10)
+    return HashedPart(wide.reshape(-1).view(">u8").astype(np.uint64), bits.astype(np.uint8))
+
+
+def _sizes(asked: CheckRequest) -> Iterator[int]:
+    """Characters of each item; tokens where there is no text."""
+    if asked.text is not None:
+        yield len(asked.text)
+    for item in asked.items or ():
+        parts = (item.passage or "", item.question, *item.choices, item.answer or "")
+        yield sum(map(len, parts))
+    for hashed in asked.grams.items if asked.grams else ():
+        yield sum(len(part.bits) for part in hashed.parts.values())

@@ -1,0 +1,1 @@
+"""The indexes of a service: opened, watched, and held in memory."""

@@ -1,0 +1,1 @@
+"""Layers around every request: bodies, keys, limits, headers."""

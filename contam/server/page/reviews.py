@@ -1,0 +1,255 @@
+"""Packs that people read on the page, and the files that hold what they said.
+
+A pack is looked at whole before anything of it is shown, and again when one of its files is
+another one. Labels lie in the service's data folder, a file for each reader; a pack is only read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from contam.audit.manifest import files_of
+from contam.audit.review.reading import Reading, answer
+from contam.audit.review.sample import append_label, read_own_labels
+from contam.errors import ConfigError, ContamError, OutputError
+from contam.server.indexes.holder import NAME
+from contam.server.problems.failures import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from contam.audit.review.sample import Case, Label
+    from contam.config import Settings
+
+HOME: Final = "reviews"
+"""The folder of all labels in the service's data folder."""
+
+_SUFFIX: Final = ".jsonl"
+_PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_DIGEST_CHARACTERS: Final = 12
+
+_Stamps = dict[str, tuple[int, int, int, int, int]]
+
+
+class ChangedError(Exception):
+    """An answer was to replace one that the reader had not seen, or did not say to replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """How far one reader is: items of the sample that were answered, skipped ones among them."""
+
+    reader: str
+    n_read: int
+    n_skipped: int
+
+
+class Pack:
+    """One pack under its name; several threads may use it."""
+
+    def __init__(
+        self, name: str, folder: Path, labels: Path, draw: Callable[[Path], Reading]
+    ) -> None:
+        self.name = name
+        self._folder = folder
+        self._labels = labels
+        self._draw = draw
+        self._opening = threading.Lock()
+        self._writing = threading.Lock()
+        self._stamps: _Stamps | None = None
+        self._found: Reading | ContamError | None = None
+
+    def open(self) -> Reading:
+        """Its sample, drawn anew if a file of it has changed. Raises ContamError subclasses."""
+        with self._opening:
+            # Before anything is read: what is written from now on is noticed.
+            stamps = _stamps(self._folder)
+            if self._found is None or stamps != self._stamps:
+                self._stamps = stamps
+                try:
+                    self._found = self._draw(self._folder)
+                except ContamError as error:
+                    self._found = error
+            if isinstance(self._found, ContamError):
+                raise self._found
+            return self._found
+
+    def reading(self) -> Reading:
+        """Its sample. Raises RequestError, 503, when the pack is not what was published."""
+        try:
+            return self.open()
+        except ContamError as error:
+            # The library's words name folders of this machine.
+            raise RequestError(
+                503, "this pack is not as it was published, so nothing of it can be reviewed now",
+                code="pack-damaged", hint="the operator has to restore it or run the audit again",
+                headers={"Retry-After": "5"},
+            ) from error  # fmt: skip
+
+    def labels(self, reader: str) -> list[Label]:
+        """What this reader said, in order.
+
+        Raises RequestError, 503, when the file that holds it cannot be read.
+        """
+        try:
+            return [one for one in read_own_labels(self._file(reader)) if one.reader == reader]
+        except ConfigError as error:
+            raise RequestError(
+                503, "your answers cannot be read, so none can be added", code="labels-damaged",
+                hint="the operator has to mend the file that holds them",
+                headers={"Retry-After": "5"},
+            ) from error  # fmt: skip
+
+    def keep(self, case: Case, reader: str, said: bool | None, note: str, before: int) -> bool:  # noqa: FBT001 - a label is one of three values
+        """Keep an answer; false if it is what this reader said last. On disk when this returns.
+
+        before  how many answers to this item the reader knows of: all of them, to change the last
+
+        Raises ChangedError when there are others, RequestError 503 when it cannot be kept.
+        """
+        with self._writing:
+            own = [one for one in self.labels(reader) if is_of(one, case)]
+            if own and (own[-1].label, own[-1].note) == (said, note):
+                return False
+            if before != len(own):
+                raise ChangedError
+            path = self._file(reader)
+            try:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                append_label(path, answer(case, reader, said, note))
+            except (OSError, OutputError) as error:
+                raise RequestError(
+                    503, "your answer could not be kept", code="label-not-kept",
+                    hint="give it again in a moment; the operator has to make room for it",
+                    headers={"Retry-After": "5"},
+                ) from error  # fmt: skip
+        return True
+
+    def progress(self, reading: Reading) -> tuple[list[Read], bool]:
+        """How far each reader is, by name, and whether all files of labels could be read."""
+        cases = {(*case.judged, case.digest) for case in reading.cases}
+        said: dict[str, dict[tuple[str, ...], bool | None]] = {}
+        whole = True
+        for path in sorted(self._labels.glob(f"*{_SUFFIX}")):
+            try:
+                labels = read_own_labels(path)
+            except ConfigError:
+                whole = False
+                continue
+            for one in labels:
+                if (*one.judged, one.evidence) in cases:
+                    own = said.setdefault(one.reader, {})
+                    own[*one.judged, one.evidence] = one.label
+        counts = {reader: Counter(own.values()) for reader, own in sorted(said.items())}
+        return [Read(name, n.total(), n[None]) for name, n in counts.items()], whole
+
+    def _file(self, reader: str) -> Path:
+        """Where a reader's labels lie: any name makes a file of this folder, each its own."""
+        if _PLAIN.fullmatch(reader):
+            return self._labels / f"{reader}{_SUFFIX}"
+        plain = "".join(one if _PLAIN.fullmatch(one) else "-" for one in reader.lower())[:32]
+        digest = hashlib.sha256(reader.encode("utf-8", "surrogatepass")).hexdigest()
+        name = f"{plain.strip('-') or 'reader'}={digest[:_DIGEST_CHARACTERS]}"
+        return self._labels / f"{name}{_SUFFIX}"
+
+
+def is_of(label: Label, case: Case) -> bool:
+    """Whether a label is about this item, as its evidence is now."""
+    return label.judged == case.judged and label.evidence == case.digest
+
+
+class Reviews:
+    """All packs of the settings by name."""
+
+    def __init__(self, packs: Iterable[Pack]) -> None:
+        self._packs = {pack.name: pack for pack in packs}
+
+    @classmethod
+    def open(cls, settings: Settings) -> Reviews:
+        """Check every pack and draw from it. Raises ContamError subclasses."""
+
+        def draw(folder: Path) -> Reading:
+            return Reading.open(
+                folder,
+                policy=settings.review_policy,
+                flagged=settings.review_flagged,
+                clean=settings.review_clean,
+                seed=settings.review_seed,
+            )
+
+        home = Path(settings.data) / HOME
+        found = [
+            Pack(name, folder, home / name, draw)
+            for name, folder in named_packs(settings.review).items()
+        ]
+        for pack in found:
+            pack.open()
+        return cls(found)
+
+    @property
+    def packs(self) -> tuple[Pack, ...]:
+        """The packs in the order of the settings."""
+        return tuple(self._packs.values())
+
+    def pack(self, name: str) -> Pack:
+        """The pack of that name. Raises RequestError, 404."""
+        try:
+            return self._packs[name]
+        except KeyError:
+            raise RequestError(
+                404, "there is no pack of that name to review", code="no-pack",
+                hint="/review lists them",
+            ) from None  # fmt: skip
+
+
+def named_packs(review: Sequence[str]) -> dict[str, Path]:
+    """Name -> folder of packs given as `DIR` or `NAME=DIR`.
+
+    Raises ConfigError for a folder that is not there, and for names that are equal or fit no
+    address.
+    """
+    found: dict[str, Path] = {}
+    for text in review:
+        name, equals, place = text.partition("=")
+        if not equals or Path(text).exists():
+            name, place = "", text
+        folder = Path(place)
+        if not folder.is_dir():
+            raise ConfigError(
+                f"there is no folder {place!r} to review",
+                hint="give --review the folder that `contam audit` or `contam scan --out` wrote",
+            )
+        name = name or folder.resolve().name
+        if not NAME.fullmatch(name):
+            raise ConfigError(
+                f"a pack cannot be reviewed under the name {name!r}",
+                hint="give it one of letters, digits, dots and dashes: --review NAME=DIR",
+            )
+        if name.lower() in map(str.lower, found):
+            raise ConfigError(
+                f"two packs to review have the name {name!r}", hint="name them: --review NAME=DIR"
+            )
+        found[name] = folder
+    return found
+
+
+def _stamps(folder: Path) -> _Stamps:
+    found = {}
+    for name, path in files_of(folder):
+        try:
+            # Links are followed: what they lead to is what would be read.
+            stat = os.stat(path)  # noqa: PTH116 - the same call as for the files of indexes
+        except OSError:
+            continue
+        found[name] = (
+            *(stat.st_dev, stat.st_ino, stat.st_size),
+            *(stat.st_mtime_ns, stat.st_ctime_ns),
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Failures as problem documents, in words that quote no request."""

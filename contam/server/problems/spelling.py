@@ -1,0 +1,40 @@
+"""A body that is no JSON that can be taken: what is wrong with it, not a word of what it says."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from contam.server.problems.failures import RequestError
+
+_BOM: Final = b"\xef\xbb\xbf"
+_TAKEN: Final = "send one JSON object; GET /openapi.json describes it"
+
+
+def utf8_json(body: bytes) -> bytes:
+    """A JSON body without a mark of byte order. Raises RequestError, 400, unless it is UTF-8."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(
+            400, f"a JSON body has to be UTF-8, and byte {error.start + 1} is not",
+            code="not-utf-8",
+        ) from None  # fmt: skip
+    # UTF-16 of plain words decodes, too, with every other byte empty.
+    if b"\x00" in body:
+        raise RequestError(400, "a JSON body has to be UTF-8", code="not-utf-8")
+    return body.removeprefix(_BOM)
+
+
+def no_json(body: bytes) -> RequestError:
+    """Why a body was not read: 422 where it is JSON but for half a surrogate pair, else 400."""
+    where = ""
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as error:
+        where = f", from line {error.lineno}, column {error.colno} on"
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return RequestError(422, "a text holds half of a surrogate pair", code="surrogate")
+    return RequestError(400, f"the body is no JSON{where}", hint=_TAKEN)

@@ -1,0 +1,134 @@
+"""What does not fit in a request, in words for people: where it stands, and what was expected.
+
+Nothing that was sent is said again: names that the service does not know are told as `?`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.server.problems.names import known_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Found = Mapping[str, Any]
+    Place = tuple[str | int, ...]
+
+_PARAMETERS: Final = frozenset(("query", "path", "header"))
+_KEY: Final = "[key]"
+_KIND: Final = "kind"
+#: How the validator names the ways in which a value may be given: `tuple[constrained-str, ...]`.
+_WAY: Final = re.compile(r"constrained-\w+|\w+\[.*\]")
+
+_PLAIN: Final = {
+    "missing": "it is missing",
+    "union_tag_not_found": "it is missing",
+    "string_type": "a text is expected",
+    "int_type": "a whole number is expected",
+    "int_parsing": "a whole number is expected",
+    "int_from_float": "a whole number is expected",
+    "float_type": "a number is expected",
+    "float_parsing": "a number is expected",
+    "bool_type": "true or false is expected",
+    "bool_parsing": "true or false is expected",
+    "list_type": "a list is expected",
+    "tuple_type": "a list is expected",
+    "dict_type": "an object is expected",
+    "model_type": "an object is expected",
+}
+_WITH_FIGURES: Final[dict[str, Callable[[Found], str]]] = {
+    "string_too_short": lambda said: f"a text of {said['min_length']} or more characters",
+    "string_too_long": lambda said: f"a text of at most {said['max_length']} characters",
+    "too_short": lambda said: f"a list of {said['min_length']} or more",
+    "too_long": lambda said: f"a list of at most {said['max_length']}",
+    "greater_than_equal": lambda said: f"a number of {said['ge']} or more",
+    "less_than_equal": lambda said: f"a number of at most {said['le']}",
+    "greater_than": lambda said: f"a number above {said['gt']}",
+    "less_than": lambda said: f"a number below {said['lt']}",
+    "string_pattern_mismatch": lambda said: f"a text like {said['pattern']}",
+    "literal_error": lambda said: str(said["expected"]),
+    "union_tag_invalid": lambda said: str(said["expected_tags"]),
+}
+_OTHER: Final = "the value is none that is taken"
+_TYPE: Final = "_type"
+
+
+def told(errors: Sequence[Found], tags: frozenset[str] = frozenset()) -> list[dict[str, str]]:
+    """The errors of a validator as `place`, `message` and `kind`, each place once.
+
+    tags  names of the kinds of request, with which places may begin
+
+    A list that is empty only because of what is wrong in it is not told to be empty.
+    """
+    places = [_cut(one, tags) for one in errors]
+    found: dict[Place, list[Found]] = {}
+    for place, one in zip(places, errors, strict=True):
+        within = any(len(other) > len(place) and other[: len(place)] == place for other in places)
+        by_the_way = one["type"] == "too_short" or _is_way(one)
+        if not (within and by_the_way):
+            found.setdefault(place, []).append(one)
+    return [_of_place(place, some) for place, some in found.items()]
+
+
+def _of_place(place: Place, errors: list[Found]) -> dict[str, str]:
+    # A value that is of one of the expected types is told only what that one lacks.
+    closer = [one for one in errors if not one["type"].endswith(_TYPE)] or errors
+    messages = list(dict.fromkeys(map(_message, closer)))
+    expected = " is expected"
+    if len(messages) > 1 and all(one.endswith(expected) for one in messages):
+        messages = [" or ".join(one.removesuffix(expected) for one in messages) + expected]
+    steps = [str(step) if _is_ours(step, place) else "?" for step in place]
+    if closer[0]["type"] == "extra_forbidden":
+        steps[-1] = "?"
+    return {
+        "place": ".".join(steps),
+        "message": "; ".join(messages),
+        "kind": str(closer[0]["type"]),
+    }
+
+
+def _cut(error: Found, tags: frozenset[str]) -> Place:
+    """Where an error is, without what only the validator knows."""
+    place: Place = tuple(error["loc"])
+    if place and place[0] in _PARAMETERS:
+        return place
+    if place and place[0] in tags:
+        place = place[1:]
+    if error["type"].startswith("union_tag"):
+        return (*place, _KIND)
+    return tuple(step for step in place if step != _KEY and not _names_a_way(step))
+
+
+def _names_a_way(step: str | int) -> bool:
+    return isinstance(step, str) and _WAY.fullmatch(step) is not None
+
+
+def _is_way(error: Found) -> bool:
+    return bool(error["loc"]) and _names_a_way(error["loc"][-1])
+
+
+def _is_ours(step: str | int, place: Place) -> bool:
+    return isinstance(step, int) or place[0] in _PARAMETERS or step in known_names()
+
+
+def _no_such_field(said: Found) -> str:
+    known = ", ".join(said.get("fields") or ())
+    meant = f" (did you mean '{said['meant']}'?)" if said.get("meant") else ""
+    return f"there is no such field{meant}{f'; there are: {known}' if known else ''}"
+
+
+def _message(error: Found) -> str:
+    kind, said = error["type"], error.get("ctx") or {}
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if kind == "extra_forbidden":
+        return _no_such_field(said)
+    if kind == "value_error":
+        # Of our own making.
+        return str(said.get("error", _OTHER))
+    try:
+        return f"{_WITH_FIGURES[kind](said)} is expected"
+    except KeyError:
+        return _OTHER

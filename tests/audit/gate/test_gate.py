@@ -1,0 +1,372 @@
+"""A gate passes only what it could judge, and says so to people and to machines."""
+
+import dataclasses
+import datetime as dt
+import json
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from contam.audit.facts import read_facts
+from contam.audit.gate import judge
+from contam.audit.gate.decide import run_gate
+from contam.audit.gate.junit import github_lines, junit, summary
+from contam.audit.gate.rules import load_rules
+from contam.cli.main import main
+from contam.errors import ConfigError, OutputError
+from contam.rescore.stats.intervals import gain_interval
+from tests.audit.conftest import relabel, reseal
+
+NOW = dt.date(2026, 11, 1)
+
+
+def rules_of(tmp_path, text):
+    path = tmp_path / "RULES.toml"
+    path.write_text(text, "utf-8")
+    return load_rules(path).rules
+
+
+def rule(tmp_path, check, **keys):
+    lines = [f"{name} = {json.dumps(value)}" for name, value in keys.items()]
+    return rules_of(tmp_path, "\n".join(["[[rule]]", f'check = "{check}"', *lines]))[0]
+
+
+def with_policy(facts, **changes):
+    """The facts with other figures of the first benchmark by contam in all corpora."""
+    first = facts.benchmarks[0]
+    policies = tuple(
+        dataclasses.replace(one, **changes)
+        if (one.policy, one.corpus) == ("contam", "together")
+        else one
+        for one in first.policies
+    )
+    benchmarks = (dataclasses.replace(first, policies=policies), *facts.benchmarks[1:])
+    return dataclasses.replace(facts, benchmarks=benchmarks)
+
+
+def with_scores(facts, **changes):
+    return dataclasses.replace(facts, scores=tuple({**row, **changes} for row in facts.scores))
+
+
+def statuses(parts):
+    return [part.status for part in parts]
+
+
+@pytest.fixture(scope="module")
+def facts(audited):
+    return read_facts(audited.folder / "report.json")
+
+
+COUNTS = {"contaminated": 0, "suspect": 0, "clean": 49, "not_checkable": 0, "waived": 0}
+
+
+@pytest.mark.parametrize(
+    ("counts", "keys", "status"),
+    [
+        ({}, {}, "pass"),
+        ({"contaminated": 1}, {"most_percent": 100 / 49}, "pass"),
+        ({"contaminated": 1}, {"most_percent": 2}, "fail"),
+        ({"suspect": 1}, {}, "fail"),
+        ({"suspect": 1, "waived": 1}, {}, "pass"),
+        ({"suspect": 1, "waived": 1}, {"count_waived": True}, "fail"),
+        ({"not_checkable": 1}, {}, "unknown"),
+        ({"not_checkable": 1}, {"unchecked": "ignore"}, "pass"),
+        ({"not_checkable": 1}, {"most_percent": 3}, "pass"),
+        ({"n_items": 0, "clean": 0}, {}, "unknown"),
+        ({}, {"benchmark": "nobody"}, "unknown"),
+        ({}, {"policy": "gpt3-test"}, "unknown"),
+        ({}, {"corpus": "nowhere"}, "unknown"),
+    ],
+)
+def test_a_share_is_judged_with_what_could_not_be_checked(facts, tmp_path, counts, keys, status):
+    known = {"benchmark": "brook_math", "most_percent": 0, **keys}
+    found = judge.flagged_share(
+        rule(tmp_path, "flagged_share", **known), with_policy(facts, **{**COUNTS, **counts})
+    )
+    assert statuses(found) == [status]
+
+
+def test_rows_that_could_not_be_read_as_items_may_be_flagged(facts, tmp_path):
+    strict = rule(tmp_path, "flagged_share", benchmark="brook_math", most_percent=0)
+    clean = with_policy(facts, **COUNTS)
+    bench = dataclasses.replace(clean.benchmarks[0], n_skipped=1)
+    skipped = dataclasses.replace(clean, benchmarks=(bench, *clean.benchmarks[1:]))
+    assert statuses(judge.flagged_share(strict, clean)) == ["pass"]
+    assert statuses(judge.flagged_share(strict, skipped)) == ["unknown"]
+
+
+def test_a_share_of_one_corpus_is_that_corpus_s(facts, tmp_path):
+    found = judge.flagged_share(
+        rule(tmp_path, "flagged_share", benchmark="brook_math", corpus="early", most_percent=1),
+        facts,
+    )
+    (own,) = [
+        one
+        for one in facts.benchmarks[0].policies
+        if (one.policy, one.corpus) == ("contam", "early")
+    ]
+    assert f"({own.contaminated + own.suspect} of 49)" in found[0].said
+
+
+SCORE = {
+    "n_clean": 400,
+    "n_flagged": 100,
+    "n_not_checkable": 0,
+    "clean_with_unchecked": 0.60,
+    "full": 0.62,
+    "clean": 0.60,
+    "clean_lo": 0.55,
+    "clean_hi": 0.65,
+    "flagged": 0.70,
+    "flagged_lo": 0.60,
+    "flagged_hi": 0.78,
+    "n": 500,
+    "gain": 0.02,
+    "gain_low": -0.003,
+    "gain_high": 0.041,
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "keys", "status"),
+    [
+        ({}, {}, "pass"),
+        ({}, {"most_points": 1.9}, "fail"),
+        ({"full": 0.58}, {}, "pass"),
+        ({"full": 0.579}, {}, "fail"),
+        ({"n_clean": 49}, {}, "unknown"),
+        ({"n_clean": 49}, {"least_clean": 49}, "pass"),
+        ({"clean": None}, {}, "unknown"),
+        ({"full": 62.0}, {}, "unknown"),
+        ({"n_not_checkable": 5, "clean_with_unchecked": 0.5}, {}, "fail"),
+        ({}, {"bound": True}, "fail"),
+        ({}, {"bound": True, "most_points": 4.2}, "pass"),
+        ({"gain_low": None}, {"bound": True}, "unknown"),
+        ({"n": 400, "n_flagged": 0, "full": 0.6, "flagged": None}, {"bound": True}, "pass"),
+    ],
+)
+def test_a_gap_is_judged_in_points(facts, tmp_path, row, keys, status):
+    known = {"benchmark": "brook_math", "models": ["heron-8b"], "most_points": 2, **keys}
+    found = judge.gap(rule(tmp_path, "gap", **known), with_scores(facts, **{**SCORE, **row}))
+    assert statuses(found) == [status]
+
+
+def test_the_bound_of_a_gap_is_that_of_simulated_evaluations():
+    draw = np.random.default_rng(3)
+    n_flagged, n_clean, right_flagged, right_clean = 150, 450, 0.8, 0.55
+    share = n_flagged / (n_flagged + n_clean)
+    true = share * (right_flagged - right_clean)
+    inside = 0
+    for _ in range(400):
+        right = draw.binomial([n_flagged, n_clean], [right_flagged, right_clean])
+        scores = np.repeat(
+            [1.0, 0.0, 1.0, 0.0], np.stack([right, [n_flagged, n_clean] - right], 1).ravel()
+        )
+        found = gain_interval(scores, np.arange(n_flagged + n_clean) >= n_flagged)
+        row = {"n": len(scores), "n_clean": n_clean}
+        inside += judge._far_end(row | {"gain_low": found.low, "gain_high": found.high}) >= true
+    # One end of a 95 % interval: 97.5 % of 400, less four standard errors.
+    assert inside / 400 > 0.975 - 4 * np.sqrt(0.975 * 0.025 / 400)
+
+
+def test_benchmarks_and_models_without_scores_are_not_judged(facts, tmp_path):
+    alone = dataclasses.replace(
+        facts, scores=tuple(row for row in facts.scores if row["benchmark"] == "brook_math")
+    )
+    wide = rule(tmp_path, "gap", most_points=100, least_clean=1)
+    assert set(statuses(judge.gap(wide, facts))) == {"pass"}
+    assert statuses(judge.gap(wide, alone)) == ["pass"] * 3 + ["unknown"]
+    named = rule(tmp_path, "gap", most_points=100, least_clean=1, models=["nobody"])
+    assert statuses(judge.gap(named, facts)) == ["unknown", "unknown"]
+
+
+def test_coverage_is_whole_or_fails(facts, tmp_path):
+    all_of = rule(tmp_path, "coverage", corpora=["early", "late"])
+    assert statuses(judge.coverage(all_of, facts)) == ["pass", "pass"]
+    more = rule(tmp_path, "coverage", corpora=["early", "books"])
+    assert statuses(judge.coverage(more, facts)) == ["unknown", "pass", "pass"]
+    part = {**facts.corpora[0].coverage, "complete": False, "shards_read": 1}
+    corpora = (dataclasses.replace(facts.corpora[0], coverage=part), facts.corpora[1])
+    found = judge.coverage(all_of, dataclasses.replace(facts, corpora=corpora))
+    assert statuses(found) == ["fail", "pass"]
+
+
+def test_a_lead_that_is_gone_on_clean_items_fails(facts, tmp_path):
+    ours = rule(tmp_path, "leads", benchmark="brook_math")
+    assert statuses(judge.leads(ours, facts)) == ["fail"]
+    stands = tuple(
+        {**row, "lead_clean": True} if row["benchmark"] == "brook_math" else row
+        for row in facts.leads
+    )
+    assert statuses(judge.leads(ours, dataclasses.replace(facts, leads=stands))) == ["pass"]
+    blind = tuple({**row, "difference_clean": None} for row in facts.leads)
+    assert statuses(judge.leads(ours, dataclasses.replace(facts, leads=blind))) == ["unknown"]
+    assert statuses(judge.leads(ours, dataclasses.replace(facts, leads=()))) == ["pass"]
+    assert statuses(judge.leads(ours, dataclasses.replace(facts, ours=()))) == ["unknown"]
+    unranked = dataclasses.replace(facts, rankings=(), leads=())
+    assert statuses(judge.leads(ours, unranked)) == ["unknown"]
+    last = rule(tmp_path, "leads", models=["plover-3b"])
+    assert set(statuses(judge.leads(last, facts))) == {"pass"}
+
+
+def test_clean_items_and_chance_have_limits(facts, tmp_path):
+    def clean(n):
+        return judge.clean_items(
+            rule(tmp_path, "clean_items", least=n, benchmark="brook_math"), facts
+        )
+
+    assert statuses(clean(15)) == ["pass"]
+    assert statuses(clean(16)) == ["fail"]
+    limit = rule(tmp_path, "fdr", most_percent=5, benchmark="brook_math")
+    for fdr, status in ((None, "unknown"), (0.05, "pass"), (0.051, "fail")):
+        assert statuses(judge.chance(limit, with_policy(facts, fdr=fdr))) == [status]
+    assert statuses(judge.chance(limit, with_policy(facts, **COUNTS, fdr=None))) == ["pass"]
+
+
+def test_a_waiver_that_has_expired_since_fails(facts):
+    row = {"benchmark": "b", "item": "i", "reviewer": "Anna", "expires": "2026-11-01"}
+    waived = dataclasses.replace(facts, waivers=(row,))
+    assert statuses(judge.waivers(waived, NOW)) == ["pass"]
+    assert statuses(judge.waivers(waived, dt.date(2026, 11, 2))) == ["fail"]
+
+
+RULES = """
+pack = "pack"
+
+[[rule]]
+check = "coverage"
+
+[[rule]]
+name = "odd | name, 100 %: \\u0007<b>"
+check = "flagged_share"
+most_percent = 1
+
+[[rule]]
+check = "flagged_share"
+benchmark = "brook_math"
+policy = "lmeval-13"
+most_percent = 62
+"""
+
+
+def test_the_command_says_a_line_for_each_rule_and_exits_with_3(pack, tmp_path, capsys):
+    rules_of(tmp_path, RULES)
+    words = ["audit", "gate", str(tmp_path / "RULES.toml")]
+    assert main(words) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["pass", "FAIL", "CANNOT BE JUDGED"]
+    rules_of(tmp_path, RULES.split("[[rule]]\nname", maxsplit=1)[0])
+    assert main([*words, str(pack)]) == 0
+    assert main([*words, "--digest", "0" * 64]) == 1
+
+
+def test_what_machines_read_is_well_formed(pack, tmp_path, capsys, monkeypatch):
+    rules = rules_of(tmp_path, RULES)
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "page.md"))
+    more = ["--junit", str(tmp_path / "junit.xml"), "--format", "github"]
+    assert main(["audit", "gate", str(tmp_path / "RULES.toml"), *more]) == 3
+    out = capsys.readouterr().out.splitlines()
+    errors = [line for line in out if line.startswith("::error")]
+    assert len(errors) == 2
+    assert errors[0].startswith(
+        "::error title=contam%3A odd | name%2C 100 %25%3A <U+0007><b>::fail: "
+    )
+    outputs = dict(line.split("=") for line in (tmp_path / "outputs").read_text().splitlines())
+    assert outputs["verdict"] == "fail"
+    assert (outputs["failed"], outputs["unknown"], outputs["rules"]) == ("1", "1", "3")
+    page = (tmp_path / "page.md").read_text()
+    assert "2 of 3 rules do not hold" in page
+    assert "odd \\| name, 100 %:  \\<b\\>" in page
+    root = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 - we wrote it ourselves
+    (suite,) = root
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
+    cases = suite.findall("testcase")
+    assert [case.find("failure") is not None for case in cases] == [False, True, True]
+    assert cases[1].get("name") == "odd | name, 100 %: \ufffd<b>"
+    verdict = run_gate(rules, pack, NOW)
+    assert junit(verdict) == (tmp_path / "junit.xml").read_bytes()
+    assert summary(verdict) == page
+    assert next(iter(github_lines(verdict))).startswith("::error")
+
+
+def test_json_says_whether_the_pack_passed(audited, tmp_path, capsys):
+    rules_of(tmp_path, RULES)
+    rules = str(tmp_path / "RULES.toml")
+    assert main(["audit", "gate", rules, str(audited.folder), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert not found["passed"]
+    assert [one["status"] for one in found["outcomes"]] == ["pass", "fail", "unknown"]
+
+
+def test_a_pack_that_was_altered_is_not_judged(pack, tmp_path):
+    rules = rules_of(tmp_path, RULES)
+    report = pack / "report.json"
+    report.write_text(report.read_text().replace('"contaminated": 31', '"contaminated": 0'))
+    with pytest.raises(OutputError, match=r"report\.json was altered"):
+        run_gate(rules, pack, NOW)
+    (pack / "manifest.json").unlink()
+    with pytest.raises(OutputError, match="there is no"):
+        run_gate(rules, pack, NOW)
+
+
+def test_only_new_contamination_fails_against_a_baseline(audited, pack, tmp_path):
+    rules = rules_of(
+        tmp_path,
+        '[[rule]]\ncheck = "new_flags"\nbaseline = "base"\n'
+        '[[rule]]\ncheck = "new_flags"\nbaseline = "base"\nmost = 2\n',
+    )
+    base = pack.rename(tmp_path / "base")
+    assert run_gate(rules, audited.folder, NOW).passed
+    cleaned = relabel(base, {"brook-004": "clean", "brook-017": "not_checkable"})
+    verdict = run_gate(rules, audited.folder, NOW)
+    assert [one.status for one in verdict.outcomes] == ["fail", "pass"]
+    assert "2 newly flagged: brook-004, brook-017" in verdict.outcomes[0].said
+    assert cleaned == 2
+    tree = json.loads((base / "report.json").read_bytes())
+    tree["policies"]["contam"]["fingerprint"] = "another"
+    (base / "report.json").write_text(json.dumps(tree))
+    reseal(base)
+    assert {one.status for one in run_gate(rules, audited.folder, NOW).outcomes} == {"unknown"}
+
+
+def test_what_is_written_goes_into_no_pack(pack, tmp_path, capsys):
+    rules_of(tmp_path, '[[rule]]\ncheck = "coverage"')
+    for option in ("--junit", "--summary"):
+        into = pack / "scores" / "gate.txt"
+        words = ["audit", "gate", str(tmp_path / "RULES.toml"), str(pack), option, str(into)]
+        assert main(words) == 2
+        assert "must stay as it was published" in capsys.readouterr().err
+        assert not into.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no rule"),
+        ("[[rule]]", "rule 1 checks None"),
+        ('[[rule]]\ncheck = "nothing"', "rule 1 checks 'nothing'"),
+        ('[rule]\ncheck = "coverage"', "two brackets"),
+        ('[[rule]]\ncheck = "coverage"\nmost = 1', "rule 1, coverage.most"),
+        ('[[rule]]\ncheck = "flagged_share"', "most_percent"),
+        ('[[rule]]\ncheck = "flagged_share"\nmost_percent = 101', "most_percent"),
+        ('[[rule]]\ncheck = "gap"\nmost_points = -1', "most_points"),
+        ('packs = "x"\n[[rule]]\ncheck = "coverage"', "there is no packs"),
+        ('pack = 1\n[[rule]]\ncheck = "coverage"', "pack is the folder"),
+        ("[[rule", "not TOML"),
+        (
+            '[[rule]]\ncheck = "flagged_share"\nmost_percnt = 5',
+            r"rule 1, flagged_share\.most_percnt: there is no such key",
+        ),
+    ],
+)
+def test_wrong_rules_are_refused_with_their_key(tmp_path, text, said):
+    with pytest.raises(ConfigError, match=said):
+        rules_of(tmp_path, text)
+
+
+def test_a_gate_without_a_pack_is_a_wrong_call(tmp_path, capsys):
+    rules_of(tmp_path, '[[rule]]\ncheck = "coverage"')
+    assert main(["audit", "gate", str(tmp_path / "RULES.toml")]) == 2
+    assert "no pack" in capsys.readouterr().err

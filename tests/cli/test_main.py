@@ -1,0 +1,188 @@
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from contam.detect.report import write_report
+from tests.cli.processes import ROOT, assert_one_line_error, command, contam, environment
+from tests.detect.samples import make_result
+
+HEAVY = ("numba", "numpy", "pyarrow", "rich", "duckdb", "tokenizers")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["scan", "--help"], [], ["--version"]])
+def test_help_imports_nothing_heavy(arguments):
+    code = (
+        "import sys; from contam.cli.main import main; code = main(sys.argv[1:]);"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], code, file=sys.stderr)"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    assert process.stderr == "[] 0\n"
+    assert process.stdout
+
+
+@pytest.mark.parametrize(
+    ("command_line", "chosen", "pool"),
+    [
+        (["policies", "--json"], {}, "system"),
+        (["policies", "--json"], {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc"),
+        (["serve", "--help"], {}, None),
+    ],
+)
+def test_arrow_takes_memory_from_the_c_library_unless_told_otherwise(command_line, chosen, pool):
+    code = """
+import contextlib, os, sys
+from contam.cli.main import run
+with contextlib.suppress(SystemExit):
+    run(sys.argv[1:])
+import pyarrow
+name = "ARROW_DEFAULT_MEMORY_POOL"
+print(pyarrow.default_memory_pool().backend_name if name in os.environ else None, file=sys.stderr)
+"""
+    told = {**environment(), **chosen}
+    if not chosen:
+        told.pop("ARROW_DEFAULT_MEMORY_POOL", None)
+    process = subprocess.run(
+        [sys.executable, "-c", code, *command_line],
+        capture_output=True,
+        text=True,
+        env=told,
+        check=True,
+    )
+    assert process.stderr == f"{pool}\n"
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="glibc tells")
+@pytest.mark.parametrize(
+    ("chosen", "gives_back"), [({}, True), ({"GLIBC_TUNABLES": "glibc.malloc.check=0"}, False)]
+)
+def test_what_is_freed_goes_back_unless_the_environment_says_otherwise(chosen, gives_back):
+    code = """
+import ctypes, sys
+from contam.cli.memory import tune_memory
+tune_memory()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+class Info(ctypes.Structure):
+    _fields_ = [(f"_{n}", ctypes.c_size_t) for n in range(10)]
+libc.mallinfo2.restype = Info
+libc.free.argtypes = [ctypes.c_void_p]
+libc.free(libc.malloc(24 << 20))  # from here on glibc by itself would keep less than that
+before = libc.mallinfo2()._4
+libc.malloc(3 << 20)
+print(libc.mallinfo2()._4 - before > 0)
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**environment(), **chosen},
+        check=True,
+    )
+    assert process.stdout == f"{gives_back}\n"
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = f"import sys, contam; print([m for m in {(*HEAVY, 'typer')!r} if m in sys.modules])"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert process.stdout == "[]\n"
+
+
+def test_help_names_every_command_and_the_exit_codes():
+    text = contam("--help").stdout
+    for word in ("scan", "show", "policies", "130"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["scn"], ["scn", "scan"]),
+        (["scan"], ["--corpus"]),
+        (["scan", "--corpus", "a", "--benchmark", "b"], ["--out"]),
+        (["scan", "--corpus", "--benchmark", "b"], ["--corpus needs a value"]),
+        (["scan", "--corpus", "a", "--nonsense"], ["--nonsense"]),
+        (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "stray"], ["stray"]),
+        (
+            ["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--workers", "0"],
+            ["--workers"],
+        ),
+        (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--seed", "9"], ["--min-run"]),
+        (
+            ["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--policy", ","],
+            ["policies"],
+        ),
+        (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--map", "x"], ["mapping"]),
+        (["policies", "no-such"], ["no-such", "known"]),
+        (["show"], ["DIR"]),
+        (["--nonsense"], ["--nonsense"]),
+    ],
+)
+def test_a_wrong_call_is_exit_code_2_and_one_line(arguments, words, tmp_path):
+    assert_one_line_error(contam(*arguments, cwd=tmp_path), 2, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_debug_shows_the_stack_trace(tmp_path):
+    process = contam("show", tmp_path / "none", "--debug")
+    assert process.returncode == 1
+    assert "Traceback" in process.stderr
+    assert process.stderr.splitlines()[-2].startswith("error: ")
+
+
+def test_an_unforeseen_error_is_one_line_and_steers_no_terminal(tmp_path):
+    call = ["scan", "--corpus", "a", "--benchmark", "b", "--out", tmp_path / "out"]
+    process = contam(*call, "--quiet", canned=True, CANNED="crash")
+    assert_one_line_error(process, 1, "RuntimeError: unexpected<U+001B>[31m", "--debug")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_running_out_of_memory_says_so(tmp_path):
+    call = ["scan", "--corpus", "a", "--benchmark", "b", "--out", tmp_path / "out"]
+    process = contam(*call, "--quiet", canned=True, CANNED="memory")
+    assert_one_line_error(process, 1, "out of memory", "--workers")
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    folder = write_report(make_result(), tmp_path / "out")
+    with subprocess.Popen(
+        command("show", folder, "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        cwd=ROOT,
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+def test_a_full_disk_behind_stdout_is_one_line(tmp_path):
+    folder = write_report(make_result(), tmp_path / "out")
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device, not a path of ours
+        process = subprocess.run(
+            command("show", folder),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            check=False,
+        )
+    assert process.returncode == 1
+    assert process.stderr == "error: cannot write to standard output: No space left on device\n"
+
+
+def test_closed_streams_are_no_crash(tmp_path):
+    folder = write_report(make_result(), tmp_path / "out")
+    line = subprocess.list2cmdline(command("show", folder))
+    process = subprocess.run(["sh", "-c", f"{line} >&- 2>&-"], env=environment(), check=False)
+    assert process.returncode == 0

@@ -1,0 +1,85 @@
+"""What the units `word` and `char` make of items and documents, seen from outside."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import contam
+from contam.benchmark.readers import read_benchmarks
+from contam.detect.match.lane import build_lane
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
+from contam.errors import UsageError
+from tests.kernels.support import make_item
+
+
+def lane_of(folder, *questions):
+    path = folder / "quiz.jsonl"
+    rows = [{"id": f"i{at}", "question": one} for at, one in enumerate(questions)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return build_lane(read_benchmarks([path])[0].items, unit="word", seed=5, min_run=8)
+
+
+@pytest.mark.parametrize("options", [{"seed": 4}, {"min_run": 60}])
+@pytest.mark.parametrize("asked", [{"unit": "char"}, {"policies": "gpt4-50char,igmini-50"}])
+def test_run_lengths_that_would_change_nothing_are_refused(repository, asked, options):
+    here = repository / "bench_fixtures"
+    with pytest.raises(UsageError, match="would change nothing"):
+        contam.scan(here / "corpus", here / "items" / "brook_math.jsonl", **asked, **options)
+
+
+@pytest.mark.parametrize(("seed", "noted"), [(4, False), (5, False), (6, True), (13, True)])
+def test_a_long_seed_that_may_miss_copies_is_noted(repository, seed, noted):
+    """brook-004 stands there with a strange word after every few of its own, 11 at most."""
+    here = repository / "bench_fixtures"
+    items = here / "items" / "brook_math.jsonl"
+    result = contam.scan(here / "corpus", items, seed=seed, min_run=13)
+    label = {verdict.item_id: verdict.label for verdict in result}["brook-004"]
+    assert label == ("contaminated" if seed < 13 else "clean")
+    found = [note for note in result.run["notes"] if note.startswith(f"seed {seed}: ")]
+    assert len(found) == noted
+    assert not noted or f"no {seed} tokens stand together" in found[0]
+
+
+def test_a_token_weighs_the_same_however_it_is_written(tmp_path):
+    lane = lane_of(
+        tmp_path, "é x 中 กี ab7 the", "e\u0301 Ｘ \\u4e2d ก\u0e35\u200b ab\u03017 ＴＨＥ"
+    )
+    plain, written = np.split(lane.items.token_weight, 2)
+    assert plain.tolist() == written.tolist()
+    assert lane.items.n_single[:, 1].tolist() == [2, 2]
+
+
+def test_evidence_quotes_the_marks_of_its_last_character(tmp_path):
+    question = "जब हिमालय में बर्फ़ पिघलती है तो नदियों का पानी कितना बढ़ता जाता है और कहाँ पहुँचती हैं नदी"
+    pq.write_table(pa.table({"text": [f"पहले। {question}। बाद में।"]}), tmp_path / "a.parquet")
+    path = tmp_path / "quiz.jsonl"
+    path.write_text(json.dumps({"id": "h", "question": question}) + "\n", encoding="utf-8")
+    (run,) = contam.scan(tmp_path / "a.parquet", path).evidence.to_pylist()
+    assert question[run["item_start"] : run["item_end"]] == question
+    assert run["document_end"] - run["document_start"] == len(question)
+
+
+def test_persian_typed_on_an_arabic_keyboard_is_found(tmp_path):
+    question = "کدام یک از این کتاب‌های قدیمی در سال ۱۳۴۲ در یکی از شهرهای کویری ایران چاپ شده است"
+    typed = question.translate(str.maketrans("کی۱۲۳۴", "كي١٢٣٤")).replace("قدیم", "قديـــم")
+    pq.write_table(pa.table({"text": [f"مقدمه {typed} پایان"]}), tmp_path / "a.parquet")
+    path = tmp_path / "quiz.jsonl"
+    path.write_text(json.dumps({"id": "p", "question": question}) + "\n", encoding="utf-8")
+    (verdict,) = contam.scan(tmp_path / "a.parquet", path)
+    assert (verdict.label, verdict.kind) == ("contaminated", "exact")
+
+
+def test_a_lane_of_letters_takes_a_third_of_what_a_table_of_all_their_grams_would():
+    draw = np.random.default_rng(7)
+    words = ["".join(draw.choice(list("abcdefghij"), 6)) for _ in range(400)]
+    items = [make_item(n, question=" ".join(draw.choice(words, 60))) for n in range(400)]
+    sizes = {"seed": CHAR_SEED, "min_run": CHAR_MIN_RUN, "idf": False}
+    every = build_lane(items, unit="char", **sizes).plan
+    few = build_lane(items, unit="char", stride=CHAR_STRIDE, **sizes).plan
+    n_tokens = len(few.token)
+    assert n_tokens == 400 * 60 * 6
+    assert sum(array.nbytes for array in few) < 24 * n_tokens
+    assert 3 * sum(array.nbytes for array in few) < sum(array.nbytes for array in every)

@@ -1,0 +1,157 @@
+"""The default policy's rules, each on the smallest corpus that shows it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import contam
+from contam.detect.model import Pairs
+from contam.detect.policies.contam_default import CONTAM, run_lengths
+from tests.detect.policies.test_vectorised import lane
+
+PASSAGE = (
+    "Ferries on the northern line were late on eleven of the last fourteen foggy mornings. The"
+    " harbour master concludes that the crews oversleep whenever the lighthouse is hidden."
+)
+STEM = "Which of the following is most likely assumed by the above argument?"
+#: A stem that several items share says less than one that stands alone.
+SIBLINGS = [{"passage": f"{n} geese in a row.", "question": STEM} for n in range(7)]
+OTHER = "A baker doubled the yeast and the loaves grew no larger, so the scales must be at fault."
+
+
+def judged(folder, item, text, policy="contam", others=()):
+    """The verdict on one item, beside others, against a corpus of one document."""
+    pq.write_table(
+        pa.table({"text": [f"Notes from the archive. {text} End of the notes."]}),
+        folder / "a.parquet",
+    )
+    rows = [item, *others]
+    (folder / "quiz.jsonl").write_text(
+        "".join(json.dumps({"id": f"q{at}", **row}) + "\n" for at, row in enumerate(rows)),
+        encoding="utf-8",
+    )
+    result = contam.scan(folder / "a.parquet", folder / "quiz.jsonl", policies=policy)
+    return next(verdict for verdict in result if verdict.item_id == "q0")
+
+
+def test_a_stem_on_another_passage_is_another_question(tmp_path):
+    item = {"passage": PASSAGE, "question": STEM}
+    verdict = judged(tmp_path, item, f"{OTHER} {STEM}", others=SIBLINGS)
+    assert verdict.label == "clean"
+    assert "nothing of the passage that it is asked of" in verdict.reason
+
+
+def test_a_stem_with_its_passage_is_the_question(tmp_path):
+    item = {"passage": PASSAGE, "question": STEM}
+    verdict = judged(tmp_path, item, f"{PASSAGE}\n{STEM}", others=SIBLINGS)
+    assert verdict.label == "contaminated"
+
+
+@pytest.mark.parametrize("question", ["???", "\u2026 (*)"])
+def test_an_item_whose_question_has_no_words_is_never_clean(tmp_path, question):
+    for text in (PASSAGE, OTHER):
+        verdict = judged(tmp_path, {"passage": PASSAGE, "question": question}, text)
+        assert verdict.label == "not_checkable"
+        assert verdict.reason == "there is nothing to look for: words in its question: 0"
+
+
+def test_a_stem_without_a_passage_stays_a_doubt(tmp_path):
+    verdict = judged(tmp_path, {"question": STEM}, f"{OTHER} {STEM}", others=SIBLINGS)
+    assert verdict.label == "suspect"
+
+
+def test_a_telling_question_needs_no_passage(tmp_path):
+    question = "Which lighthouse keeper painted the northern ferry line's harbour bells violet?"
+    item = {"passage": PASSAGE, "question": question}
+    assert judged(tmp_path, item, f"{OTHER} {question}").label == "contaminated"
+
+
+GOAL = "Polish copper kettles."
+CHOICES = [
+    "Rub half a lemon over the dull side to polish copper kettles, then rinse them warm.",
+    "Rub half a potato over the dull side to polish copper kettles, then rinse them warm.",
+]
+
+
+@pytest.mark.parametrize("right", [0, 1])
+def test_a_question_inside_its_own_answer_is_not_there(tmp_path, right):
+    item = {"question": GOAL, "choices": CHOICES, "answer": right}
+    assert judged(tmp_path, item, CHOICES[right]).exposure == "answer_only"
+    assert judged(tmp_path, item, CHOICES[right]).label != "contaminated"
+
+
+def test_a_question_before_its_own_answer_is_there(tmp_path):
+    item = {"question": GOAL, "choices": CHOICES, "answer": 1}
+    verdict = judged(tmp_path, item, f"{GOAL} {CHOICES[1]}")
+    assert (verdict.label, verdict.exposure) == ("contaminated", "question+answer")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "single", "needed"),
+    [(30, 0, 8), (5, 0, 5), (40, 40, 16), (24, 24, 12), (18, 18, 9), (10, 10, 8), (40, 20, 12)],
+)
+def test_a_run_of_characters_is_longer_than_one_of_words(tokens, single, needed):
+    n_single = np.array([[0, single, 0, 0]], np.int32)
+    items = lane([[0, tokens, 0, 0]], range(1, tokens + 1), n_single=n_single)
+    pairs = replace(Pairs.zeros(1), item=np.zeros(1, np.int32))
+    assert run_lengths(CONTAM, items, pairs).tolist() == [needed]
+
+
+QUESTION = "果园里一共有三百二十棵苹果树农夫每天修剪十六棵请问需要多少天才能全部修剪完"
+
+
+@pytest.mark.parametrize("policy", ["contam", "openr1-8", "llama3-8gram", "tulu3-50"])
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        (QUESTION, "characters"),
+        (QUESTION.replace("十六", " 16 "), "words or characters"),
+        ("How many lorries does a ferry carry over nineteen crossings of the sound?", "words"),
+    ],
+)
+def test_reasons_call_tokens_what_they_are(tmp_path, policy, question, name):
+    for text in (question, OTHER):
+        reason = judged(tmp_path, {"question": question}, text, policy).reason
+        if any(character.isdigit() for character in reason):
+            assert f" {name}" in reason
+        assert name == "words" or "words" not in reason.replace("words or characters", "")
+
+
+#: One riddle told of two sisters: words and numbers differ, and the wording is the same.
+RIDDLE = (
+    "Odalys threaded forty amber beads on a linen cord before breakfast and nineteen more after it,"
+    " then gave a dozen to her cousin. How many beads does Odalys keep?"
+)
+SISTER = (
+    "Odalys threaded eleven jade beads on a linen cord before supper and seven more after it, then"
+    " gave a pair to her cousin. How many beads does Odalys keep?"
+)
+
+
+LONG = (
+    "Mara carried brass lanterns over the frozen harbour towards the old granite quarry while Tomas"
+    " painted the northern lighthouse violet and counted every copper kettle on the windy pier"
+)
+
+
+def test_the_text_of_another_item_is_one_step_less_sure(tmp_path):
+    twin = LONG
+    for mine, other in (("brass", "paper"), ("frozen", "muddy"), ("violet", "green")):
+        twin = twin.replace(mine, other)
+    item = {"question": LONG}
+    assert judged(tmp_path, item, twin).label == "contaminated"
+    beside = judged(tmp_path, item, twin, others=[{"question": twin}])
+    assert beside.label == "suspect"
+    assert "text of another item, q1" in beside.reason
+
+
+def test_common_words_without_a_run_are_a_doubt(tmp_path):
+    question = "Is it so that most of them are the best and the first of all of these?"
+    copy = question.replace("most", "many").replace("the first", "a last")
+    verdict = judged(tmp_path, {"question": question}, copy)
+    assert (verdict.label, verdict.kind) == ("suspect", "near")
+    assert judged(tmp_path, {"question": question}, question).label == "contaminated"

@@ -1,0 +1,104 @@
+"""The policy `decon-default` against a slow twin of the tool's rules, on random texts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contam.detect.policies.policy import get_policy
+from tests.detect.policies.conformance.harness import bench_items
+from tests.twins import decon
+
+WORDS = [f"{first}{second}" for first in "bdfglmnprst" for second in ("a", "en", "ist", "orum")]
+VARIANTS = [
+    ("decon-default", decon.Settings()),
+    ("decon-default:olmo-web", decon.WEB),
+    ("decon-default:olmo-synth", decon.SYNTH),
+]
+MARKS = ["", "", "", ",", ".", " -", "'", "\u2014", ":\n"]
+
+
+def some(pick, low, high):
+    """Words, one in ten of them a number."""
+    words = pick.choice(WORDS, pick.integers(low, high))
+    numbers = pick.integers(0, 20_000, len(words)).astype(str)
+    return [n if pick.random() < 0.1 else w for w, n in zip(words, numbers, strict=True)]
+
+
+def with_marks(pick, words):
+    return "".join(f"{word}{pick.choice(MARKS)} " for word in words).strip()
+
+
+def touched(pick, words):
+    """Some words changed, left out or doubled."""
+    rate = pick.choice([0.0, 0.0, 0.02, 0.05])
+    out = []
+    for word in words:
+        ways = [[], ["changed"], [word, word]]
+        out += [word] if pick.random() > rate else ways[pick.integers(3)]
+    return out
+
+
+def an_item(pick, common):
+    """With an answer, options or neither, and perhaps a passage; some share one question."""
+    words = common if pick.random() < 0.1 else some(pick, 3, 60)
+    item = {"question": with_marks(pick, words)}
+    kind = pick.integers(5)
+    if kind in {0, 1}:
+        item["answer"] = with_marks(pick, some(pick, 1, 4 if kind else 20))
+    if kind == 2:
+        item["choices"] = [with_marks(pick, some(pick, 1, 5)) for _ in range(4)]
+    if pick.random() < 0.4:
+        item["passage"] = with_marks(pick, some(pick, 1, 80))
+    return item
+
+
+def a_document(pick, items):
+    """Items in pieces, mostly in the order in which they are read, with other text between."""
+    words = []
+    for _ in range(pick.integers(1, 4)):
+        item = items[pick.integers(len(items))]
+        order = ["passage", "question", "answer"]
+        if pick.random() < 0.2:
+            pick.shuffle(order)
+        for name in order:
+            text = item.get(name) or ""
+            if name == "answer" and "choices" in item:
+                text = str(pick.choice(item["choices"]))
+            words += touched(pick, text.split()) + some(pick, 0, pick.choice([1, 8, 70]))
+    return " ".join(map(str, words))
+
+
+@st.composite
+def worlds(draw):
+    """Items of few words, and documents made of pieces of them, of each other and of filler."""
+    pick = np.random.default_rng(draw(st.integers(0, 2**32)))
+    common = some(pick, 5, 30)
+    items = [an_item(pick, common) for _ in range(draw(st.integers(2, 5)))]
+    return items, [a_document(pick, items) for _ in range(draw(st.integers(1, 4)))]
+
+
+@pytest.mark.parametrize(("name", "rules"), VARIANTS, ids=[name for name, _ in VARIANTS])
+@given(world=worlds())
+@settings(deadline=None)
+def test_the_score_of_every_pair_is_the_twins(name, rules, world):
+    items, documents = world
+    reader = get_policy(name).reader(bench_items(items), None)
+    index = decon.Index(items, rules)
+    for document in documents:
+        found = reader.read(document, range(len(items)))
+        for item in range(len(items)):
+            possible = [index.score(item, document, slack) for slack in (-1e-6, 1e-6)]
+            assert any(found[item, 0] == pytest.approx(one, abs=2e-6) for one in possible)
+
+
+@given(world=worlds())
+@settings(deadline=None)
+def test_an_item_is_checkable_when_a_row_is_taken_and_its_grams_weigh_something(world):
+    items, _ = world
+    reader = get_policy("decon-default").reader(bench_items(items), None)
+    index = decon.Index(items, decon.Settings())
+    for number in range(len(items)):
+        mine = [row for row in index.rows if row.item == number and row.taken]
+        weighs = mine and sum(index.weights(mine[0].question, "question", 5).values()) > 0
+        assert reader.known.checkable[number] == bool(weighs)

@@ -1,0 +1,149 @@
+"""Every number that can decide a verdict of `contam` has a name, and its fingerprint holds it."""
+
+import ast
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import contam
+from contam.detect.policies.contam_definition import CONTAM, matching_constants
+from contam.errors import PolicyError
+from contam.kernels import constants
+from contam.text import common_words
+
+HOME = Path(contam.__file__).parent
+#: Modules between the tokens of an item and its label.
+DECISIVE = (
+    "kernels/align.py",
+    "kernels/few_grams.py",
+    "kernels/fill.py",
+    "kernels/judge.py",
+    "kernels/nearby.py",
+    "kernels/numbers.py",
+    "kernels/pairs.py",
+    "kernels/rivals.py",
+    "kernels/runs.py",
+    "kernels/surroundings.py",
+    "detect/match/glued.py",
+    "detect/match/grams.py",
+    "detect/match/readings.py",
+    "detect/policies/contam_default.py",
+    "detect/policies/contam_definition.py",
+)
+#: Nothing, one, both, the next but one; in whole numbers the parts of an item and their bits, and
+#: the values of a byte.
+PLAIN = {int: {-1, 0, 1, 2, 3, 4, 256}, float: {0.0, 1.0, 2.0}}
+
+
+def unnamed_numbers(source: str) -> list[tuple[int, float]]:
+    """(line, value) of every number that is neither plain nor the value of a name of the module."""
+    tree = ast.parse(source)
+    named = {
+        inner
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for inner in ast.walk(statement)
+    }
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and type(node.value) in PLAIN
+        and node.value not in PLAIN[type(node.value)]
+        and node not in named
+    ]
+
+
+@pytest.mark.parametrize("module", DECISIVE)
+def test_no_number_that_decides_is_without_a_name(module):
+    assert unnamed_numbers((HOME / module).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["def f(x):\n    return x > 0.75", "def f(x):\n    return min(x, 400)", "f = lambda x: x"],
+)
+def test_the_search_for_numbers_finds_them(source):
+    assert bool(unnamed_numbers(source)) == ("lambda" not in source)
+
+
+#: What is named in those modules and decides nothing: layouts, buffers, bits and figures of hashes.
+LAYOUT = {
+    "ANSWER", "AS_LETTER", "AS_NUMBER", "BLOCK_CHAIN", "BLOCK_COLUMNS", "BLOCK_DOC", "BLOCK_ITEM", "BLOCK_LENGTH",
+    "CHOICES", "FEW_BLOCKS", "FEW_PAIRS", "FEW_PIECES", "FEW_RUNS", "NO_LIMIT", "PAIR_ALIGNED",
+    "PAIR_ANSWER", "PAIR_COLUMNS", "PAIR_COVERED", "PAIR_DOC", "PAIR_EXACT", "PAIR_ITEM",
+    "PAIR_LONGEST", "PAIR_PLACES", "PAIR_RUNS", "PAIR_SPLIT", "PASSAGE", "PIECE_ALIGNMENT",
+    "PIECE_COLUMNS", "PIECE_DOC", "PIECE_ITEM", "PIECE_LENGTH", "PIECE_PAIR", "PIECE_PART",
+    "QUESTION", "REAL_COLUMNS", "REAL_COVERAGE", "REAL_GRAMS", "RUN_COLUMNS", "RUN_DOC",
+    "RUN_ITEM", "RUN_LENGTH", "RUN_PART", "RUN_STEPS", "TOO_LONG", "_AT_ONCE", "_BUCKETS",
+    "_BUCKET_SHIFT", "_FRONT_WORDS", "_IN_WORD", "_LEAST_FILTER_BITS", "_LETTERS",
+    "_LETTER_BYTES", "_MOST_DROP", "_NOTHING", "_NO_RUN", "_NO_WORD", "_PIECE", "_SKIP_DOC", "_SKIP_ITEM",
+    "_SLOTS_FOR_FOUR", "_SORTED_AT_ONCE",
+}  # fmt: skip
+
+
+def numbers_by_name(source: str) -> set[str]:
+    """Names of a module whose values are made of numbers."""
+    found = set()
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            names = {
+                name.id
+                for target in targets
+                for name in ast.walk(target)
+                if isinstance(name, ast.Name)
+            }
+            values = ast.walk(statement.value)
+            if any(isinstance(one, ast.Constant) and type(one.value) in PLAIN for one in values):
+                found |= names
+    return found
+
+
+def test_what_decides_is_named_where_the_fingerprint_looks():
+    found = set()
+    for module in DECISIVE:
+        found |= numbers_by_name((HOME / module).read_text(encoding="utf-8"))
+    assert found <= LAYOUT | {"CONTAM"}
+
+
+def test_every_constant_is_used():
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for path in HOME.rglob("*.py")
+        if path.name != "constants.py"
+    )
+    assert [name for name in constants.named_constants() if name not in sources] == []
+
+
+@pytest.mark.parametrize("name", [name for name, _ in CONTAM.constants])
+def test_any_other_constant_is_another_fingerprint(name, monkeypatch):
+    home = constants if hasattr(constants, name) else common_words
+    monkeypatch.setattr(home, name, 1 + getattr(home, name))
+    if home is common_words:
+        monkeypatch.setattr(f"contam.detect.policies.contam_definition.{name}", getattr(home, name))
+    other = replace(CONTAM, constants=matching_constants())
+    assert other.constants != CONTAM.constants
+    assert other.fingerprint() != CONTAM.fingerprint()
+
+
+@pytest.mark.parametrize("name", [name for name, _ in CONTAM.parameters])
+def test_any_other_parameter_is_another_fingerprint_and_is_read(name):
+    changed = CONTAM.with_changes({"id": "mine", "parameters": {name: CONTAM.number(name) + 1}})
+    assert changed.fingerprint() != CONTAM.fingerprint()
+    source = (HOME / "detect/policies/contam_default.py").read_text(encoding="utf-8")
+    assert f'"{name}"' in source
+
+
+def test_names_are_there_once():
+    names = [name for name, _ in itertools.chain(CONTAM.parameters, CONTAM.constants)]
+    assert len(set(names)) == len(names)
+
+
+def test_a_file_cannot_change_what_is_compiled():
+    tree = CONTAM.to_dict()
+    assert CONTAM.with_changes({"id": "same", "constants": tree["constants"]}).constants
+    with pytest.raises(PolicyError, match="constants"):
+        CONTAM.with_changes({"id": "mine", "constants": {**tree["constants"], "CLOSE": 4}})

@@ -1,0 +1,175 @@
+"""Finding a policy: by id, by preset, from a file; and what happens when there is none."""
+
+import json
+
+import pytest
+
+from contam.detect.policies import decon
+from contam.detect.policies.policy import get_policy, list_policies
+from contam.errors import PolicyError
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_policy_is_found_by_its_id():
+    assert get_policy("lmeval-13").spec.n == 13
+
+
+@pytest.mark.parametrize("name", ["lmeval", "", "decon-default:olmo", "lmeval-13:strict", "a/b"])
+def test_an_unknown_name_is_refused_with_the_known_ones(name):
+    with pytest.raises(PolicyError) as caught:
+        get_policy(name)
+    assert caught.value.hint
+
+
+def test_presets_differ_where_they_say():
+    web, synth = (
+        get_policy("decon-default:olmo-web").spec,
+        get_policy("decon-default:olmo-synth").spec,
+    )
+    assert web.parts == ("question", "choices", "answer")
+    assert (web.thresholds, web.number("ramp_start"), web.number("ramp_end")) == (
+        ((0.88, "contaminated"),),
+        25,
+        50,
+    )
+    assert (synth.thresholds, synth.number("ramp_start"), synth.number("ramp_end")) == (
+        ((0.78, "contaminated"),),
+        5,
+        26,
+    )
+    assert len({s.fingerprint() for s in (web, synth, decon.DECON_DEFAULT)}) == 3
+
+
+def test_a_toml_file_states_what_differs(tmp_path):
+    path = write(
+        tmp_path,
+        "strict.toml",
+        'base = "llama3-8gram"\nparts = ["question"]\n[thresholds]\nsuspect = 0.1\ncontaminated = 0.25\n',
+    )
+    spec = get_policy(str(path)).spec
+    assert spec.id == "strict"
+    assert spec.thresholds == ((0.1, "suspect"), (0.25, "contaminated"))
+    assert spec.description.startswith("Changed from llama3-8gram. ")
+    assert spec.n == 8
+
+
+def test_a_json_file_may_start_from_a_preset(tmp_path):
+    path = write(
+        tmp_path,
+        "mine.json",
+        json.dumps(
+            {"base": "decon-default:olmo-web", "id": "web-85", "thresholds": {"contaminated": 0.85}}
+        ),
+    )
+    spec = get_policy(path).spec
+    assert (spec.id, spec.base, spec.parts) == (
+        "web-85",
+        "decon-default",
+        ("question", "choices", "answer"),
+    )
+
+
+def test_a_written_down_policy_reads_back_the_same(tmp_path):
+    spec = get_policy(
+        write(tmp_path, "a.toml", 'base = "palm-70"\n[thresholds]\ncontaminated = 0.5')
+    ).spec
+    again = get_policy(write(tmp_path, "b.json", json.dumps(spec.to_dict()))).spec
+    assert again == spec
+    assert again.fingerprint() == spec.fingerprint()
+
+
+def test_a_published_name_cannot_be_borrowed(tmp_path):
+    path = write(tmp_path, "lmeval-13.toml", 'base = "lmeval-13"\nn = 10\n')
+    with pytest.raises(PolicyError, match="name of a published policy"):
+        get_policy(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.toml", "n = 10\n"),
+        ("a.toml", 'base = "nobody"\n'),
+        ("a.toml", 'base = "lmeval-13"\nunit = "char"\n'),
+        ("a.toml", 'base = "lmeval-13"\nspeed = 3\n'),
+        ("a.toml", "base = \n"),
+        ("a.toml", 'base = "gpt4-50char"\nid = "x"\nparts = ["passage"]\n'),
+        ("a.toml", 'base = "gpt4-50char"\n[parameters]\nn_substrings = 0\n'),
+        ("a.toml", 'base = "decon-default"\n[parameters]\nramp_end = 5\n'),
+        ("a.toml", 'base = "decon-default"\nid = "b"\n[parameters]\nrarity_within = "file"\n'),
+        ("a.toml", 'base = "decon-default"\nid = "b"\n[parameters]\nanswer_gram = 0\n'),
+        ("a.json", "[]"),
+        ("a.json", "{"),
+        ("a.json", '{"base": 3}'),
+    ],
+)
+def test_a_file_that_is_no_policy_is_refused(tmp_path, name, text):
+    with pytest.raises(PolicyError):
+        get_policy(write(tmp_path, name, text))
+
+
+def test_a_missing_or_binary_file_is_refused(tmp_path):
+    with pytest.raises(PolicyError, match="cannot read"):
+        get_policy(tmp_path / "none.toml")
+    path = tmp_path / "x.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PolicyError):
+        get_policy(path)
+
+
+def test_every_policy_of_the_list_can_be_had():
+    specs = list_policies()
+    assert specs[0].id == "contam"
+    assert len({spec.id for spec in specs}) == len(specs) >= 10
+    for spec in specs:
+        assert get_policy(spec.id).spec == spec
+        for preset in spec.presets:
+            assert get_policy(f"{spec.id}:{preset}").spec.base == spec.id
+
+
+SPECS = {spec.id: spec for spec in list_policies()}
+
+
+@pytest.mark.parametrize(
+    ("base", "score"),
+    [
+        (spec.id, score)
+        for spec in SPECS.values()
+        for score in ("nan", "inf", "-inf", "60", "1.5", "-0.1")
+        # A run of 60 words is a run.
+        if not (spec.aggregation == "any run" and score == "60")
+    ],
+)
+def test_a_threshold_that_no_score_can_reach_is_refused(tmp_path, base, score):
+    """Every item would be clean; 60 is meant for a percentage."""
+    labels = [label for _, label in SPECS[base].thresholds]
+    lower = ["suspect = 0.1"] if "suspect" in labels else []
+    lines = [f'base = "{base}"', "[thresholds]", *lower, f"contaminated = {score}"]
+    with pytest.raises(PolicyError, match=r"threshold|flags from n|whole number"):
+        get_policy(write(tmp_path, "mine.toml", "\n".join(lines)))
+
+
+def test_more_than_everything_is_no_threshold(tmp_path):
+    text = 'base = "palm-70"\ncomparison = "more than"\n[thresholds]\ncontaminated = 1.0'
+    with pytest.raises(PolicyError, match="nothing is more than"):
+        get_policy(write(tmp_path, "mine.toml", text))
+
+
+@pytest.mark.parametrize(
+    ("base", "name"),
+    [
+        (spec.id, name)
+        for spec in SPECS.values()
+        for name, value in spec.parameters
+        if isinstance(value, float)
+    ],
+)
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_parameter_is_a_finite_number(tmp_path, base, name, value):
+    text = f'base = "{base}"\nid = "mine"\n[parameters]\n{name} = {value}'
+    with pytest.raises(PolicyError, match=rf"parameter {name} cannot be -?(nan|inf)"):
+        get_policy(write(tmp_path, "mine.toml", text))

@@ -1,0 +1,225 @@
+"""Shares, runs and draws computed with arrays, against loops over items and tokens."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.detect.model import NOT_CHECKABLE, PARTS, LaneItems, Pairs, Totals
+from contam.detect.policies.policy import policy_from_dict
+from contam.detect.policies.segments import Segments
+from contam.detect.policies.substrings import GPT4_50CHAR, Substrings
+
+
+def lane(n_tokens, hashes, **changes):
+    n_tokens = np.array(n_tokens, np.int32).reshape(-1, 4)
+    ends = np.cumsum(n_tokens.reshape(-1), dtype=np.int64)
+    n = n_tokens.shape[0]
+    fields = {
+        "n_items": n,
+        "benchmark": np.zeros(n, np.int32),
+        "benchmark_names": ("b",),
+        "n_tokens": n_tokens,
+        "n_words": n_tokens,
+        "n_chars": n_tokens,
+        "token_start": (ends - n_tokens.reshape(-1)).reshape(-1, 4),
+        "token_hash": np.array(hashes, np.uint64),
+        "token_weight": np.ones(len(hashes), np.float32),
+        "seed": 1,
+    }
+    return LaneItems(**{**fields, **changes})
+
+
+@st.composite
+def worlds(draw):
+    """Items of a few short parts, and a run length for every token that stays in its part."""
+    n_tokens = draw(
+        st.lists(st.lists(st.integers(0, 12), min_size=4, max_size=4), min_size=1, max_size=5)
+    )
+    total = sum(map(sum, n_tokens))
+    hashes = draw(st.lists(st.integers(2**63 - 3, 2**63 + 3), min_size=total, max_size=total))
+    wishes = draw(st.lists(st.integers(0, 12), min_size=total, max_size=total))
+    starts = draw(st.lists(st.booleans(), min_size=total, max_size=total))
+    runs, place = [], 0
+    for item in n_tokens:
+        for length in item:
+            for offset in range(length):
+                runs.append(min(wishes[place], length - offset))
+                place += 1
+    items = lane(n_tokens, hashes, word_start=np.array(starts, np.bool_))
+    totals = Totals.empty(items)
+    totals.longest_at[:] = runs
+    return items, totals
+
+
+PART_SETS = st.lists(st.sampled_from(PARTS), min_size=1, max_size=4, unique=True)
+
+
+def by_loop(items, totals, parts):
+    """[(item, hashes, runs, word starts)] of every judged part, in PARTS order."""
+    rows = []
+    for i in range(items.n_items):
+        for column, name in enumerate(PARTS):
+            if name in parts:
+                a = int(items.token_start[i, column])
+                b = a + int(items.n_tokens[i, column])
+                rows.append(
+                    (
+                        i,
+                        items.token_hash[a:b].tolist(),
+                        totals.longest_at[a:b].tolist(),
+                        items.word_start[a:b].tolist(),
+                    )
+                )
+    return rows
+
+
+def covered_by_loop(runs, n):
+    inside = set()
+    for place, run in enumerate(runs):
+        if run >= n:
+            inside.update(range(place, place + n))
+    return len(inside)
+
+
+@given(worlds(), PART_SETS, st.integers(1, 6))
+def test_segments_agree_with_loops(world, parts, n):
+    items, totals = world
+    segments = Segments.of(items, parts)
+    rows = by_loop(items, totals, parts)
+    runs = segments.runs(totals)
+    hashes = items.token_hash[segments.place]
+    assert segments.length.tolist() == [len(h) for _, h, _, _ in rows]
+    assert segments.longest(runs).tolist() == [max(r, default=0) for _, _, r, _ in rows]
+    assert segments.count(runs >= n).tolist() == [sum(x >= n for x in r) for _, _, r, _ in rows]
+    assert segments.n_grams(n).tolist() == [max(0, len(h) - n + 1) for _, h, _, _ in rows]
+    assert segments.count(segments.covered(runs >= n, n)).tolist() == [
+        covered_by_loop(r, n) for _, _, r, _ in rows
+    ]
+    assert segments.distinct(hashes).tolist() == [len(set(h)) for _, h, _, _ in rows]
+    assert segments.distinct_grams(items.token_hash[segments.place], n).tolist() == [
+        len({tuple(h[k : k + n]) for k in range(len(h) - n + 1)}) for _, h, _, _ in rows
+    ]
+    assert segments.distinct_by_item(hashes).tolist() == [
+        len({x for owner, h, _, _ in rows if owner == i for x in h}) for i in range(items.n_items)
+    ]
+
+
+def policy(base, **changes):
+    return policy_from_dict({"base": base, "id": "test", **changes})
+
+
+@given(worlds(), PART_SETS, st.integers(1, 6))
+def test_share_of_tokens_agrees_with_a_loop(world, parts, n):
+    items, totals = world
+    judged = policy("llama3-8gram", parts=parts, n=n).judge(items, totals)
+    rows = by_loop(items, totals, parts)
+    for i in range(items.n_items):
+        mine = [(h, r) for owner, h, r, _ in rows if owner == i]
+        words = sum(len(h) for h, _ in mine)
+        if all(len(h) < n for h, _ in mine):
+            assert judged.label[i] == NOT_CHECKABLE
+        else:
+            assert judged.score[i] == sum(covered_by_loop(r, n) for _, r in mine) / words
+
+
+@given(worlds(), st.integers(1, 6))
+def test_share_of_windows_agrees_with_a_loop(world, n):
+    items, totals = world
+    items = LaneItems(
+        **{name: getattr(items, name) for name in items.__slots__}
+        | {"word_start": _first_too(items)}
+    )
+    judged = policy("igmini-50", n=n).judge(items, totals)
+    rows = by_loop(items, totals, ("passage", "question"))
+    for i in range(items.n_items):
+        windows = [
+            r[k] >= n
+            for owner, h, r, starts in rows
+            if owner == i
+            for k in range(len(h) - n + 1)
+            if starts[k]
+        ]
+        if windows:
+            assert judged.score[i] == sum(windows) / len(windows)
+        else:
+            assert judged.label[i] == NOT_CHECKABLE
+
+
+def _first_too(items):
+    starts = items.word_start.copy()
+    starts[items.token_start[items.n_tokens > 0]] = True
+    return starts
+
+
+@given(worlds(), st.integers(1, 6))
+def test_share_of_grams_agrees_with_a_loop(world, n):
+    items, totals = world
+    judged = policy("palm-70", n=n).judge(items, totals)
+    rows = by_loop(items, totals, PARTS)
+    for i in range(items.n_items):
+        passage, question, _, answer = [r for owner, _, r, _ in rows if owner == i]
+        shares = []
+        for text in ((question,), (passage, question), (answer,)):
+            grams = [run >= n for r in text for run in r[: max(len(r) - n + 1, 0)]]
+            shares += [sum(grams) / len(grams)] if grams else []
+        if shares:
+            assert judged.score[i] == max(shares)
+        else:
+            assert judged.label[i] == NOT_CHECKABLE
+
+
+@given(worlds(), st.integers(1, 6), st.integers(0, 3))
+def test_drawn_substrings_lie_inside_one_part(world, n, draw_seed):
+    items, _ = world
+    spec = GPT4_50CHAR.with_changes({"id": "t", "n": n, "parameters": {"draw_seed": draw_seed}})
+    drawn = Substrings(spec).drawn(items)
+    for i in range(items.n_items):
+        ends = items.token_start[i] + items.n_tokens[i]
+        spans = [(items.token_start[i, c], ends[c]) for c in (0, 1)]
+        if drawn.length[i] == n:
+            for place in drawn.place[i]:
+                assert any(a <= place and place + n <= b for a, b in spans)
+        else:
+            assert items.n_tokens[i, :2].max() < n
+            assert drawn.length[i] == items.n_tokens[i, 1]
+
+
+@given(worlds(), st.randoms(use_true_random=False))
+def test_draws_follow_the_text_and_not_the_order_of_items(world, rng):
+    items, _ = world
+    order = list(range(items.n_items))
+    rng.shuffle(order)
+    shuffled = LaneItems(
+        **{name: getattr(items, name) for name in items.__slots__}
+        | {
+            name: getattr(items, name)[order]
+            for name in ("benchmark", "n_tokens", "n_words", "n_chars", "token_start")
+        }
+    )
+    draw = Substrings(GPT4_50CHAR.with_changes({"id": "t", "n": 2})).drawn
+    assert draw(shuffled).place.tolist() == draw(items).place[order].tolist()
+
+
+def test_draws_reach_every_place_about_equally():
+    n_items, places = 3000, 8
+    rng = np.random.default_rng(5)
+    length = 50 + places - 1
+    n_tokens = [[0, length, 0, 0]] * n_items
+    items = lane(n_tokens, rng.integers(0, 2**64, n_items * length, dtype=np.uint64))
+    drawn = Substrings(GPT4_50CHAR).drawn(items)
+    offsets = (drawn.place - items.token_start[:, 1, None]).reshape(-1)
+    counts = np.bincount(offsets, minlength=places)
+    assert counts.size == places
+    assert np.all(np.abs(counts - counts.mean()) < 5 * np.sqrt(counts.mean()))
+
+
+def test_a_table_of_pairs_can_be_cut_and_joined():
+    pairs = Pairs.zeros(5)
+    pairs.row[:] = range(5)
+    assert Pairs.concat([]).take(slice(None)).row.tolist() == []
+    assert Pairs.concat([pairs.take(np.array([4, 1])), pairs.take(pairs.row > 3)]).row.tolist() == [
+        4,
+        1,
+        4,
+    ]
+    assert len(Pairs.empty()) == 0

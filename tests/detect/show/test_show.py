@@ -1,0 +1,165 @@
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contam.corpus.shards import find_shards, shard_digest
+from contam.detect.report import load_report, write_report
+from contam.detect.show.side_by_side import ItemKey, find_items, flagged_items, view_items
+from contam.errors import UsageError
+from tests.detect.samples import DOCUMENT, QUESTION, make_result
+
+Q9 = ItemKey("quiz", "test", "q9")
+
+
+def write_corpus(folder, texts=(DOCUMENT, "Another document.")):
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"text": list(texts)}), folder / "a.parquet")
+    return folder / "a.parquet"
+
+
+def shard_entry(path):
+    (shard,) = find_shards([path])
+    return {
+        "name": shard.name,
+        "uri": shard.uri,
+        "format": shard.format,
+        "size_bytes": shard.size_bytes,
+        "digest": shard_digest(shard),
+    }
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return write_corpus(tmp_path / "corpus")
+
+
+@pytest.fixture
+def report(tmp_path, corpus):
+    folder = write_report(make_result(shard=shard_entry(corpus)), tmp_path / "out")
+    return load_report(folder)
+
+
+def matches(marks):
+    return [m.text for m in marks if m.kind == "match"]
+
+
+def test_the_matching_characters_are_marked_on_both_sides(report):
+    (view,) = view_items(report, [Q9])
+    (document,) = view.documents
+    (part,) = document.parts
+    assert document.problem is None
+    assert part.part == "question"
+    assert matches(part.item) == [QUESTION]
+    assert matches(part.document) == [QUESTION]
+    assert "".join(m.text for m in part.document) == DOCUMENT
+    assert (document.date, document.url) == ("2024-01-31", "https://example.org/1")
+
+
+def test_verdicts_of_all_policies_or_of_one(report):
+    (view,) = view_items(report, [Q9])
+    assert [v.policy for v in view.verdicts] == ["contam", "lmeval-13"]
+    (view,) = view_items(report, [Q9], policy="lmeval-13")
+    assert [v.policy for v in view.verdicts] == ["lmeval-13"]
+
+
+def test_a_clean_item_has_its_text_and_no_documents(report):
+    (view,) = view_items(report, find_items(report, "m1"))
+    assert view.documents == ()
+    assert view.texts == {"question": "Question of m1", "choices": "8\n9", "answer": "9"}
+
+
+def test_flagged_items_and_names(report):
+    assert flagged_items(report) == [Q9]
+    assert flagged_items(report, "contam") == [Q9]
+    for name in ("q9", "quiz/q9", "quiz/test/q9"):
+        assert find_items(report, name) == [Q9]
+
+
+def test_unknown_names_say_what_there_is(report):
+    with pytest.raises(UsageError, match="no item 'q99'") as caught:
+        find_items(report, "q99")
+    assert "q9" in caught.value.hint
+    with pytest.raises(UsageError, match="no verdicts of policy 'gpt4'") as caught:
+        flagged_items(report, "gpt4")
+    assert "lmeval-13" in caught.value.hint
+
+
+def gone(path):
+    path.unlink()
+
+
+def rewritten(path):
+    write_corpus(path.parent, (DOCUMENT + " Longer.", "Another document."))
+
+
+def same_size(path):
+    content = bytearray(path.read_bytes())
+    content[8] ^= 1
+    path.write_bytes(content)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (gone, "is gone"),
+        (rewritten, "has changed since the scan"),
+        (same_size, "has changed since the scan"),
+        (cut, "has changed since the scan"),
+    ],
+)
+def test_a_shard_that_is_not_what_was_scanned_is_said_and_no_crash(report, corpus, change, message):
+    change(corpus)
+    (view,) = view_items(report, [Q9])
+    (document,) = view.documents
+    assert message in document.problem
+    assert document.parts[0].document == ()
+    assert matches(document.parts[0].item) == [QUESTION]
+
+
+def test_a_run_that_names_no_such_shard_is_said(tmp_path):
+    report = load_report(write_report(make_result(), tmp_path / "out"))
+    (view,) = view_items(report, [Q9])
+    assert "not among the inputs" in view.documents[0].problem
+
+
+def test_secret_items_show_the_document_alone(tmp_path, corpus):
+    result = make_result(shard=shard_entry(corpus), keep_text=False)
+    (view,) = view_items(load_report(write_report(result, tmp_path / "secret")), [Q9])
+    assert view.texts == {}
+    assert view.documents[0].parts[0].item == ()
+    assert matches(view.documents[0].parts[0].document) == [QUESTION]
+    for file in (tmp_path / "secret").iterdir():
+        assert b"apples" not in file.read_bytes()
+
+
+def test_documents_beyond_the_limit_are_counted(tmp_path, corpus):
+    result = make_result(shard=shard_entry(corpus))
+    columns = {name: list(values) * 3 for name, values in result.evidence_columns.items()}
+    columns["row"] = [0, 1, 0]
+    result.evidence_columns = columns
+    report = load_report(write_report(result, tmp_path / "out2"))
+    (view,) = view_items(report, [Q9], max_documents=1)
+    assert [d.row for d in view.documents] == [0]
+    assert view.n_more_documents == 1
+    (view,) = view_items(report, [Q9], max_documents=9)
+    assert [d.row for d in view.documents] == [0, 1]
+
+
+def test_a_chat_names_the_turn(tmp_path):
+    path = tmp_path / "a.jsonl"
+    turns = [{"role": "user", "content": "Hello there"}, {"role": "assistant", "content": DOCUMENT}]
+    path.write_text(json.dumps({"messages": turns}) + "\n")
+    result = make_result(shard=shard_entry(path) | {"name": "a.parquet"})
+    shift = len("Hello there\n")
+    for name in ("document_start", "document_end"):
+        result.evidence_columns[name] = [result.evidence_columns[name][0] + shift]
+    (view,) = view_items(load_report(write_report(result, tmp_path / "out")), [Q9])
+    (part,) = view.documents[0].parts
+    assert part.turn == "1:assistant"
+    assert matches(part.document) == [QUESTION]

@@ -1,0 +1,213 @@
+"""Scans whose unit is a tokenizer file: the same answers, the same exact spans."""
+
+import hashlib
+import json
+import unicodedata
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import contam
+from contam.benchmark.readers import read_benchmarks
+from contam.corpus.batches import DocBatch
+from contam.detect.match.collect import Collection
+from contam.detect.match.lane import build_lane
+from contam.detect.match.matching import Matcher
+from contam.detect.policies.policy import get_policy
+from contam.errors import ConfigError, UsageError
+from contam.kernels.items import tokenize_parts
+from contam.kernels.tokens import WORDS
+from contam.text.bpe import TokenBatch
+from contam.text.tokenizer import char_tables
+from tests.integration.processes import fixture_texts
+from tests.text.tokenizer_files import save_tokenizer, sentences
+
+ITEMS = [
+    "A ferry carries nineteen lorries across the sound every ninety minutes; how many cross by noon?",
+    "Wer hat die Brücke über den Möwenfluss zuerst gestrichen, und welche Farbe wählte der Maler?",
+    "Сколько яблок осталось у садовника, если он раздал соседям сорок две корзины поровну?",
+    "果园里一共有三百二十棵苹果树，农夫每天修剪十六棵，请问需要多少天才能全部修剪完？",
+    "Which of 🤗 🦊 🐙 comes third when the row 🐙🤗🦊🐙 is read backwards twice by the clerk?",
+    "An item that stands nowhere: the velvet turbine hums its quarterly sonnets under brass umbrellas.",
+]
+PLANTED = range(5)
+
+
+def documents():
+    filler = sentences()
+    texts = []
+    for at, item in enumerate(ITEMS[:5]):
+        before = " ".join(filler[7 * at : 7 * at + 6])
+        after = "\n\n".join(filler[100 + 5 * at : 104 + 5 * at])
+        texts += [before, f"{before} ☃ 前言 {item}\n{after}"]
+    return [*texts, None, "", " \n ", ITEMS[0].replace(" ", "\n"), ITEMS[3]]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bpe_scan")
+    texts = documents()
+    (folder / "corpus").mkdir()
+    half = len(texts) // 2
+    for name, part in (("a", texts[:half]), ("b", texts[half:])):
+        pq.write_table(
+            pa.table({"text": pa.array(part, pa.string())}),
+            folder / "corpus" / f"{name}.parquet",
+            row_group_size=3,
+        )
+    rows = [{"id": f"i{at}", "question": item} for at, item in enumerate(ITEMS)]
+    (folder / "quiz.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unit(inputs):
+    return str(save_tokenizer(inputs, "byte_bpe"))
+
+
+def run(inputs, unit, **options):
+    return contam.scan(inputs / "corpus", inputs / "quiz.jsonl", unit=unit, **options)
+
+
+def labels(result):
+    return {verdict.item_id: verdict.label for verdict in result}
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "wordpiece", "unigram", "space_bpe"])
+def test_verbatim_items_are_found_and_spans_slice_them_out(inputs, tmp_path, kind):
+    path = save_tokenizer(tmp_path, kind)
+    result = run(inputs, str(path), workers=2)
+    texts = documents()
+    half = len(texts) // 2
+    by_row = {
+        ("a.parquet" if at < half else "b.parquet", at if at < half else at - half): text
+        for at, text in enumerate(texts)
+    }
+    found = labels(result)
+    assert found["i5"] == "clean"
+    # What a tokenizer has no tokens for (emoji, Han) may be one unknown token: too short to judge.
+    sure = {"byte_bpe": 5, "space_bpe": 5, "wordpiece": 3, "unigram": 3}[kind]
+    assert [found[f"i{at}"] for at in range(sure)] == ["contaminated"] * sure
+    seen = set()
+    for row in result.evidence.to_pylist():
+        text = by_row[row["shard"], row["row"]]
+        item = ITEMS[int(row["item_id"][1:])]
+        quoted = text[row["document_start"] : row["document_end"]]
+        wanted = item[row["item_start"] : row["item_end"]]
+        assert "".join(quoted.split()) == "".join(wanted.split())
+        seen.add((row["item_id"], quoted))
+    if kind == "byte_bpe":
+        assert {(f"i{at}", ITEMS[at]) for at in PLANTED} <= seen
+
+
+def test_re_wrapped_copies_count(inputs, unit):
+    verdicts = {verdict.item_id: verdict for verdict in run(inputs, unit)}
+    assert verdicts["i0"].n_documents == 2
+    assert verdicts["i0"].kind == "exact"
+    assert verdicts["i3"].n_documents == 2
+
+
+def test_two_runs_and_any_number_of_workers_agree(inputs, unit):
+    runs = [run(inputs, unit, workers=workers) for workers in (1, 2, 1, 2)]
+    for other in runs[1:]:
+        assert other.verdicts.equals(runs[0].verdicts)
+        assert other.evidence.equals(runs[0].evidence)
+        assert other.items.equals(runs[0].items)
+
+
+def test_the_record_names_the_tokenizer_by_its_digest(inputs, unit):
+    parameters = run(inputs, unit).run["parameters"]
+    assert parameters["unit"] == unit
+    lane = parameters["lanes"][0]
+    assert lane["sha256"] == hashlib.sha256(Path(unit).read_bytes()).hexdigest()
+    assert lane["unit_version"] == "bpe-1"
+    assert "sha256" not in run(inputs, "word").run["parameters"]["lanes"][0]
+
+
+def test_word_policies_run_on_the_tokens_and_letter_policies_on_letters(inputs, unit):
+    result = run(inputs, unit, policies=("contam", "openr1-8", "gpt4-50char"))
+    units = {lane["unit"] for lane in result.run["parameters"]["lanes"]}
+    assert units == {unit, "char"}
+    by_policy = {}
+    for verdict in result:
+        by_policy.setdefault(verdict.policy, {})[verdict.item_id] = verdict.label
+    for policy in ("contam", "openr1-8", "gpt4-50char"):
+        assert by_policy[policy]["i0"] == "contaminated"
+        assert by_policy[policy]["i5"] == "clean"
+
+
+def test_spans_are_the_documents_where_the_tokenizer_folds_characters(tmp_path, inputs):
+    question = ITEMS[1]
+    corpus = tmp_path / "corpus.jsonl"
+    text = unicodedata.normalize("NFD", question)
+    corpus.write_text(json.dumps({"text": text}) + "\n", encoding="utf-8")
+    folding = save_tokenizer(tmp_path, "unigram")
+    result = contam.scan(corpus, inputs / "quiz.jsonl", unit=str(folding))
+    assert labels(result)["i1"] == "contaminated"
+    rows = [row for row in result.evidence.to_pylist() if row["item_id"] == "i1"]
+    assert rows
+    for row in rows:
+        quoted = text[row["document_start"] : row["document_end"]]
+        assert unicodedata.normalize("NFC", quoted) == question[row["item_start"] : row["item_end"]]
+
+
+def test_an_answer_next_to_its_question_is_seen(tmp_path, unit):
+    row = {
+        "id": "q",
+        "question": "How many hives did the keeper open before the bees began to sting the visitors?",
+        "choices": ["7", "9", "4", "3"],
+        "answer": 0,
+    }
+    (tmp_path / "quiz.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    listed = "\n".join(
+        f"{letter}. {one}" for letter, one in zip("ABCD", row["choices"], strict=True)
+    )
+    texts = [f"{row['question']}\n{listed}\nAnswer: A\n", f"{row['question']}\n{listed}\n"]
+    for text, exposure in zip(texts, ("question+answer", "question"), strict=True):
+        corpus = tmp_path / "corpus.jsonl"
+        corpus.write_text(json.dumps({"text": text}) + "\n", encoding="utf-8")
+        [verdict] = contam.scan(corpus, tmp_path / "quiz.jsonl", unit=unit)
+        assert (verdict.label, verdict.exposure) == ("contaminated", exposure)
+
+
+class WordsGiven:
+    """Makes the tokens of the word unit outside the kernels."""
+
+    def encode(self, data, offsets):
+        return TokenBatch(*tokenize_parts(data, offsets, WORDS, char_tables()))
+
+
+def test_given_tokens_are_matched_like_those_the_kernels_make(inputs):
+    [quiz] = read_benchmarks([inputs / "quiz.jsonl"])
+    lane = build_lane(quiz.items, unit="word", seed=5, min_run=8)
+    raw = [text.encode() for text in [*documents(), *fixture_texts()] if text is not None]
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in raw])]).astype(np.int64)
+    offsets.flags.writeable = False  # as read from a shard: other arrays would be compiled for anew
+    batch = DocBatch(0, 7, np.frombuffer(b"".join(raw), np.uint8), offsets, 0, 0, 0, 0)
+    answers = []
+    for one in (lane, replace(lane, tokenizer=WordsGiven())):
+        policy = get_policy("contam")
+        collection = Collection.start(one, [policy], policy, 20)
+        Matcher(one).match(batch, collection)
+        pairs, pieces = collection.evidence()
+        answers.append((collection.n_tokens, collection.longest_at, pairs, pieces))
+    assert answers[0][0] == answers[1][0] > 0
+    assert answers[0][1].tolist() == answers[1][1].tolist()
+    assert len(answers[0][2]) >= 5
+    for mine, theirs in zip(answers[0][2:], answers[1][2:], strict=True):
+        for field in fields(mine):
+            assert getattr(mine, field.name).tolist() == getattr(theirs, field.name).tolist()
+
+
+def test_units_that_are_none_are_refused(inputs, tmp_path):
+    with pytest.raises(UsageError, match="neither word nor char nor a file"):
+        run(inputs, "wrod")
+    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is not a tokenizer file"):
+        run(inputs, str(tmp_path / "tokenizer.json"))

@@ -1,0 +1,89 @@
+"""A plan is made in pieces: they decide its memory, never its content."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from contam.detect.match import glued, grams, item_tokens
+from contam.detect.match.lane import Lane, build_lane
+from contam.detect.policies import sums
+from tests.kernels.support import make_item
+
+LATEX = (
+    r"Let $\frac{%d}{%d}$ of the %d lanterns on quay %d be lit, $\sqrt{%d}$ of them red; how many?"
+)
+PROSE = "How many of the %d lanterns on quay %d does the keeper of the %d boats light at dusk?"
+
+
+def items():
+    return [
+        make_item(
+            n,
+            question=LATEX % (n, n + 1, n % 7, n % 3, n) if n % 2 else PROSE % (n % 5, n % 3, n),
+            passage="Sparrows nest above the old observatory." if n % 4 == 0 else None,
+            choices=("one", f"{n} boats") if n % 3 else (),
+            answer=str(n),
+            answer_index=0 if n % 3 else None,
+        )
+        for n in range(40)
+    ]
+
+
+def arrays(lane: Lane) -> dict[str, np.ndarray]:
+    found = {**lane.plan._asdict(), "letter": lane.facts.letter, "spans": lane.spans()}
+    for part in filter(None, (lane.items, lane.glued)):
+        found |= {f"{type(part).__name__}.{f.name}": getattr(part, f.name) for f in fields(part)}
+    return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+
+
+@pytest.mark.parametrize(("unit", "stride"), [("word", 1), ("char", 2)])
+def test_a_plan_in_small_pieces_is_the_same_plan(monkeypatch, unit, stride):
+    def make() -> Lane:
+        return build_lane(
+            items(), unit=unit, seed=5, min_run=8, stride=stride, glued=unit == "word"
+        )
+
+    whole = arrays(make())
+    monkeypatch.setattr(item_tokens, "_BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr(grams, "_PIECE", 7)
+    for module in (grams, glued, sums):
+        monkeypatch.setattr(module, "_AT_ONCE", 7)
+    pieces = arrays(make())
+    assert whole.keys() == pieces.keys()
+    for name, array in whole.items():
+        assert array.dtype == pieces[name].dtype, name
+        np.testing.assert_array_equal(array, pieces[name], err_msg=name)
+
+
+SCAN = """
+import resource, sys
+from contam.cli.main import main
+folder = sys.argv[1]
+call = ["scan", "--corpus", folder + "/corpus.jsonl", "--workers", "1", "--quiet"]
+code = main([*call, "--benchmark", folder + "/few.jsonl", "--out", folder + "/first"])
+assert code == 0, code
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (48 << 20), -1))
+sys.exit(main([*call, "--benchmark", folder + "/many.jsonl", "--out", folder + "/second"]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and RLIMIT_AS")
+def test_a_plan_without_room_says_to_split_the_benchmark(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text('{"text": "the lanterns are lit"}\n', encoding="utf-8")
+    for name, n in (("few", 2), ("many", 60_000)):
+        lines = (f'{{"id": "{i}", "question": "{PROSE % (i, i, i)}"}}\n' for i in range(n))
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", SCAN, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "out of memory" in done.stderr
+    assert "split the benchmark" in done.stderr
+    assert "--workers" not in done.stderr
+    assert not (tmp_path / "second").exists()

@@ -1,0 +1,122 @@
+import json
+import os
+
+import pytest
+
+from contam.detect.report import FILES, load_report, report_draft, write_report
+from contam.errors import ContamError, InternalError, OutputError
+from tests.detect.samples import make_result
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    result = make_result()
+    folder = write_report(result, tmp_path / "deep" / "out")
+    report = load_report(folder)
+    assert names(folder) == sorted(FILES)
+    assert report.verdicts.equals(result.verdicts)
+    assert report.evidence.equals(result.evidence)
+    assert report.items.equals(result.items)
+    assert list(report) == list(result)
+    assert len(report) == 6
+
+
+def test_run_json_holds_the_run_and_what_was_written(tmp_path):
+    run = json.loads((write_report(make_result(), tmp_path / "out") / "run.json").read_text())
+    assert run["tool"] == "contam"
+    assert run["format"] == 1
+    assert run["parameters"]["policies"] == ["contam", "lmeval-13"]
+    assert run["counts"]["quiz"]["contam"]["contaminated"] == 1
+    assert run["outputs"]["verdicts.parquet"]["rows"] == 6
+    assert list(run)[-1] == "timings"
+
+
+def test_equal_results_give_equal_bytes_but_for_the_timings(tmp_path):
+    write_report(make_result(), tmp_path / "a")
+    other = make_result(order=[2, 0, 1])
+    other.run["timings"] = {"seconds": 99}
+    write_report(other, tmp_path / "b")
+    for name in FILES[:-1]:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    runs = [json.loads((tmp_path / x / "run.json").read_text()) for x in "ab"]
+    assert runs[0].pop("timings") != runs[1].pop("timings")
+    assert runs[0] == runs[1]
+
+
+def test_a_file_name_that_is_not_unicode_still_gives_a_run_json(tmp_path):
+    result = make_result()
+    result.run["parameters"]["corpus"] = [os.fsdecode(b"a\xff.parquet")]
+    report = load_report(write_report(result, tmp_path / "out"))
+    assert os.fsencode(report.run["parameters"]["corpus"][0]) == b"a\xff.parquet"
+
+
+def test_a_draft_nobody_filled_is_a_defect_and_leaves_nothing(tmp_path):
+    with pytest.raises(InternalError), report_draft(tmp_path / "out"):
+        pass
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(tmp_path, name):
+    folder = write_report(make_result(), tmp_path / "out")
+    (folder / name).unlink()
+    with pytest.raises(OutputError, match=name):
+        load_report(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_cut_short_is_named(tmp_path, name):
+    folder = write_report(make_result(), tmp_path / "out")
+    (folder / name).write_bytes((folder / name).read_bytes()[:-40])
+    with pytest.raises(OutputError, match=f"{name} was cut short or changed"):
+        load_report(folder)
+
+
+@pytest.mark.parametrize("name", FILES[:-1])
+def test_a_changed_byte_is_noticed(tmp_path, name):
+    folder = write_report(make_result(), tmp_path / "out")
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(OutputError, match=name):
+        load_report(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, "format 2; this contam reads format 1"),
+        ({"tool": "other"}, "not written by contam"),
+        ({"outputs": []}, "changed since the scan"),
+        ({"parameters": None}, "changed since the scan"),
+        ({"coverage": []}, "changed since the scan"),
+        ({"coverage": {"shards_failed": [3]}}, "changed since the scan"),
+        ({"coverage": {"shards_failed": {}}}, "changed since the scan"),
+        ({"coverage": {"shards_read": "all"}}, "changed since the scan"),
+    ],
+)
+def test_another_version_or_tool_is_refused(tmp_path, change, message):
+    folder = write_report(make_result(), tmp_path / "out")
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(run | change))
+    with pytest.raises(OutputError, match=message):
+        load_report(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff\xfe", b"null"])
+def test_a_run_json_that_is_none_is_refused(tmp_path, content):
+    folder = write_report(make_result(), tmp_path / "out")
+    (folder / "run.json").write_bytes(content)
+    with pytest.raises(OutputError):
+        load_report(folder)
+
+
+def test_a_folder_that_is_not_there_or_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for name, message in (("none", "does not exist"), ("file", "is a file")):
+        with pytest.raises(ContamError, match=message) as caught:
+            load_report(tmp_path / name)
+        assert "--out" in caught.value.hint

@@ -1,0 +1,104 @@
+import pytest
+
+from contam.detect.policies.verdict import Verdict
+from contam.detect.result import natural_key
+from contam.errors import InternalError
+from contam.tables import schemas
+from tests.detect.samples import make_result
+
+
+def test_the_columns_of_format_1_are_there_in_their_order():
+    result = make_result()
+    published = [
+        "benchmark", "split", "item_id", "policy", "label", "score", "exposure", "kind",
+        "n_documents", "n_occurrences", "best_document_id", "best_shard", "best_row", "best_url",
+        "best_date", "reason",
+    ]  # fmt: skip
+    assert [one for one in result.verdicts.column_names if one in published] == published
+    assert result.evidence.column_names == [
+        "benchmark", "split", "item_id", "part", "document_id", "shard", "row", "url", "date",
+        "source", "alignment", "item_start", "item_end", "document_start", "document_end",
+        "n_tokens", "verified", "similarity", "answer_mark",
+    ]  # fmt: skip
+    assert result.items.column_names[:3] == ["benchmark", "split", "item_id"]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_the_order_of_items_changes_no_table(order):
+    assert make_result(order=order).verdicts.equals(make_result().verdicts)
+    assert make_result(order=order).items.equals(make_result().items)
+
+
+def test_rows_are_in_natural_order_and_policies_as_asked():
+    rows = [(v.benchmark, v.item_id, v.policy) for v in make_result()]
+    assert rows == [
+        ("maths", "m1", "contam"), ("maths", "m1", "lmeval-13"),
+        ("quiz", "q9", "contam"), ("quiz", "q9", "lmeval-13"),
+        ("quiz", "q10", "contam"), ("quiz", "q10", "lmeval-13"),
+    ]  # fmt: skip
+
+
+def test_verdicts_are_records_with_none_for_what_is_absent():
+    clean, hit = make_result(), [v for v in make_result() if v.flagged]
+    verdict = next(iter(clean))
+    assert (verdict.best_row, verdict.kind, verdict.best_shard) == (None, None, None)
+    assert [v.best_row for v in hit] == [0, 0]
+    assert hit[0].to_dict()["label"] == "contaminated"
+    assert list(hit[0].to_dict()) == list(Verdict.__dataclass_fields__)
+    assert len(clean) == 6
+    with pytest.raises(AttributeError):
+        verdict.label = "clean"
+
+
+def test_counts_name_every_label():
+    counts = make_result().counts()
+    assert counts["quiz"]["contam"] == {
+        "contaminated": 1,
+        "suspect": 0,
+        "clean": 1,
+        "not_checkable": 0,
+    }
+    assert list(counts) == ["maths", "quiz"]
+
+
+@pytest.mark.parametrize(
+    ("complete", "allowed", "code"), [(True, False, 0), (False, False, 4), (False, True, 0)]
+)
+def test_an_incomplete_corpus_is_exit_code_4_unless_allowed(complete, allowed, code):
+    assert make_result(complete=complete, allow_missing=allowed).exit_code() == code
+
+
+def test_a_score_of_nan_is_no_score():
+    result = make_result()
+    result.verdict_columns = {**result.verdict_columns, "score": [float("nan")] * 6}
+    assert schemas.column(result.verdicts, "score") == [None] * 6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"label": [None] * 6},
+        {"label": ["clean"]},
+        {"nonsense": [1] * 6},
+        {"n_documents": ["x"] * 6},
+    ],
+)
+def test_columns_that_do_not_fit_are_a_defect_of_ours(change):
+    result = make_result()
+    result.verdict_columns = {**result.verdict_columns, **change}
+    with pytest.raises(InternalError):
+        result.verdicts  # noqa: B018
+
+
+def test_natural_order_survives_numbers_of_any_length():
+    ids = ["a10", "a9", "a" + "9" * 5000, "a09", "b", "a", "10", "9", "x²"]
+    ordered = sorted(ids, key=natural_key)
+    assert ordered.index("a9") < ordered.index("a10") < ordered.index("a" + "9" * 5000)
+    assert ordered.index("9") < ordered.index("10")
+    assert len({natural_key(i) for i in ids}) == len(ids)
+
+
+def test_secret_benchmarks_leave_no_text():
+    items = make_result(keep_text=False).items
+    for name in schemas.ITEM_TEXTS:
+        assert set(schemas.column(items, name)) == {None}

@@ -1,0 +1,256 @@
+"""The evaluators themselves, run offline on what `contam export` gives them, make our clean score."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import contam
+from contam.rescore.run import rescore
+from contam.rescore.tables import Settings
+from tests.cli import processes
+from tests.waiting import HANG_S
+
+FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=1)
+TASK = """
+task: lantern_local
+dataset_path: json
+dataset_kwargs: {data_files: {test: FILE}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{question}}"
+doc_to_target: "{{answer}}"
+generation_kwargs: {until: ["###"]}
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+"""
+#: A model that knows two answers of three.
+REPLAY = """
+import hashlib, json, sys
+from lm_eval.api.model import LM
+from lm_eval.api.registry import register_model
+from lm_eval.__main__ import cli_evaluate
+
+answers = {row["question"]: row["answer"] for row in map(json.loads, open(sys.argv[1]))}
+
+@register_model("replay")
+class Replay(LM):
+    def __init__(self, pretrained, **_):
+        super().__init__()
+
+    def generate_until(self, requests, disable_tqdm=False):
+        texts = [request.args[0] for request in requests]
+        return [
+            answers[text] if hashlib.sha256(text.encode()).digest()[0] % 3 else "no idea"
+            for text in texts
+        ]
+
+    def loglikelihood(self, requests, disable_tqdm=False):
+        raise NotImplementedError
+
+    loglikelihood_rolling = loglikelihood
+
+sys.argv = ["lm_eval", *sys.argv[2:]]
+cli_evaluate()
+"""
+MOCK = """
+import hashlib, sys
+from inspect_ai import Epochs, Task, eval
+from inspect_ai.dataset import FieldSpec, json_dataset
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import Score, accuracy, match, mean, scorer, stderr
+
+path, folder, form, epochs = sys.argv[1:]
+data = json_dataset(path, FieldSpec(input="question", target="answer"))
+targets = {sample.input: sample.target for sample in data}
+asked = {}
+
+def reply(messages, *_):
+    text = messages[-1].text
+    turn = asked[text] = asked.get(text, 0) + 1
+    known = (hashlib.sha256(text.encode()).digest()[0] + turn) % 3
+    output = ModelOutput.from_content("mockllm/replay", targets[text] if known else "no idea")
+    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    return output
+
+@scorer(metrics={"right": [accuracy(), stderr()], "length": [mean()]})
+def two_parts():
+    async def score(state, target):
+        text = state.output.completion
+        return Score(value={"right": float(text == target.text), "length": float(len(text))})
+    return score
+
+(log,) = eval(
+    Task(dataset=data, scorer=[match(location="exact"), two_parts()], name="lantern_local"),
+    model=get_model("mockllm/replay", custom_outputs=reply),
+    epochs=Epochs(int(epochs), ["mean", "mode"]) if int(epochs) > 1 else None,
+    log_dir=folder,
+    log_format=form,
+    display="none",
+)
+assert log.status == "success", log.error
+"""
+RECOMPUTE = """
+import json, math, sys
+from inspect_ai.log import edit_score, read_eval_log, recompute_metrics
+from inspect_ai.scorer import ScoreEdit
+
+exported, original = map(read_eval_log, sys.argv[1:])
+assert not exported.results.scores
+samples = {(sample.id, sample.epoch): sample for sample in exported.samples}
+
+def without_ids(sample):
+    tree = json.loads(sample.model_dump_json())
+    for event in tree["events"]:
+        if event["event"] == "score_edit":
+            for name in ("uuid", "timestamp", "working_start"):
+                event.pop(name)
+    return tree
+
+n_edits = 0
+for sample in original.samples:
+    ours = samples[sample.id, sample.epoch]
+    for name in list(sample.scores):
+        history = ours.scores[name].history
+        if history:
+            edit = ScoreEdit(
+                value=history[-1].value,
+                reason=history[-1].reason,
+                provenance=history[-1].provenance,
+            )
+            edit_score(original, sample.id, name, edit, False, sample.epoch)
+            n_edits += 1
+    assert without_ids(sample) == without_ids(ours)
+recompute_metrics(exported)
+found = [
+    (score.name, score.scorer, score.reducer, key, metric.value, score.scored_samples)
+    for score in exported.results.scores
+    for key, metric in score.metrics.items()
+]
+print("FOUND" + json.dumps({"n_edits": n_edits, "metrics": found}))
+"""
+
+
+def needs(package):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed (pip install contam[harness])")
+
+
+def run(script, *arguments, home):
+    """A script in its own process, without a network and with its caches below `home`."""
+    offline = dict.fromkeys(("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
+    process = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=home,
+        env={**os.environ, **offline, "HF_HOME": str(home / "hf"), "HOME": str(home)},
+        timeout=HANG_S,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stdout
+
+
+@pytest.fixture(scope="module")
+def verdicts(bench_fixtures, tmp_path_factory):
+    items = bench_fixtures / "items" / "lantern_quiz.jsonl"
+    result = contam.scan(bench_fixtures / "corpus", items, workers=1)
+    return contam.write_report(result, tmp_path_factory.mktemp("harness") / "verdicts")
+
+
+@pytest.fixture(scope="module")
+def questions(bench_fixtures, tmp_path_factory):
+    """The invented items with their answers as text, in an order of their own."""
+    source = bench_fixtures / "items" / "lantern_quiz.jsonl"
+    rows = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
+    rows = [
+        {
+            "question": row["question"],
+            "passage": row.get("passage"),
+            "choices": row["choices"],
+            "answer": f"answer {place}",
+        }
+        for place, row in enumerate(reversed(rows))
+    ]
+    path = tmp_path_factory.mktemp("items") / "lantern.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def export(*arguments):
+    process = processes.contam("export", *arguments)
+    assert process.returncode == 0, process.stderr
+    return process.stderr
+
+
+def clean_scores(verdicts, logs):
+    tables = rescore(verdicts, logs, settings=FAST)
+    return {
+        row["metric"]: (row["clean"], row["n_clean"], row["full"])
+        for row in tables.rows("scores")
+        if row["subset_by"] == "all"
+    }
+
+
+@pytest.mark.slow
+def test_lm_eval_run_on_the_exported_samples_gives_our_clean_score(verdicts, questions, tmp_path):
+    needs("lm_eval")
+    tasks = tmp_path / "tasks"
+    tasks.mkdir()
+    (tasks / "lantern.yaml").write_text(TASK.replace("FILE", str(questions)))
+
+    def lm_eval(out, *more):
+        arguments = ["run", "--model", "replay", "--model_args", "pretrained=replay/tiny"]
+        arguments += ["--tasks", "lantern_local", "--include_path", tasks, "--log_samples"]
+        run(REPLAY, questions, *arguments, "--output_path", out, *more, home=tmp_path)
+        (results,) = out.rglob("results_*.json")
+        tree = json.loads(results.read_bytes())
+        return tree["results"]["lantern_local"]["exact_match,none"], tree["n-samples"]
+
+    full, _ = lm_eval(tmp_path / "whole")
+    samples = tmp_path / "samples.json"
+    options = ("--verdicts", verdicts, "--logs", tmp_path / "whole")
+    told = export(*options, "--lm-eval-samples", "--out", samples)
+    ids = json.loads(samples.read_bytes())["lantern_local"]
+    clean, counted = lm_eval(tmp_path / "clean", "--samples", samples)
+    ours, n_clean, ours_full = clean_scores(verdicts, tmp_path / "whole")["exact_match,none"]
+    assert ours_full == pytest.approx(full, abs=1e-12)
+    assert clean == pytest.approx(ours, abs=1e-12)
+    assert clean != pytest.approx(full, abs=1e-3), "a test that could not fail"
+    assert counted["lantern_local"]["effective"] == n_clean == len(ids) == 17
+    assert f"{clean:.6f} on 17 clean items" in told
+    # What the second run logged joins the verdicts with every item clean.
+    again, n_again, _ = clean_scores(verdicts, tmp_path / "clean")["exact_match,none"]
+    assert (again, n_again) == (pytest.approx(clean), 17)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "epochs"), [("json", 1), ("eval", 1), ("eval", 4)])
+def test_inspect_makes_our_clean_score_of_the_exported_log(
+    verdicts, questions, tmp_path, form, epochs
+):
+    needs("inspect_ai")
+    logs = tmp_path / "logs"
+    run(MOCK, questions, logs, form, epochs, home=tmp_path)
+    (log,) = logs.glob(f"*.{form}")
+    edited = tmp_path / "edited.json"
+    export("--verdicts", verdicts, "--logs", log, "--inspect", "--out", edited)
+    found = json.loads(run(RECOMPUTE, edited, log, home=tmp_path).partition("FOUND")[2])
+    assert found["n_edits"] == (48 - 17) * 2 * epochs
+    ours = clean_scores(verdicts, log)
+    means = {}
+    for name, scorer, reducer, metric, value, n_scored in found["metrics"]:
+        if metric in {"accuracy", "mean"}:
+            title = name if name == scorer else f"{scorer}/{name}"
+            means[f"{title},{reducer}" if reducer else title] = (value, n_scored)
+    assert means.keys() == ours.keys()
+    assert len(means) == (3 if epochs == 1 else 6)
+    for title, (value, n_scored) in means.items():
+        clean, n_clean, full = ours[title]
+        assert value == pytest.approx(clean, abs=1e-12), title
+        assert value != pytest.approx(full, abs=1e-6), "a test that could not fail"
+        assert n_scored == n_clean == 17

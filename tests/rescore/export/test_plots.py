@@ -1,0 +1,164 @@
+"""Pictures of a re-scoring: names that never meet, the same bytes twice, one metric unless asked."""
+
+import functools
+import itertools
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from contam.rescore.export.figures import DRAWN, spread
+from contam.rescore.export.plots import SHOWS, draw, planned, plot_names
+from contam.rescore.tables import Settings, make_tables
+from tests.rescore.panels import flags_of, series_of
+from tests.rescore.test_direction import lowered
+
+FAST = Settings(permutations=99, draws=20, sweep_permutations=99)
+NAMES = (
+    "llama-{}",
+    "organisation/model-{}b",
+    "a-very-long-organisation-name/and-a-longer-model-name-v2-{}",
+    "$x_{}$",
+)
+
+
+@functools.cache
+def tables_of(m, *, metrics=("acc",), settings=FAST, turn=None):
+    rng = np.random.default_rng(m)
+    labels = ["contaminated"] * 80 + ["clean"] * 160
+    share = np.concatenate([rng.uniform(0.5, 1, 80), rng.uniform(0, 0.5, 160)]).round(2)
+    series = []
+    for at in range(m):
+        for metric in metrics:
+            score = (rng.random(240) < rng.uniform(0.3, 0.8)).astype(float)
+            score[: 80 if at % 5 == 0 else 0] = 1
+            one = series_of(score, model=NAMES[at % 4].format(at), metric=metric)
+            series.append(lowered(one, 1.0) if turn else one)
+    return make_tables(series, [flags_of(labels, contamination=share)], settings)
+
+
+def texts_of(figure):
+    """Every text of a figure that is shown, with its box in pixels, without leader lines."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    found = []
+    for axes in figure.axes:
+        for one in (axes, *axes.child_axes):
+            found += one.texts
+            for axis in (one.xaxis, one.yaxis):
+                low, high = sorted(axis.get_view_interval())
+                ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+                # Matplotlib keeps labels just outside of the picture, and does not draw them.
+                found += [label for place, label in ticks if low <= place <= high]
+            found += [one.xaxis.label, one.yaxis.label]
+        found += [axes.title, axes._left_title]
+    renderer = canvas.get_renderer()
+    return [
+        (text.get_text(), Text.get_window_extent(text, renderer))
+        for text in found
+        if text.get_visible() and text.get_text().strip()
+    ]
+
+
+@pytest.mark.parametrize("m", [3, 83])
+@pytest.mark.parametrize("kind", list(SHOWS))
+def test_no_two_texts_meet_and_none_is_cut(kind, m):
+    tables = tables_of(m)
+    (plot,) = (one for one in planned(tables, 50) if one.kind == kind)
+    figure = DRAWN[kind](plot.rows)
+    texts = texts_of(figure)
+    width, height = figure.canvas.get_width_height()
+    for text, box in texts:
+        assert box.x0 >= -1, text
+        assert box.x1 <= width + 1, text
+        assert box.y0 >= -1, text
+        assert box.y1 <= height + 1, text
+    for at, (text, box) in enumerate(texts):
+        for other, its in texts[at + 1 :]:
+            meet = (
+                min(box.x1, its.x1) - max(box.x0, its.x0),
+                min(box.y1, its.y1) - max(box.y0, its.y0),
+            )
+            # The boxes of neighbouring lines may touch; letters do not.
+            assert min(meet) < 3, (text, other)
+    if kind != "sweep":
+        for row in plot.rows:
+            number = re.search(r"\d+b?\$?$", row["model"])[0].strip("$b")
+            named = [text for text, _ in texts if re.search(rf"[-_]{number}b?(\\\$)?(\s|$)", text)]
+            assert len(named) >= (2 if kind == "ranks" else 1), row["model"]
+
+
+def test_a_slope_chart_has_scores_and_rank_intervals_on_both_sides():
+    (plot,) = (one for one in planned(tables_of(3), 50) if one.kind == "ranks")
+    texts = [
+        text.replace("\N{FIGURE SPACE}", "").replace("\N{NO-BREAK SPACE}", " ")
+        for text, _ in texts_of(DRAWN["ranks"](plot.rows))
+    ]
+    for row in plot.rows:
+        for side in ("full", "clean"):
+            low, high = (f"{row[f'rank_{side}_{end}']:g}" for end in ("lo", "hi"))
+            shown = f"{row[side]:.3f}  {row[f'rank_{side}']:g} [{low}\N{EN DASH}{high}]"
+            assert any(shown in text for text in texts), shown
+
+
+def test_the_chosen_threshold_is_marked_in_the_sweep():
+    (plot,) = (one for one in planned(tables_of(3), 50) if one.kind == "sweep")
+    texts = [text for text, _ in texts_of(DRAWN["sweep"](plot.rows))]
+    (marked,) = (text for text in texts if text.startswith("threshold 0.5"))
+    above = [row for row in plot.rows if row["threshold"] >= 0.5]
+    assert f"{100 * max(row['share_flagged'] for row in above):.1f} % flagged" in marked
+
+
+def test_a_metric_that_counts_down_says_so():
+    for plot in planned(tables_of(2, turn=True), 50):
+        texts = [text for text, _ in texts_of(DRAWN[plot.kind](plot.rows))]
+        assert any("lower is better" in text for text in texts), plot.kind
+    (plot,) = (one for one in planned(tables_of(3, turn=True), 50) if one.kind == "gain")
+    rows = texts_of(DRAWN["gain"](plot.rows))
+    places = {row["model"]: row["gain"] for row in plot.rows}
+    # What the flagged items favour most stands on top: there the gain is lowest.
+    heights = {text: box.y0 for text, box in rows if text in places}
+    assert max(heights, key=heights.get) == min(heights, key=places.get)
+
+
+def test_equal_tables_give_equal_bytes_and_one_metric_unless_asked(tmp_path):
+    tables = tables_of(3, metrics=("f1", "acc"))
+    assert {one.metric for one in planned(tables, 50)} == {"f1"}
+    asked = Settings(permutations=99, draws=20, sweep_permutations=99, metrics=("acc",))
+    assert {
+        one.metric for one in planned(tables_of(3, metrics=("f1", "acc"), settings=asked), 50)
+    } == {"acc"}
+    every = Settings(permutations=99, draws=20, sweep_permutations=99, all_metrics=True)
+    assert {
+        one.metric for one in planned(tables_of(3, metrics=("f1", "acc"), settings=every), 50)
+    } == {"f1", "acc"}
+    written = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        draw(tables, folder, 50)
+        written.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert written[0] == written[1]
+    assert sorted(written[0]) == sorted(plot_names(tables, 50))
+    for name, data in written[0].items():
+        if name.endswith(".svg"):
+            assert b"<dc:date>" not in data
+
+
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=30).map(
+        lambda found: sorted(found, reverse=True)
+    ),
+    st.floats(0.01, 1),
+)
+def test_crowded_places_are_spread(values, step):
+    places = spread(values, step)
+    assert len(places) == len(values)
+    for above, below in itertools.pairwise(places):
+        assert above - below >= step - 1e-9
+    if len(values) == 1 or min(a - b for a, b in itertools.pairwise(values)) >= step:
+        assert places == pytest.approx(values)

@@ -1,0 +1,229 @@
+"""Items of one passage rise and fall together: no number of a re-scoring forgets it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from contam.rescore.stats import clusters, difficulty, paired, ranking, sweep
+from contam.rescore.tables import Settings, make_tables
+from contam.tables import schemas
+from tests.rescore.panels import flags_of, series_of
+
+ROUNDS = 400
+#: What 5 % of false alarms may come out as in so many rounds: four standard errors.
+MOST = 0.05 + 4 * np.sqrt(0.05 * 0.95 / ROUNDS)
+SIZE, GROUPS = 5, 60
+CLUSTER = np.repeat(np.arange(GROUPS), SIZE)
+
+
+def answers(rng, skill=None):
+    """Right or wrong answers whose chance of being right is one for each passage."""
+    skill = rng.beta(1.2, 1.2, GROUPS) if skill is None else skill
+    return (rng.random(len(CLUSTER)) < np.repeat(skill, SIZE)).astype(float)
+
+
+def flags(rng, *, whole):
+    if whole:
+        return np.repeat(rng.permutation(GROUPS) < GROUPS // 3, SIZE)
+    return rng.random(len(CLUSTER)) < 0.35
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_shared_difficulty_is_no_difference_in_differences(whole):
+    alarms = alone = 0
+    for seed in range(ROUNDS):
+        rng = np.random.default_rng(seed)
+        scores, references = answers(rng), np.array([answers(rng) for _ in range(3)])
+        flagged = flags(rng, whole=whole)
+        alarms += difficulty.against_references(scores, references, flagged, CLUSTER).p <= 0.05
+        alone += difficulty.against_references(scores, references, flagged).p <= 0.05
+    assert alarms / ROUNDS <= MOST
+    if whole:
+        assert alone / ROUNDS > 0.15
+
+
+@pytest.mark.parametrize("n_strata", [6, 90])
+@pytest.mark.parametrize("whole", [True, False])
+def test_strata_raise_no_alarm_without_a_leak(n_strata, whole):
+    """In 90 strata most hold one to three items of a kind."""
+    alarms = 0
+    for seed in range(ROUNDS):
+        rng = np.random.default_rng(seed)
+        strata = rng.integers(0, n_strata, len(CLUSTER))
+        found = difficulty.stratified(answers(rng), flags(rng, whole=whole), strata, CLUSTER)
+        alarms += found.p <= 0.05
+    assert alarms / ROUNDS <= MOST
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_random_flags_on_passages_do_not_shake_a_ranking(whole):
+    alarms = alone = 0
+    for seed in range(ROUNDS // 4):
+        rng = np.random.default_rng(seed)
+        scores = np.array([answers(rng) for _ in range(6)])
+        flagged = flags(rng, whole=whole)
+        found = ranking.random_deletion(scores, flagged, draws=99, seed=seed, cluster=CLUSTER)
+        alarms += found.p <= 0.05
+        alone += ranking.random_deletion(scores, flagged, draws=99, seed=seed).p <= 0.05
+    assert alarms / (ROUNDS // 4) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / (ROUNDS // 4))
+    if whole:
+        assert alone > alarms
+
+
+def test_a_ranking_is_shaken_by_a_leak_of_whole_passages():
+    rng = np.random.default_rng(8)
+    scores = np.array([answers(rng, np.full(GROUPS, p)) for p in np.linspace(0.4, 0.6, 6)])
+    flagged = np.repeat(np.arange(GROUPS) < 20, SIZE)
+    scores[0, flagged] = 1.0
+    found = ranking.random_deletion(scores, flagged, seed=1, cluster=CLUSTER)
+    assert found.p < 0.05
+
+
+def test_passages_that_cannot_swap_give_no_deletion_p_and_say_so():
+    sizes = np.arange(1, 21)
+    flagged = np.repeat(np.arange(20) % 3 == 0, sizes)
+    rng = np.random.default_rng(0)
+    flags_ = flags_of(["contaminated" if one else "clean" for one in flagged])
+    flags_.cluster[:] = np.repeat(np.arange(20), sizes)
+    series = [
+        series_of((rng.random(210) < 0.5 + at / 20).astype(float), model=f"m{at}")
+        for at in range(4)
+    ]
+    settings = Settings(permutations=99, draws=20, sweep_permutations=20, least=10)
+    tables = make_tables(series, [flags_], settings)
+    for row in schemas.rows(tables["rankings"]):
+        assert row["deletion_p"] is None
+        assert row["kendall_tau"] is not None
+        assert "no deletion p" in row["note"]
+
+
+def test_a_sweep_over_passages_raises_no_alarm():
+    alarms = 0
+    for seed in range(ROUNDS // 4):
+        rng = np.random.default_rng(seed)
+        contamination = np.repeat(rng.integers(0, 6, GROUPS) / 5, SIZE)
+        found = sweep.sweep(
+            answers(rng), contamination, least=20, permutations=99, seed=seed, cluster=CLUSTER
+        )
+        alarms += found.p <= 0.05
+    assert alarms / (ROUNDS // 4) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / (ROUNDS // 4))
+
+
+@pytest.mark.parametrize("groups", [6, 60])
+def test_two_models_of_one_skill_are_told_apart_no_more_often_than_said(groups):
+    """Six passages are few: the normal quantile would call twice as many pairs different."""
+    cluster = np.repeat(np.arange(groups), SIZE)
+    alarms = 0
+    for seed in range(ROUNDS):
+        rng = np.random.default_rng(seed)
+        skill = np.repeat(rng.beta(1, 1, (2, groups)), SIZE, axis=1)
+        first, second = (rng.random((2, groups * SIZE)) < skill).astype(float)
+        alarms += paired.compare(first, second, cluster).p <= 0.05
+    assert alarms / ROUNDS <= MOST
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(3, 60))
+def test_pairs_of_items_that_stand_alone_have_the_paired_t_test(seed, n):
+    first, second = np.random.default_rng(seed).random((2, n))
+    found = paired.compare(first, second)
+    assert found.p == pytest.approx(stats.ttest_rel(first, second).pvalue)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(3, 20), st.integers(2, 5))
+def test_pairs_by_passages_of_one_length_have_the_t_test_of_passage_means(seed, groups, size):
+    first, second = np.random.default_rng(seed).random((2, groups, size))
+    found = paired.compare(first.ravel(), second.ravel(), np.repeat(np.arange(groups), size))
+    means = stats.ttest_rel(first.mean(axis=1), second.mean(axis=1))
+    assert found.p == pytest.approx(means.pvalue, rel=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(3, 40), st.integers(3, 40))
+def test_a_difference_of_items_that_stand_alone_has_welch_s_test(seed, n, k):
+    rng = np.random.default_rng(seed)
+    first, second = rng.normal(0, 1, n), rng.normal(0.3, 2, k)
+    found = clusters.difference_of(first, second)
+    assert found.p == pytest.approx(stats.ttest_ind(first, second, equal_var=False).pvalue)
+
+
+def test_one_passage_tells_no_two_models_apart():
+    """All items are one cluster: its one sum says nothing of what chance does."""
+    scores = np.stack([np.ones(60), np.zeros(60)])
+    found = ranking.pairwise(scores, np.zeros(60, np.int64))
+    assert np.isnan(found.p[0, 1])
+    assert not found.adjusted[0, 1] < 0.05
+    assert ranking.rank_intervals(found).tolist() == [[1, 2], [1, 2]]
+
+
+def test_mcnemar_s_test_is_not_given_where_items_share_clusters():
+    rng = np.random.default_rng(0)
+    scores = np.array([answers(rng), answers(rng)])
+    assert np.isnan(ranking.pairwise(scores, CLUSTER).mcnemar_p[0, 1])
+    assert np.isfinite(ranking.pairwise(scores).mcnemar_p[0, 1])
+    assert np.isfinite(ranking.pairwise(scores, np.arange(len(CLUSTER))).mcnemar_p[0, 1])
+
+
+def planted(rng, leak):
+    """Easy items are flagged, hard ones clean; half of the easy strata hold no clean item.
+
+    Returns scores, flags and strata of 1,200 items; flagged ones gain `leak`.
+    """
+    strata = np.repeat(np.arange(6), 200)
+    chance = np.array([0.9, 0.9, 0.8, 0.5, 0.3, 0.2])[strata]
+    share = np.array([1.0, 1.0, 0.5, 0.4, 0.1, 0.0])[strata]
+    flagged = rng.random(1200) < share
+    scores = (rng.random(1200) < np.minimum(1, chance + leak * flagged)).astype(float)
+    return scores, flagged, strata
+
+
+@pytest.mark.parametrize("leak", [0.0, 0.1])
+def test_strata_without_a_clean_item_are_left_out_and_the_rest_is_adjusted(leak):
+    """Without a leak the adjusted gain is 0, however large the raw one is."""
+    covered, alarms, values = 0, 0, []
+    for seed in range(ROUNDS):
+        scores, flagged, strata = planted(np.random.default_rng(seed), leak)
+        found = difficulty.stratified(scores, flagged, strata)
+        raw = scores.mean() - scores[~flagged].mean()
+        assert raw > 0.15
+        assert found.lost == pytest.approx(400 / 1200)
+        assert found.flagged_lost == pytest.approx(400 / flagged.sum())
+        truth = flagged.mean() * leak
+        covered += found.low <= truth <= found.high
+        alarms += found.p <= 0.05
+        values.append(found.gain - truth)
+        # Error, limits and p are of the printed estimate.
+        assert found.gain == pytest.approx((found.low + found.high) / 2)
+        assert (found.low > 0 or found.high < 0) == (found.p < 0.05)
+        t = abs(found.gain) / found.error
+        assert 2 * stats.norm.sf(t) <= found.p <= 2 * stats.t.sf(t, 20)
+    assert covered / ROUNDS >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / ROUNDS)
+    assert abs(np.mean(values)) < 0.005
+    if leak:
+        assert alarms / ROUNDS > 0.5
+    else:
+        assert alarms / ROUNDS <= MOST
+
+
+def test_strata_that_share_nothing_are_not_estimable():
+    scores = np.repeat([1.0, 0.0], 100)
+    series = [series_of(scores)]
+    labels = ["contaminated"] * 100 + ["clean"] * 100
+    flags_ = flags_of(labels, subject=np.repeat(["easy", "hard"], 100).astype(object))
+    settings = Settings(permutations=99, draws=20, sweep_permutations=20)
+    (row,) = schemas.rows(make_tables(series, [flags_], settings)["adjusted"])
+    assert row["raw"] == pytest.approx(0.5)
+    assert (row["adjusted"], row["error"], row["p"]) == (None, None, None)
+    assert (row["share_lost"], row["share_flagged_lost"]) == (0.5, 1.0)
+    assert "not estimable" in row["note"]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+def test_with_clean_items_in_every_stratum_it_is_full_less_the_weighted_clean_score(seed, k):
+    rng = np.random.default_rng(seed)
+    strata = np.arange(40 * k) % k
+    flagged = np.arange(40 * k) // k % 3 == 0
+    scores = (rng.random(40 * k) < 0.5).astype(float)
+    found = difficulty.stratified(scores, flagged, strata)
+    assert (found.lost, found.flagged_lost) == (0, 0)
+    assert found.gain == pytest.approx(scores.mean() - found.clean, abs=1e-12)

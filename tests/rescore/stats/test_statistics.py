@@ -1,0 +1,324 @@
+"""What the formulas promise: identities, agreement with other libraries, coverage by simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.contingency_tables import StratifiedTable
+from statsmodels.stats.multitest import multipletests
+
+from contam.rescore.stats import (
+    dealing,
+    difficulty,
+    gain,
+    intervals,
+    multiple,
+    paired,
+    ranking,
+    sweep,
+)
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def draw(seed, n, share=0.4, kind="binary"):
+    rng = np.random.default_rng(seed)
+    scores = rng.random(n)
+    return (scores < 0.6).astype(float) if kind == "binary" else scores, rng.random(n) < share
+
+
+@given(SEEDS, st.integers(4, 300), st.sampled_from(["binary", "real"]))
+def test_a_gain_is_the_share_flagged_times_the_gap(seed, n, kind):
+    scores, flagged = draw(seed, n, kind=kind)
+    flagged[0], flagged[-1] = True, False
+    found = gain.gain(scores, flagged, least=1, permutations=20)
+    f = flagged.mean()
+    gap = scores[flagged].mean() - scores[~flagged].mean()
+    assert found.epg == pytest.approx(f * gap, abs=1e-12)
+    assert f * scores[flagged].mean() + (1 - f) * scores[~flagged].mean() == pytest.approx(
+        scores.mean()
+    )
+    if not np.isnan(found.z):
+        assert found.z == pytest.approx(found.z_nested * np.sqrt(f))
+
+
+@given(SEEDS, st.integers(8, 60))
+def test_the_order_of_items_changes_nothing(seed, n):
+    scores, flagged = draw(seed, n)
+    flagged[:2], flagged[-2:] = True, False
+    order = np.random.default_rng(seed + 1).permutation(n)
+    one = gain.gain(scores, flagged, least=1, permutations=200)
+    two = gain.gain(scores[order], flagged[order], least=1, permutations=200)
+    assert (one.epg, one.p) == pytest.approx((two.epg, two.p))
+    assert intervals.interval_of(scores) == intervals.interval_of(scores[order])
+
+
+def test_strata_are_shuffled_within():
+    # All flagged items are in the easy stratum: within it they are nothing special.
+    scores = np.concatenate([np.ones(40), np.zeros(40)])
+    strata = np.repeat([0, 1], 40)
+    flagged = np.arange(80) < 20
+    assert dealing.deal(scores, flagged, permutations=999, seed=0).p < 0.01
+    assert dealing.deal(
+        scores, flagged, permutations=999, seed=0, strata=strata
+    ).p == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_p_is_uniform_when_items_of_a_cluster_rise_and_fall_together(mixed):
+    """Whole passages are flagged; dealing out single items would call half of them a leak."""
+    rng = np.random.default_rng(4)
+    sizes = np.repeat([2, 5], 30)
+    cluster = np.repeat(np.arange(60), sizes)
+    p, naive = [], []
+    for seed in range(200):
+        skill = np.repeat(rng.random(60), sizes)
+        scores = (rng.random(len(cluster)) < skill).astype(float)
+        flagged = np.repeat(rng.permutation(60) < 20, sizes)
+        if mixed:
+            flagged &= np.concatenate([np.arange(size) > 0 for size in sizes])
+        p.append(dealing.deal(scores, flagged, permutations=199, seed=seed, cluster=cluster).p)
+        naive.append(dealing.deal(scores, flagged, permutations=199, seed=seed).p)
+    assert stats.kstest(p, "uniform").pvalue > 0.001
+    assert np.mean(np.array(p) <= 0.05) < 0.1
+    if not mixed:
+        assert np.mean(np.array(naive) <= 0.05) > 0.12
+
+
+def test_clusters_that_cannot_swap_give_no_p():
+    cluster = np.repeat(np.arange(4), [1, 2, 3, 60])
+    flagged = cluster == 3
+    scores = (np.arange(66) % 2).astype(float)
+    assert np.isnan(dealing.deal(scores, flagged, permutations=99, seed=0, cluster=cluster).p)
+    found = gain.gain(scores, flagged, least=5, permutations=99, cluster=cluster)
+    assert found.note.startswith("no p")
+    assert np.isfinite(found.epg)
+
+
+def test_a_cluster_of_one_item_each_is_no_cluster():
+    rng = np.random.default_rng(8)
+    scores, flagged = (rng.random(80) < 0.5).astype(float), rng.random(80) < 0.4
+    alone = dealing.deal(scores, flagged, permutations=999, seed=1, cluster=np.arange(80)).p
+    assert alone == pytest.approx(
+        dealing.deal(scores, flagged, permutations=999, seed=1).p, abs=0.05
+    )
+
+
+@pytest.mark.parametrize("kind", ["binary", "real"])
+def test_p_is_uniform_when_flags_mean_nothing(kind):
+    p = []
+    for seed in range(400):
+        scores, flagged = draw(seed, 120, kind=kind)
+        p.append(dealing.deal(scores, flagged, permutations=199, seed=seed).p)
+    share = np.mean(np.array(p) <= 0.1)
+    assert abs(share - 0.1) < 4 * np.sqrt(0.1 * 0.9 / 400)
+
+
+@pytest.mark.parametrize(("p", "n"), [(0.5, 40), (0.9, 60), (0.1, 200)])
+def test_wilson_limits_cover(p, n):
+    rng = np.random.default_rng(11)
+    hits = rng.binomial(n, p, 4_000)
+    covered = [low <= p <= high for low, high in (intervals.wilson(int(k), n) for k in hits)]
+    exact = sum(
+        stats.binom(n, p).pmf(k)
+        for k in range(n + 1)
+        if intervals.wilson(k, n)[0] <= p <= intervals.wilson(k, n)[1]
+    )
+    assert np.mean(covered) == pytest.approx(exact, abs=4 * np.sqrt(0.05 * 0.95 / 4_000))
+    assert 0.92 <= exact <= 0.98
+
+
+def test_bootstrap_and_clustered_limits_cover():
+    rng = np.random.default_rng(5)
+    covered = {"bootstrap": 0, "Wilson over clusters": 0}
+    rounds = 300
+    for seed in range(rounds):
+        one = intervals.interval_of(rng.beta(2, 3, 150), seed=seed)
+        covered[one.method] += one.low <= 0.4 <= one.high
+        effect = np.repeat(rng.random(60), 5)
+        answers = (rng.random(300) < effect).astype(float)
+        two = intervals.interval_of(answers, np.repeat(np.arange(60), 5))
+        covered[two.method] += two.low <= 0.5 <= two.high
+    for method, count in covered.items():
+        assert count / rounds > 0.95 - 4 * np.sqrt(0.05 * 0.95 / rounds), method
+        assert count / rounds < 0.999, method
+
+
+def test_pooling_a_cluster_would_be_too_sure():
+    rng = np.random.default_rng(2)
+    answers = np.repeat((rng.random(50) < 0.5).astype(float), 6)
+    cluster = np.repeat(np.arange(50), 6)
+    assert intervals.clustered_error(answers, cluster) > 2 * intervals.standard_error(answers)
+
+
+@given(SEEDS, st.integers(2, 4), st.integers(2, 50), st.booleans())
+@example(1, 2, 2, False)
+@settings(max_examples=min(settings().max_examples, 60))
+def test_all_pairs_are_each_pair(seed, m, n, real):
+    rng = np.random.default_rng(seed)
+    scores = rng.random((m, n)) if real else (rng.random((m, n)) < 0.5).astype(float)
+    cluster = rng.integers(0, 5, n) if seed % 2 else None
+    pairs = ranking.pairwise(scores, cluster)
+    for a in range(m):
+        for b in range(m):
+            if a != b:
+                one = paired.compare(scores[a], scores[b], cluster)
+                assert pairs.difference[a, b] == pytest.approx(one.difference, abs=1e-12)
+                assert pairs.error[a, b] == pytest.approx(one.error, abs=1e-7, nan_ok=True)
+                if not 0 < one.error < 1e-6:
+                    assert pairs.p[a, b] == pytest.approx(one.p, abs=1e-6, nan_ok=True)
+                assert pairs.mcnemar_p[a, b] == pytest.approx(one.mcnemar_p, nan_ok=True)
+
+
+def test_rank_intervals_hold_the_rank_and_shrink_with_items():
+    rng = np.random.default_rng(1)
+    truth = np.array([0.9, 0.6, 0.58, 0.2])
+    scores = (rng.random((4, 2_000)) < truth[:, None]).astype(float)
+    found = ranking.rank_intervals(ranking.pairwise(scores))
+    assert found[0].tolist() == [1, 1]
+    assert found[3].tolist() == [4, 4]
+    few = ranking.rank_intervals(ranking.pairwise(scores[:, :20]))
+    assert (few[:, 0] <= found[:, 0]).all()
+    assert (few[:, 1] >= found[:, 1]).all()
+
+
+def test_relabelling_models_relabels_the_answer():
+    rng = np.random.default_rng(4)
+    scores = (rng.random((5, 80)) < 0.5).astype(float)
+    order = rng.permutation(5)
+    one, two = ranking.pairwise(scores), ranking.pairwise(scores[order])
+    assert np.allclose(one.p[np.ix_(order, order)], two.p)
+    assert np.allclose(
+        ranking.random_deletion(scores, np.arange(80) < 20).tau,
+        ranking.random_deletion(scores[order], np.arange(80) < 20).tau,
+    )
+
+
+def test_a_leak_moves_ranks_more_than_random_deletion_does():
+    rng = np.random.default_rng(8)
+    scores = (rng.random((6, 400)) < np.linspace(0.4, 0.6, 6)[:, None]).astype(float)
+    flagged = np.arange(400) < 100
+    random_flags = ranking.random_deletion(scores, flagged, seed=1)
+    assert random_flags.p > 0.01
+    scores[0, flagged] = 1.0
+    leaked = ranking.random_deletion(scores, flagged, seed=1)
+    assert leaked.tau < leaked.tau_low
+    assert leaked.p < 0.05
+
+
+def naive_sweep(scores, contamination, least):
+    best = -np.inf
+    for threshold in np.unique(contamination):
+        flagged = contamination >= threshold
+        if flagged.sum() >= least and (~flagged).sum() >= least and scores.std() > 0:
+            epg = scores.mean() - scores[~flagged].mean()
+            best = max(best, epg / (scores.std() / np.sqrt((~flagged).sum())))
+    return best
+
+
+@given(SEEDS, st.booleans())
+def test_a_sweep_looks_at_every_threshold(seed, real):
+    rng = np.random.default_rng(seed)
+    scores = rng.random(80) if real else (rng.random(80) < 0.5).astype(float)
+    contamination = rng.integers(0, 9, 80) / 8
+    found = sweep.sweep(scores, contamination, least=5, permutations=50)
+    for threshold, n_flagged, epg in zip(found.threshold, found.flagged, found.epg, strict=True):
+        flagged = contamination >= threshold
+        assert n_flagged == flagged.sum()
+        if not flagged.all():
+            assert epg == pytest.approx(scores.mean() - scores[~flagged].mean(), abs=1e-12)
+    if found.best >= 0:
+        assert found.z[found.best] == pytest.approx(naive_sweep(scores, contamination, 5))
+    assert found.best < 0 or 0 < found.p <= 1
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_the_best_of_many_thresholds_is_not_taken_at_its_word(real):
+    rejected = own = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        scores = rng.random(200) if real else (rng.random(200) < 0.5).astype(float)
+        found = sweep.sweep(scores, rng.random(200), least=20, permutations=99, seed=seed)
+        rejected += found.p <= 0.05
+        own += stats.norm.sf(found.z_nested[found.best]) <= 0.05
+    assert rejected <= 200 * 0.05 + 4 * np.sqrt(200 * 0.05 * 0.95)
+    assert own > 2 * rejected
+
+
+@given(SEEDS)
+def test_mantel_and_haenszel_as_statsmodels_has_it(seed):
+    rng = np.random.default_rng(seed)
+    scores = (rng.random(200) < 0.6).astype(float)
+    flagged, strata = rng.random(200) < 0.4, rng.integers(0, 4, 200)
+    found = difficulty.stratified(scores, flagged, strata)
+    tables = [
+        [
+            [np.sum(scores[m & flagged]), np.sum(1 - scores[m & flagged])],
+            [np.sum(scores[m & ~flagged]), np.sum(1 - scores[m & ~flagged])],
+        ]
+        for m in (strata == k for k in range(4))
+    ]
+    other = StratifiedTable([np.array(t) for t in tables])
+    assert found.odds == pytest.approx(other.oddsratio_pooled)
+    test = other.test_null_odds(correction=True)
+    # Where the deviation is under the correction of a half, statsmodels squares what is below 0.
+    if found.chi2 > 0:
+        assert found.chi2 == pytest.approx(test.statistic)
+        assert found.odds_p == pytest.approx(test.pvalue)
+
+
+def test_strata_without_a_clean_item_are_owned_up():
+    scores = np.array([1, 1, 0, 0, 1, 0.0])
+    flagged = np.array([1, 1, 0, 0, 0, 0], bool)
+    found = difficulty.stratified(scores, flagged, np.array([0, 0, 1, 1, 1, 1]))
+    assert found.lost == pytest.approx(1 / 3)
+    assert found.clean == pytest.approx(0.25)
+
+
+def test_a_shared_gap_is_no_contamination_and_a_leak_is():
+    rng = np.random.default_rng(0)
+    easy = np.where(np.arange(600) < 200, 0.8, 0.5)
+    references = (rng.random((12, 600)) < easy).astype(float)
+    flagged = np.arange(600) < 200
+    honest = (rng.random(600) < easy).astype(float)
+    assert difficulty.against_references(honest, references, flagged).p > 0.01
+    leaked = np.where(flagged, 1.0, honest)
+    found = difficulty.against_references(leaked, references, flagged)
+    assert found.p < 0.001
+    assert found.difference < found.raw
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_adjusted_p_as_statsmodels_has_it(n):
+    values = np.random.default_rng(n).random(n).round(1)
+    for ours, method in (
+        (multiple.holm, "holm"),
+        (multiple.benjamini_hochberg, "fdr_bh"),
+        (multiple.benjamini_yekutieli, "fdr_by"),
+    ):
+        assert ours(values) == pytest.approx(multipletests(values, method=method)[1], abs=1e-15)
+
+
+def test_adjusted_p_values():
+    p = np.array([0.01, np.nan, 0.04, 0.03])
+    assert multiple.holm(p) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
+    assert multiple.benjamini_hochberg(p) == pytest.approx([0.03, np.nan, 0.04, 0.04], nan_ok=True)
+    assert (
+        multiple.benjamini_yekutieli(p[~np.isnan(p)]) >= multiple.benjamini_hochberg(p)[[0, 2, 3]]
+    ).all()
+    assert np.isnan(multiple.holm(np.full(2, np.nan))).all()
+
+
+def test_nothing_to_say_is_said():
+    empty = intervals.interval_of(np.empty(0))
+    assert empty.method == "no item"
+    assert np.isnan([empty.estimate, empty.low, empty.high]).all()
+    assert np.isnan(ranking.agreement(np.ones(1), np.ones(1)).tau)
+    assert np.isnan(ranking.agreement(np.ones(4), np.arange(4.0)).tau)
+    assert np.isnan(ranking.random_deletion(np.ones((3, 4)), np.zeros(4, bool)).tau)
+    with pytest.raises(ValueError, match="no proportion"):
+        intervals.wilson(3, 2)
+    for k, n in ((0, 7), (7, 7)):
+        low, high = intervals.wilson(k, n)
+        assert 0 <= low < high <= 1

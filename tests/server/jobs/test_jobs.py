@@ -1,0 +1,382 @@
+"""Jobs end to end on a real service: the same bytes as the command line, and nothing left over."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contam.detect.query import query
+from contam.detect.report import load_report, write_report
+from contam.rescore.run import rescore
+from contam.rescore.tables import Settings
+from tests.server.jobs.jobbing import (
+    PARQUET,
+    ended,
+    fetched,
+    parts,
+    processes,
+    shown,
+    submit,
+    submitted,
+    wait_for_job,
+    working,
+)
+from tests.waiting import wait_until
+
+POLICIES = ["contam", "llama3-8gram"]
+CHECK = {"kind": "check", "policies": POLICIES, "options": {"name": "brook_math"}}
+TABLES = ("verdicts", "evidence", "items")
+QUICK = {"least": 15, "permutations": 99}
+
+
+@pytest.fixture(scope="module")
+def item_file(bench_fixtures):
+    return (bench_fixtures / "items" / "brook_math.jsonl").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def log_file(bench_fixtures):
+    return (bench_fixtures / "logs" / "brook_math.csv").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def asked_alone(small_index, bench_fixtures, tmp_path_factory):
+    """The folder that `contam query --no-text` writes for the same items."""
+    result = query(
+        small_index, bench_fixtures / "items" / "brook_math.jsonl", policies=POLICIES,
+        name="brook_math", keep_text=False,
+    )  # fmt: skip
+    return write_report(result, tmp_path_factory.mktemp("alone") / "out")
+
+
+@pytest.fixture(scope="module")
+def events(client, item_file):
+    """The events of a check that was sent packed; the last of them is its end."""
+    job = submitted(client, CHECK, items=("any name at all", gzip.compress(item_file)))
+    with client.stream("GET", f"/v1/jobs/{job['id']}/events") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        blocks = "".join(stream.iter_text()).strip().split("\n\n")
+    return [dict(line.split(": ", 1) for line in block.splitlines()) for block in blocks]
+
+
+@pytest.fixture(scope="module")
+def done(events):
+    """That check, done."""
+    last = json.loads(events[-1]["data"])
+    assert last["state"] == "done", last
+    return last
+
+
+def test_events_tell_a_job_from_its_beginning_to_its_end(events):
+    told = [json.loads(event["data"]) for event in events]
+    assert [event["event"] for event in events] == ["progress"] * (len(events) - 1) + ["end"]
+    assert [event["id"] for event in events] == [str(n) for n in range(1, len(events) + 1)]
+    assert [one["ended"] for one in told] == [False] * (len(told) - 1) + [True]
+    phases = [one["progress"]["phase"] for one in told if one["progress"]]
+    assert phases[-1] == "writing"
+    assert "searching" in phases
+
+
+def test_a_job_gives_the_bytes_of_a_query(client, done, asked_alone, tmp_path):
+    folder = fetched(client, done, tmp_path / "fetched")
+    for table in TABLES:
+        name = f"{table}.parquet"
+        assert (folder / name).read_bytes() == (asked_alone / name).read_bytes()
+    run, alone = (load_report(one).run for one in (folder, asked_alone))
+    for section in ("parameters", "coverage", "counts", "outputs", "versions"):
+        assert run.get(section) == alone.get(section)
+
+
+def test_a_done_job_tells_what_its_verdicts_rest_on(done, asked_alone):
+    run = load_report(asked_alone).run
+    assert done["counts"] == run["counts"]
+    assert done["coverage"]["complete"] is True
+    assert done["guarantee_tokens"] == run["index"]["guarantee_tokens"]
+    assert done["n_items"] == 49
+    assert done["expires"] > done["finished"]
+
+
+def test_no_place_on_the_servers_disk_is_told(client, service, done, small_index):
+    said = client.get(f"/v1/jobs/{done['id']}/run").text + json.dumps(done)
+    assert str(small_index.parent) not in said
+    assert str(service.data) not in said
+
+
+def test_lines_go_on_where_they_broke_off(client, done):
+    place = f"/v1/jobs/{done['id']}/results"
+    whole = client.get(place, params={"table": "verdicts"})
+    lines = whole.text.splitlines()
+    assert int(whole.headers["contam-rows"]) == len(lines) == 98
+    first = client.get(place, params={"limit": 30})
+    rest = client.get(first.links["next"]["url"].replace("limit=30", "limit=1000"))
+    assert first.text + rest.text == whole.text
+    assert "next" not in rest.links
+    assert client.get(place, params={"cursor": 1000}).text == ""
+
+
+def test_a_parquet_file_goes_on_where_it_broke_off(client, done, asked_alone):
+    place = f"/v1/jobs/{done['id']}/results"
+    whole = (asked_alone / "verdicts.parquet").read_bytes()
+    first = client.get(place, headers={"accept": PARQUET, "range": "bytes=0-999"})
+    rest = client.get(
+        place,
+        headers={"accept": PARQUET, "range": "bytes=1000-", "if-range": first.headers["etag"]},
+    )
+    assert (first.status_code, rest.status_code) == (206, 206)
+    assert first.content + rest.content == whole
+    last = client.get(place, headers={"accept": PARQUET, "range": "bytes=-4"})
+    assert last.content == b"PAR1"
+    changed = client.get(
+        place, headers={"accept": PARQUET, "range": "bytes=1000-", "if-range": '"other"'}
+    )
+    assert (changed.status_code, changed.content) == (200, whole)
+    beyond = client.get(place, headers={"accept": PARQUET, "range": "bytes=9999999-"})
+    assert (beyond.status_code, beyond.json()["code"]) == (416, "no-range")
+
+
+@pytest.mark.parametrize(
+    ("place", "headers", "status"),
+    [
+        ("/results?table=other", {}, 404),
+        ("/results?table=../run.json", {}, 404),
+        ("/results", {"accept": "text/html"}, 406),
+        ("/results?cursor=-1", {}, 422),
+        ("/results?limit=0", {}, 422),
+    ],
+)
+def test_a_result_that_does_not_exist_is_a_problem(client, done, place, headers, status):
+    reply = client.get(f"/v1/jobs/{done['id']}{place}", headers=headers)
+    assert (reply.status_code, reply.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    )
+
+
+def test_inputs_are_gone_once_a_job_is_done_and_everything_once_it_is_deleted(client, service):
+    marker = "umbrella-marker-71"
+    row = json.dumps({"id": "a", "question": f"What is an {marker} made of, and by whom?"}).encode()
+    job = submitted(client, {"kind": "check"}, items=("x.jsonl", row))
+    folder = service.data / "jobs" / job["id"]
+    assert ended(client, job)["state"] == "done"
+    wait_until(lambda: not (folder / "items.jsonl").exists())
+    assert not any(marker.encode() in one.read_bytes() for one in service.data.glob("jobs.db*"))
+    assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
+    assert not folder.exists()
+    assert client.get(f"/v1/jobs/{job['id']}").status_code == 404
+
+
+def test_parquet_items_give_the_same_verdicts(client, item_file, asked_alone, tmp_path):
+    table = pa.Table.from_pylist([json.loads(line) for line in item_file.splitlines()])
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=7)
+    job = submitted(client, CHECK, items=("x.parquet", sink.getvalue()))
+    assert ended(client, job)["state"] == "done"
+    folder = fetched(client, job, tmp_path / "fetched")
+    for table in TABLES:
+        name = f"{table}.parquet"
+        assert (folder / name).read_bytes() == (asked_alone / name).read_bytes()
+
+
+def test_a_line_that_holds_a_list_of_items_is_no_item(client):
+    row = {"question": "zanzibar?", "data": [{"question": "Who counts the lamps along the quay?"}]}
+    failed = ended(
+        client, submitted(client, {"kind": "check"}, items=("x", json.dumps(row).encode()))
+    )
+    assert (failed["state"], failed["error"]["code"]) == ("failed", "usage")
+    assert failed["error"]["hint"] == "send an item a line"
+
+
+def test_items_without_a_question_are_told_the_option_that_names_it(client):
+    rows = b'{"zanzibar": "a", "zeppelin": "b"}\n'
+    failed = ended(client, submitted(client, {"kind": "check"}, items=("x.jsonl", rows)))
+    assert failed["error"]["code"] == "benchmark"
+    assert failed["error"]["message"].endswith("among 2 names that are not repeated here")
+    assert 'options.mapping: {"question": "FIELD"' in failed["error"]["hint"]
+    assert "zanzibar" not in json.dumps(failed)
+
+
+@pytest.mark.parametrize("end", [b'"\n', b'", "question": "zanzibar"}\n'])
+def test_a_job_that_cannot_be_done_says_why_and_quotes_nothing(client, end):
+    rows = b'{"id": "a", "question": "zanzibar?"}\n{"id": "b", "question": "zanzibar!' + end
+    job = submitted(client, {"kind": "check"}, items=("x.jsonl", rows))
+    failed = ended(client, job)
+    assert (failed["state"], failed["error"]["code"]) == ("failed", "benchmark")
+    assert "items.jsonl:2" in failed["error"]["message"]
+    assert "--no-text" not in failed["error"]["hint"]
+    assert "zanzibar" not in json.dumps(failed)
+    reply = client.get(f"/v1/jobs/{job['id']}/results")
+    assert (reply.status_code, reply.json()["code"]) == (409, "no-result")
+
+
+def test_a_running_job_can_be_stopped(client, service, item_file):
+    before = set(processes(service.process.pid))
+    job = submitted(client, CHECK, items=("x.jsonl", item_file))
+    wait_for_job(client, job, working)
+    (child,) = set(processes(service.process.pid)) - before
+    reply = client.delete(f"/v1/jobs/{job['id']}")
+    assert (reply.status_code, reply.json()["state"]) == (200, "cancelled")
+    wait_until(lambda: child not in processes(service.process.pid))
+    wait_until(lambda: not (service.data / "jobs" / job["id"]).exists())
+    assert shown(client, job)["state"] == "cancelled"
+    assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
+
+
+def rescored_alone(verdicts, log, tmp_path, **options):
+    path = tmp_path / "brook_math.csv"
+    path.write_bytes(log)
+    return rescore(verdicts, path, settings=Settings(**QUICK), **options)
+
+
+def same_tables(answer, alone):
+    for name, table in alone.tables.items():
+        assert answer["tables"][name] == json.loads(json.dumps(table.to_pylist())), name
+    assert answer["summary"] == alone.summary
+
+
+def test_a_rescoring_by_the_job_of_its_verdicts_gives_the_tables_of_the_command(
+    client, done, log_file, asked_alone, tmp_path
+):
+    asked = {"job": done["id"], "options": QUICK}
+    reply = client.post(
+        "/v1/rescore",
+        files=parts(asked, "rescore", logs=("brook_math.csv", log_file)),
+        headers={"prefer": "respond-async"},
+    )
+    assert reply.status_code == 202
+    assert reply.json()["kind"] == "rescore"
+    assert ended(client, reply.json())["state"] == "done"
+    answer = client.get(f"/v1/rescore/{reply.json()['id']}").json()
+    same_tables(answer, rescored_alone(asked_alone, log_file, tmp_path))
+    assert answer["run"]["coverage"]["complete"] is True
+
+
+def test_a_rescoring_of_verdicts_in_the_request_gives_the_same_clean_scores(
+    client, fixture_items, asked_alone, log_file, tmp_path
+):
+    verdicts = client.post("/v1/check", json={"items": fixture_items, "policies": POLICIES}).json()
+    lines = log_file.decode().splitlines()
+    scores = [
+        {"id": line.split(",")[0], "model": "quokka", "score": float(line.rsplit(",", 1)[1])}
+        for line in lines[1:]
+    ]
+    asked = {
+        "inline": {"verdicts": verdicts["verdicts"], "coverage": verdicts["coverage"]},
+        "scores": scores,
+        "options": QUICK,
+    }
+    reply = client.post("/v1/rescore", json=asked)
+    if reply.status_code == 202:
+        assert ended(client, reply.json())["state"] == "done"
+        reply = client.get(f"/v1/rescore/{reply.json()['id']}")
+    mine = {
+        row["policy"]: row for row in reply.json()["tables"]["scores"] if row["subset"] == "all"
+    }
+    alone = rescored_alone(asked_alone, log_file, tmp_path)
+    theirs = {
+        row["policy"]: row
+        for row in alone.rows("scores")
+        if row["subset"] == "all" and row["model"] == "quokka-7b"
+    }
+    assert set(mine) == set(theirs) == set(POLICIES)
+    for policy, row in theirs.items():
+        for name in ("n", "n_clean", "n_flagged", "full", "clean", "flagged"):
+            assert mine[policy][name] == row[name], (policy, name)
+
+
+def test_a_rescoring_of_uploaded_verdicts_that_fails_says_why(client, asked_alone):
+    files = [(one.name, one.read_bytes()) for one in asked_alone.iterdir()]
+    other = b"item_id,question,quokka-7b\n" + b"".join(
+        b"creek-%d,What does nobody ask for the %dth time?,1\n" % (n, n) for n in range(9)
+    )
+    reply = client.post(
+        "/v1/rescore",
+        files=parts(
+            {"options": QUICK}, "rescore",
+            verdicts=files, logs=("folder/brook_math.csv", other),
+        ),
+    )  # fmt: skip
+    if reply.status_code == 202:
+        assert ended(client, reply.json())["state"] == "failed"
+        reply = client.get(f"/v1/rescore/{reply.json()['id']}")
+    assert (reply.status_code, reply.json()["code"]) == (422, "log")
+    assert "logs/folder/brook_math.csv" in reply.json()["detail"]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_damaged_log_stops_a_rescoring_or_is_named_as_left_out(
+    client, asked_alone, log_file, skip
+):
+    files = [(one.name, one.read_bytes()) for one in asked_alone.iterdir()]
+    cut = b'{"status": "success", "eval": {'
+    reply = client.post(
+        "/v1/rescore",
+        files=parts(
+            {"options": {**QUICK, "skip_damaged": skip}}, "rescore",
+            verdicts=files, logs=[("brook_math.csv", log_file), ("cut.json", cut)],
+        ),
+    )  # fmt: skip
+    if reply.status_code == 202:
+        ended(client, reply.json())
+        reply = client.get(f"/v1/rescore/{reply.json()['id']}")
+    if skip:
+        assert reply.status_code == 200, reply.text
+        (left_out,) = reply.json()["run"]["inputs"]["damaged"]
+        assert left_out["path"] == "logs/cut.json"
+        assert "cut.json" in reply.json()["summary"]
+    else:
+        assert (reply.status_code, reply.json()["code"]) == (422, "log")
+        assert "logs/cut.json" in reply.json()["detail"]
+        assert "options.skip_damaged" in reply.json()["hint"]
+
+
+def test_uploaded_verdicts_that_are_none_are_the_senders_mistake(client, asked_alone):
+    run = json.loads((asked_alone / "run.json").read_bytes())
+    files = {one.name: one.read_bytes() for one in asked_alone.iterdir()}
+    files["run.json"] = json.dumps({**run, "coverage": {"shards_failed": 3}}).encode()
+    reply = client.post(
+        "/v1/rescore",
+        files=parts(
+            {"options": QUICK}, "rescore",
+            verdicts=list(files.items()), logs=("a.csv", b"item_id,question,m\n1,why?,1\n"),
+        ),
+    )  # fmt: skip
+    if reply.status_code == 202:
+        assert ended(client, reply.json())["state"] == "failed"
+        reply = client.get(f"/v1/rescore/{reply.json()['id']}")
+    assert (reply.status_code, reply.json()["code"]) == (422, "usage")
+    assert "run.json" in reply.json()["detail"]
+
+
+REFUSED = [
+    ({"kind": "check"}, {}, 422, "upload"),
+    ({"kind": "check"}, {"logs": ("a.csv", b"id,score")}, 422, "upload"),
+    ({"kind": "other"}, {"items": ("x", b"{}")}, 422, "invalid"),
+    ({"kind": "check", "zanzibar": 1}, {"items": ("x", b"{}")}, 422, "invalid"),
+    ({"kind": "check", "index": "zanzibar"}, {"items": ("x", b"{}")}, 404, "no-index"),
+    ({"kind": "check", "policies": ["/zanzibar.toml"]}, {"items": ("x", b"{}")}, 422, "policy"),
+    ({"kind": "check", "policies": ["igmini-50"]}, {"items": ("x", b"{}")}, 422, "index-mismatch"),
+    ({"kind": "check", "options": {"max_evidence": 101}}, {"items": ("x", b"{}")}, 413, "too-large"),
+    ({"kind": "check", "options": {"mapping": {"zanzibar": "x"}}}, {"items": ("x", b"{}")}, 422, "usage"),
+    ({"kind": "rescore"}, {"logs": ("a.csv", b"id,score")}, 422, "upload"),
+    ({"kind": "rescore", "job": "nothing"}, {"logs": ("a.csv", b"id,score")}, 404, "no-job"),
+    ({"kind": "rescore", "job": "nothing"}, {}, 422, "upload"),
+    ({"kind": "rescore"}, {"verdicts": ("run.json", b"{}"), "logs": ("a.csv", b"1")}, 422, "upload"),
+    ({"kind": "check"}, {"logs": ("../zanzibar.csv", b"1")}, 422, "upload"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "files", "status", "code"), REFUSED)
+def test_what_cannot_become_a_job_is_a_problem_and_leaves_nothing(
+    client, service, asked, files, status, code
+):
+    before = sorted((service.data / "jobs").iterdir())
+    reply = submit(client, asked, **files)
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert (reply.status_code, reply.json()["code"]) == (status, code)
+    assert "zanzibar" not in reply.text
+    assert sorted((service.data / "jobs").iterdir()) == before

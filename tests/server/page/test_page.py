@@ -1,0 +1,137 @@
+"""What the page is made of: sessions, forms, and documents put together of what is known of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.detect.show.marks import Mark, mark
+from contam.server.checks.asking import items_of
+from contam.server.middleware.auth import OPEN
+from contam.server.page import visit
+from contam.server.page.forms import Form, check_of
+from contam.server.page.render import counted, seen, size
+from contam.server.page.sessions import Sessions
+from contam.server.page.view import beside
+from contam.server.problems.failures import RequestError
+
+
+class Clock:
+    now_s = 1000.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def test_a_session_ends_by_itself_and_no_other_opens():
+    sessions = Sessions(clock := Clock())
+    secret = sessions.begin(OPEN, 60)
+    other = sessions.begin(OPEN, 600)
+    assert sessions.find(secret.encode()).caller == OPEN
+    assert sessions.find(secret[:-1].encode()) is None
+    assert sessions.find(b"") is None
+    clock.now_s += 60
+    assert sessions.find(secret.encode()) is None
+    assert sessions.find(other.encode())
+    sessions.end(other.encode())
+    assert sessions.find(other.encode()) is None
+
+
+def test_sessions_are_bounded_and_the_oldest_make_room():
+    sessions = Sessions()
+    secrets = [sessions.begin(OPEN, 60).encode() for _ in range(1001)]
+    assert sessions.find(secrets[0]) is None
+    assert all(sessions.find(one) for one in secrets[1:])
+
+
+def test_the_token_of_a_form_is_that_of_its_session():
+    sessions = Sessions()
+    one, two = (sessions.find(sessions.begin(OPEN, 60).encode()) for _ in range(2))
+    assert sessions.is_token(one, one.token)
+    assert not sessions.is_token(one, two.token)
+    assert not sessions.is_token(None, one.token)
+    assert not sessions.is_token(one, "é")
+    assert sessions.is_token(None, sessions.token(None))
+
+
+@pytest.mark.parametrize("cookie", ["", "contam-session", "a=b", '"\\', "contam-session=é; x"])
+def test_a_cookie_that_is_none_of_ours_opens_nothing(cookie):
+    scope = {"headers": [(b"cookie", cookie.encode())]}
+    assert Sessions().find(visit.presented(scope)) is None
+
+
+def test_what_nobody_sees_is_named_and_all_else_is_escaped():
+    assert seen("a<b>\u202e\x00&\n") == (
+        'a&lt;b&gt;<span class="unseen">U+202E</span><span class="unseen">U+0000</span>&amp;\n'
+    )
+
+
+def test_numbers_read_as_people_say_them():
+    assert [counted(n, "shard") for n in (0, 1, 2000)] == ["0 shards", "1 shard", "2,000 shards"]
+    assert [size(n) for n in (999, 640_413, 12_345_678)] == ["999 bytes", "640 kB", "12.3 MB"]
+
+
+def form(**fields):
+    return Form(
+        {
+            name: value if isinstance(value, list) else [value]
+            for name, value in {"index": "a", "policy": "contam", **fields}.items()
+        }
+    )
+
+
+def test_a_form_asks_for_the_item_that_was_typed():
+    sent = b"question=one%0D%0Atwo&choices=x%0D%0A%0D%0A+y&right=2&passage=&index=a&policy=contam&answer=%ff"
+    asked = check_of(Form.read(sent), max_evidence=5, context=0)
+    (item,) = items_of(asked)
+    assert (item.question, item.choices, item.answer_index) == ("one\ntwo", ("x", "y"), 1)
+    assert (item.passage, item.answer) == (None, "\ufffd")
+    assert (asked.names, asked.policies) == (("a",), ("contam",))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"question": " "}, {"as": "text", "question": "x"}, {"question": "x", "right": "1"},
+     {"question": "x", "choices": "a", "right": "0"}, {"question": "x", "choices": "a", "right": "²"},
+     {"question": "x", "policy": "p" * 600}, {"question": ["x", "y"]}],
+)  # fmt: skip
+def test_a_form_that_says_too_little_is_refused(fields):
+    with pytest.raises(RequestError) as refused:
+        check_of(form(**fields), max_evidence=5, context=0)
+    assert refused.value.status == 422
+
+
+spans_of = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 40)), min_size=1, max_size=6)
+
+
+@given(spans_of, st.integers(0, 50))
+def test_a_document_is_put_together_as_if_its_text_were_there(spans, context):
+    text = "".join(chr(ord("a") + at % 26) for at in range(400))
+    spans = [(start, start + length) for start, length in spans]
+    rows = [
+        {"part": "question", "document_id": "d", "shard": "s", "row": 0, "url": "ftp://x", "date": None,
+         "source": None, "item_start": 0, "item_end": 1, "document_start": start, "document_end": end,
+         "n_tokens": 1, "verified": True, "similarity": None, "answer_mark": None,
+         "document_text": text[start:end],
+         "before": text[max(start - context, 0) : start], "after": text[end : end + context]}
+        for start, end in spans
+    ]  # fmt: skip
+    (item,) = items_of(check_of(form(question="q"), max_evidence=5, context=0))
+    (document,) = beside(item, rows).documents
+    assert document.link is None
+    whole = mark(text, spans, context)
+    if whole[-1].kind == "gap":
+        whole = whole[:-1]
+    assert merged(document.parts[0].document) == merged(whole)
+
+
+def merged(marks):
+    """Marks without the borders between windows that touch."""
+    found = []
+    for one in marks:
+        if found and found[-1].kind == one.kind:
+            found[-1] = Mark(one.kind, found[-1].text + one.text, 0)
+        else:
+            found.append(Mark(one.kind, one.text, one.n_left_out))
+    return found
