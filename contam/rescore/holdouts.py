@@ -8,7 +8,7 @@ import numpy as np
 
 from contam.errors import LogError, UsageError
 from contam.rescore.lineup import matrices
-from contam.rescore.stats.blocks import several
+from contam.rescore.stats.clusters import several
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
 from contam.rescore.stats.multiple import holm
 

@@ -16,8 +16,7 @@ from contam.corpus.units import plan_units
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
 from contam.errors import ShardError, UsageError
-from contam.tables.copied import write_documents
-from contam.tables.sql import Database, copied_select, shard_select
+from contam.tables.sql import Database, copied_select, shard_select, write_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""All readers of logs, and which of them reads a file."""
+"""All readers of logs, which of them reads a file, and what to export where none can."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from contam.rescore.logs import (
     opencompass,
     simple,
     swe_bench,
-    unread,
 )
-from contam.rescore.logs.reader import LogReader, NoScoresError
+from contam.rescore.logs.files import as_dict
+from contam.rescore.logs.reader import LogReader, NoScoresError, document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,11 +28,60 @@ if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile
     from contam.rescore.logs.model import Log
 
+
+_TABLE: Final = "a CSV, JSON lines or Parquet file with a row per item and the columns"
+
+_SIMPLE_MEANS: Final = (
+    "the means of a simple-evals run, no score per item",
+    f"let the eval write its SingleEvalResults as a table: {_TABLE} model, id, question, score",
+)
+_SIMPLE_ALL: Final = (
+    "all results of a simple-evals run: conversations, and scores per item inside HTML only",
+    f"write each SingleEvalResult's score beside its question: {_TABLE} model, id, question, score",
+)
+_DEEPEVAL_TABLE: Final = (
+    f"export its test cases as a table: {_TABLE} model, id (name), question (input) and score "
+    "(metricsData); a DeepEval benchmark has `benchmark.predictions.to_csv(...)`"
+)
+_DEEPEVAL: Final = (
+    "a DeepEval test run: inputs and a score per metric, but neither model nor benchmark",
+    _DEEPEVAL_TABLE,
+)
+
+
+def _what_it_is(value: object) -> tuple[str, str] | None:
+    """(what a JSON file is, what to export instead), None when it is nothing known here."""
+    found = as_dict(value)
+    if isinstance(found.get("testCases"), list) or isinstance(
+        found.get("conversationalTestCases"), list
+    ):
+        return _DEEPEVAL
+    if {"score", "htmls", "convos"} <= found.keys():
+        return _SIMPLE_ALL
+    numbers = found and all(isinstance(one, int | float) for one in found.values())
+    if numbers and "score" in found and any(name.endswith(":std") for name in found):
+        return _SIMPLE_MEANS
+    return None
+
+
+def _is_known(value: object) -> bool:
+    return _what_it_is(value) is not None
+
+
+def _refuse_known(file: LogFile) -> list[Log]:
+    """Raises NoScoresError, with what to export instead."""
+    fact, hint = _what_it_is(file.document) or ("nothing known", "")
+    raise NoScoresError(f"{file.path}: {fact}", hint=hint)
+
+
+_NO_SCORES: Final = LogReader(fits=document(_is_known), read=_refuse_known)
+
+
 #: The first that fits a file reads it, so the stricter ones come first. HELM goes by names, and
 #: saves the others a look into its files, which are large.
 READERS: Final = (
     helm.READER,
-    unread.READER,
+    _NO_SCORES,
     opencompass.READER,
     swe_bench.INSTANCES,
     inspect_ai.READER,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from contam.rescore.stats.blocks import blocks_of, shuffled
-from contam.rescore.stats.clusters import freedom
+from contam.rescore.stats.clusters import blocks_of, freedom, shuffled
 from contam.rescore.stats.dealing import ENOUGH
 from contam.rescore.stats.multiple import holm
 from contam.rescore.stats.threads import in_threads
