@@ -119,7 +119,7 @@ def scan(
     import contam
     from contam.detect.finish import finish
     from contam.detect.plan import ScanParameters, make_plan
-    from contam.detect.scan import Corpus, _scan_units
+    from contam.detect.scan import Corpus, scan_units
 
     contam.scan(warm[0], warm[1], policies=policies, workers=1)  # kernels from their cache
     started = time.time()
@@ -127,7 +127,7 @@ def scan(
     opened = Corpus.open(corpus, None)
     plan = make_plan(items, ScanParameters(policies=tuple(policies)))
     planned = clock.lap()
-    partial = _scan_units(plan, opened, workers, None)
+    partial = scan_units(plan, opened, workers=workers)
     scanned = clock.lap()
     scan_peak = peak_mb()
     sources = opened.sources(partial.coverage)
