@@ -15,7 +15,8 @@ from contam.detect.finish import finish
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
-from contam.detect.model import CONTAMINATED, LABELS, PASSAGE, QUESTION, Pairs, Totals
+from contam.detect.labels import CONTAMINATED, LABELS
+from contam.detect.model import PASSAGE, QUESTION, Pairs, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policies.policy import get_policy
 from contam.detect.policies.standing import EXPOSURES, KINDS, exposures, kinds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.detect.labels import WORST_FIRST
 from contam.detect.result import VERDICTS, ScanResult
 from contam.errors import InternalError
 from contam.tables import schemas
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from contam.detect.report import Report
 
     Row = dict[str, Any]
-
-WORST_FIRST: Final = ("contaminated", "suspect", "not_checkable", "clean")
-"""Labels in the order in which one corpus outweighs another."""
-
 
 _KEY: Final = ("benchmark", "split", "item_id", "policy")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contam.audit.verify import checked_facts
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.tables import schemas
 

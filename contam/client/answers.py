@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from contam.detect.labels import SHOWN
 from contam.errors import IncompleteError
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
     from contam.detect.policies.verdict import Verdict
 
-LABELS: Final = ("contaminated", "suspect", "clean", "not_checkable")
 LATE: Final = "deadline"
 """How the reason of a verdict begins for which there was no time."""
 
@@ -103,7 +103,7 @@ class Answer:
         counts: dict[str, dict[str, dict[str, int]]] = {}
         for one in self.verdicts:
             by_policy = counts.setdefault(one.benchmark, {})
-            by_policy.setdefault(one.policy, dict.fromkeys(LABELS, 0))[one.label] += 1
+            by_policy.setdefault(one.policy, dict.fromkeys(SHOWN, 0))[one.label] += 1
         return counts
 
     def exit_code(self) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from contam.client.answers import ENDED, LABELS, Answer, Evidence, ItemName, Job
+from contam.client.answers import ENDED, Answer, Evidence, ItemName, Job
 from contam.client.failures import AnswerError
+from contam.detect.labels import LABELS
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import UsageError
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.dates import year_of
-from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import CLEAN, FLAGGED, LABELS, NOT_CHECKABLE
 from contam.errors import OutputError
 
 if TYPE_CHECKING:

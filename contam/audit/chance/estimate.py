@@ -10,7 +10,7 @@ import numpy as np
 
 from contam.audit.chance.decoys import JOIN, SWAP
 from contam.audit.chance.fdr import calibrate, compete, entrap, smallest_claim
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.tables import schemas
 from contam.tables.sql import Database
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
 
 from contam.audit.verify import REPORT, checked_facts
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.detect.show.side_by_side import ItemKey, check_policy
 from contam.errors import ConfigError, OutputError, UsageError

@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.tables import schemas
 
 if TYPE_CHECKING:

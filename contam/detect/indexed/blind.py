@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.items import BenchItem
+from contam.benchmark.items import PARTS, BenchItem
 from contam.detect.finish import finish
 from contam.detect.indexed.candidates import Lookup
 from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
@@ -25,7 +25,7 @@ from contam.detect.indexed.search import search_hashes
 from contam.detect.match.deadline import Deadline, DeadlinePassed
 from contam.detect.match.grams import Grams
 from contam.detect.match.lane import LaneTokens, build_lane, lane_of
-from contam.detect.model import N_PARTS, PARTS
+from contam.detect.model import N_PARTS
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import describe, guard, sources_of, unanswered

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.detect.model import CLEAN, NOT_CHECKABLE, PARTS, QUESTION, Judgements
+from contam.benchmark.items import PARTS
+from contam.detect.labels import CLEAN, NOT_CHECKABLE
+from contam.detect.model import QUESTION, Judgements
 from contam.detect.policies.policy import get_policy, list_policies, reads_text, shortest_run
 from contam.errors import IndexMismatchError, PolicyError
 from contam.kernels.constants import LEAST_WEIGHT

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.detect.model import NOT_CHECKABLE, Judgements
+from contam.detect.labels import NOT_CHECKABLE
+from contam.detect.model import Judgements
 from contam.kernels.judge import NO_LIMIT
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from contam.detect.model import PARTS
-from contam.detect.policies.verdict import FLAGGED, Verdict
+from contam.benchmark.items import PARTS
+from contam.detect.labels import FLAGGED
+from contam.detect.policies.verdict import Verdict
 from contam.detect.show.marks import Mark, mark
 from contam.detect.show.reread import Library, Place
 from contam.errors import UsageError

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from contam.benchmark.items import BenchItem
+from contam.benchmark.items import PARTS, BenchItem
 from contam.benchmark.keys import KEY_VERSION, content_keys
-from contam.detect.model import LABELS, PARTS
+from contam.detect.labels import LABELS
 from contam.detect.policies.policy import get_policy
 from contam.detect.policies.verdict import COLUMNS
 from contam.detect.report import write_report

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import contam as library
-from contam.detect.model import LABELS
+from contam.detect.labels import LABELS
 from contam.errors import LogError
 from contam.rescore.export.evaluator import Judged, every_eval_logs, inspect_log, lm_eval_samples
 from contam.rescore.logs import read_logs, self_check
