@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from contam.benchmark.items import ItemName
 from contam.detect.labels import SHOWN
 from contam.errors import IncompleteError
 
@@ -17,14 +18,6 @@ LATE: Final = "deadline"
 """How the reason of a verdict begins for which there was no time."""
 
 ENDED: Final = frozenset({"done", "failed", "cancelled"})
-
-
-class ItemName(NamedTuple):
-    """What tells items apart."""
-
-    benchmark: str
-    split: str
-    item_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +84,7 @@ class Answer:
 
     def evidence_of(self, verdict: Verdict) -> tuple[Evidence, ...]:
         """The evidence of a verdict's item."""
-        name = ItemName(verdict.benchmark, verdict.split, verdict.item_id)
+        name = ItemName.of(verdict)
         return self.evidence.get(name, ())
 
     def flagged(self) -> tuple[Verdict, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.benchmark.items import ItemName
 from contam.detect.finish import finish
 from contam.detect.indexed.candidates import LEAST_SHARE
 from contam.detect.indexed.guarantee import Guarded, doubts_of, items_at_risk, refuse_unanswerable
@@ -205,7 +206,7 @@ def describe(opened: IndexSet, plan: Plan, answer: Answer) -> dict[str, Any]:
     for policy in plan.policies:
         risky |= items_at_risk(policy, answer.lookup, answer.capped)
     named = [
-        [item.benchmark, item.split, item.item_id]
+        [*ItemName.of(item)]
         for item in (plan.items[i] for i in np.flatnonzero(risky)[:_MOST_LISTED].tolist())
     ]
     return {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
+from contam.benchmark.items import ItemName
 from contam.detect.labels import SHOWN
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError
@@ -187,7 +188,7 @@ def label_counts(verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
 
 def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
     """Rows by benchmark, split and item, then by policy; rows of one item else keep their order."""
-    names = [schemas.column(table, name) for name in ("benchmark", "split", "item_id")]
+    names = [schemas.column(table, name) for name in ItemName._fields]
     rows = list(zip(*names, strict=True))
     ranks = item_ranks(rows)
     if policy_rank:

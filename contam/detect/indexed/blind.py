@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.items import PARTS, BenchItem
+from contam.benchmark.items import PARTS, BenchItem, ItemName
 from contam.detect.finish import finish
 from contam.detect.indexed.candidates import Lookup
 from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
@@ -132,7 +132,7 @@ def check_blind(
     IndexMismatchError when the index cannot answer a policy.
     """
     started = time.time()
-    names = [(one.benchmark, one.split, one.item_id) for one in items]
+    names = [ItemName.of(one) for one in items]
     if not names or len(set(names)) != len(names):
         raise UsageError("items must be one or more, each named once")
     ordered = [items[i] for i in np.argsort(item_ranks(names)).tolist()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.items import BenchItem
+from contam.benchmark.items import BenchItem, ItemName
 from contam.corpus.rowcache import ROOM_BYTES
 from contam.detect.finish import finish
 from contam.detect.indexed.guarantee import refuse_unanswerable
@@ -137,7 +137,7 @@ def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> list[BenchItem]:
         return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=items)]
     if isinstance(items, BenchItem):
         return [items]
-    names = [(one.benchmark, one.split, one.item_id) for one in items]
+    names = [ItemName.of(one) for one in items]
     if not names or len(set(names)) != len(names):
         raise UsageError("items must be one or more, each named once")
     return [items[i] for i in np.argsort(item_ranks(names)).tolist()]
