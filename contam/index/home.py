@@ -8,19 +8,24 @@ from typing import Final
 
 from contam.errors import UsageError
 
+HOME_VARIABLES: Final = ("CONTAM_HOME", "CONTAM_INDEX_HOME")
+"""The first that is set names the home of indexes, for commands, the service and Python alike."""
+
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 
 
 def index_home(home: str | Path | None = None) -> Path:
     """The folder of all indexes.
 
-    `home` if it is given, else CONTAM_INDEX_HOME, else `indexes/` of a checkout, else the user's
-    data folder. It need not exist yet. Raises UsageError when there is no such folder to name.
+    `home` if it is given, else CONTAM_HOME, else CONTAM_INDEX_HOME (its older name), else
+    `indexes/` of a checkout, else the user's data folder. It need not exist yet. Raises UsageError
+    when there is no such folder to name.
     """
     if home:
         return Path(home)
-    if named := os.environ.get("CONTAM_INDEX_HOME"):
-        return Path(named)
+    for variable in HOME_VARIABLES:
+        if named := os.environ.get(variable):
+            return Path(named)
     if (_CHECKOUT / "README.md").is_file() and os.access(_CHECKOUT, os.W_OK):
         return _CHECKOUT
     if base := os.environ.get("XDG_DATA_HOME"):
@@ -29,7 +34,7 @@ def index_home(home: str | Path | None = None) -> Path:
         return Path.home() / ".local" / "share" / "contam" / "indexes"
     except RuntimeError as error:
         raise UsageError(
-            "there is no home for indexes", hint="name one with --home or CONTAM_INDEX_HOME"
+            "there is no home for indexes", hint="name one with --home or CONTAM_HOME"
         ) from error
 
 
