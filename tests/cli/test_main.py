@@ -5,7 +5,14 @@ import sys
 import pytest
 
 from contam.detect.report import write_report
-from tests.cli.processes import ROOT, assert_one_line_error, command, contam, environment
+from tests.cli.processes import (
+    ROOT,
+    assert_one_line_error,
+    command,
+    contam,
+    contam_here,
+    environment,
+)
 from tests.detect.samples import make_result
 
 HEAVY = ("numba", "numpy", "pyarrow", "rich", "duckdb", "tokenizers")
@@ -128,7 +135,7 @@ def test_help_names_every_command_and_the_exit_codes():
     ],
 )
 def test_a_wrong_call_is_exit_code_2_and_one_line(arguments, words, tmp_path):
-    assert_one_line_error(contam(*arguments, cwd=tmp_path), 2, *words)
+    assert_one_line_error(contam_here(*arguments, cwd=tmp_path), 2, *words)
     assert list(tmp_path.iterdir()) == []
 
 
