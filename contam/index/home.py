@@ -8,9 +8,6 @@ from typing import Final
 
 from contam.errors import UsageError
 
-HOME_VARIABLES: Final = ("CONTAM_HOME", "CONTAM_INDEX_HOME")
-"""The first that is set names the home of indexes, for commands, the service and Python alike."""
-
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 
 
@@ -23,9 +20,8 @@ def index_home(home: str | Path | None = None) -> Path:
     """
     if home:
         return Path(home)
-    for variable in HOME_VARIABLES:
-        if named := os.environ.get(variable):
-            return Path(named)
+    if named := os.environ.get("CONTAM_HOME") or os.environ.get("CONTAM_INDEX_HOME"):
+        return Path(named)
     if (_CHECKOUT / "README.md").is_file() and os.access(_CHECKOUT, os.W_OK):
         return _CHECKOUT
     if base := os.environ.get("XDG_DATA_HOME"):

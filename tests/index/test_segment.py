@@ -12,7 +12,7 @@ import pytest
 
 from contam.config import load_settings
 from contam.errors import IndexDamageError, IndexMismatchError, UsageError
-from contam.index.home import HOME_VARIABLES, index_home, resolve_index
+from contam.index.home import index_home, resolve_index
 from contam.index.manifest import MANIFEST, publish_manifest, read_manifest
 from contam.index.model import Span
 from contam.index.open import Index
@@ -181,6 +181,9 @@ def test_opening_an_index_compiles_nothing(made, repository):
     command = [sys.executable, "-c", code, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=repository, check=True)
     assert done.stdout == "[]\n"
+
+
+HOME_VARIABLES = ("CONTAM_HOME", "CONTAM_INDEX_HOME")
 
 
 @pytest.fixture
