@@ -31,9 +31,8 @@ _CHUNK_ITEMS: Final = 128
 class PartMatch:
     """One part of the item beside one document. An empty side means that its text is not there.
 
-    n_tokens    tokens of the runs that match;  turn  of a conversation, in which they begin
-    mark        "letter" or "number" where the document names the right choice by it; else ""
-    similarity  where runs were not looked for: how much the two share
+    n_tokens  tokens of the runs that match;  turn  of a conversation, in which they begin
+    mark      "letter" or "number" where the document names the right choice by it; else ""
     """
 
     part: str
@@ -43,7 +42,6 @@ class PartMatch:
     turn: str | None
     item: tuple[Mark, ...]
     document: tuple[Mark, ...]
-    similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,16 @@ _MOST_DOCUMENTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPart(PartMatch):
+    """A part as a check found it.
+
+    similarity  where runs were not looked for: how much the two share
+    """
+
+    similarity: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """The documents that share something with an item, and how many more were found."""
 
@@ -89,10 +99,10 @@ def _document(item: BenchItem, rows: list[Row]) -> DocumentMatch:
     )
 
 
-def _part(item: BenchItem, name: str, rows: list[Row]) -> PartMatch:
+def _part(item: BenchItem, name: str, rows: list[Row]) -> CheckedPart:
     spans = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
     shares = [row["similarity"] for row in rows if row["similarity"] is not None]
-    return PartMatch(
+    return CheckedPart(
         part=name,
         n_tokens=sum(row["n_tokens"] for row in rows),
         verified=all(row["verified"] for row in rows),
