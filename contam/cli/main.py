@@ -42,6 +42,7 @@ from contam.cli.interrupt import Interrupt
 from contam.cli.memory import tune_memory
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
+from contam.extras import leave_pandas_out
 
 EXIT_INTERRUPTED = 130
 
@@ -139,6 +140,7 @@ def _root(
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    leave_pandas_out()
     if _command(arguments) != "serve":
         tune_memory()
     if not sys.warnoptions and "--debug" not in arguments:
