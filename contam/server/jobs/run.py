@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import BenchmarkError, ContamError, LogError
+from contam.extras import leave_pandas_out
 from contam.server.problems.places import without_folders
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ def _where(error: Exception) -> str:
 
 
 if __name__ == "__main__":
+    leave_pandas_out()
     code = main()
     # No waiting for threads of libraries: everything is on disk.
     os._exit(code)
