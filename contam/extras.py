@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from contam.errors import MissingExtraError
+from contam.remedies import Remedy
 
 _MODULES: Final = {
     "scores": ("matplotlib", "statsmodels"),
@@ -30,5 +31,5 @@ def require(extra: str) -> None:
     if missing:
         raise MissingExtraError(
             f"packages are missing here: {', '.join(missing)}",
-            hint=f"pip install 'contam[{extra}]' brings them",
+            remedy=Remedy.INSTALL_EXTRA(extra=extra),
         )

@@ -8,6 +8,7 @@ from contam.audit.facts import read_facts
 from contam.audit.manifest import MANIFEST, read_sealed
 from contam.audit.verify import verify_pack
 from contam.errors import OutputError, UsageError
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ def refuse_inside(path: Path, folder: Path) -> None:
     if path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
             f"{path} lies in {folder}, which must stay as it was published",
-            hint="choose a place outside of it",
+            remedy=Remedy.CHOOSE_PLACE_OUTSIDE,
         )
 
 
@@ -38,7 +39,7 @@ def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:
         more = len(found.problems) - 1
         raise OutputError(
             f"{folder} does not hold: {found.problems[0]}" + (f", and {more} more" if more else ""),
-            hint="take the pack that was published, or run the audit again",
+            remedy=Remedy.TAKE_PUBLISHED_PACK,
         )
     return read_sealed(folder / MANIFEST)
 

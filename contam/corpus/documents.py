@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from contam.corpus.columns import METADATA_NAMES, MetadataField, Selection
 from contam.corpus.shards import errors_named
 from contam.errors import ShardError
+from contam.remedies import Remedy
 from contam.tables.json_text import clean
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _in_order(
         raise ShardError(
             f"{shard.name}: row {missing} is not there",
             shard=shard.name,
-            hint="the file may have changed since it was scanned",
+            remedy=Remedy.FILE_MAY_HAVE_CHANGED,
         )
     return [found[row] for row in rows]
 

@@ -8,6 +8,7 @@ from contam.corpus.columns import METADATA_NAMES, MetadataField
 from contam.corpus.documents import as_text
 from contam.corpus.shards import errors_named
 from contam.errors import ShardError
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from contam.corpus.columns import Selection
@@ -46,7 +47,7 @@ class MetadataStream:
                 raise ShardError(
                     f"{self._shard.name}: its metadata ends before its text",
                     shard=self._shard.name,
-                    hint="the file is damaged: copy it again, or leave it out",
+                    remedy=Remedy.DAMAGED_COPY_AGAIN_OR_LEAVE_OUT,
                 )
             for name, refs in self._choices.items():
                 held[name] += _first_texts([block[ref] for ref in refs])

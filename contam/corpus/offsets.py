@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contam.errors import ShardError
 from contam.files.listed import ListedPath, opened, state_of
+from contam.remedies import Remedy
 from contam.tables import ipc
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def span_pieces(path: str, span: Span) -> Iterator[bytes]:
         raise ShardError(
             f"{path}: ends at byte {at}, before what was there when it was listed",
             shard=path,
-            hint="let nobody write to the corpus while it is read",
+            remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
         )
 
 
@@ -131,7 +132,7 @@ def _unreadable(path: str, error: OSError) -> ShardError:
     return ShardError(
         f"{path}: cannot be read: {error.strerror or error}",
         shard=path,
-        hint="check that the file is there and may be read",
+        remedy=Remedy.CHECK_FILE_READABLE,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from contam.errors import ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.files.listed import opened, state_of
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def pieces(path: str) -> Iterator[bytes]:
         raise ShardError(
             f"{path}: cannot be read: {error.strerror or error}",
             shard=path,
-            hint="check that the file is there and may be read",
+            remedy=Remedy.CHECK_FILE_READABLE,
         ) from error
 
 
@@ -97,7 +98,7 @@ def _compression(path: str, head: bytes) -> str:
             raise ShardError(
                 f"{path}: {name} compression is not supported",
                 shard=path,
-                hint="recompress it as .gz, .zst, .bz2 or .xz",
+                remedy=Remedy.RECOMPRESS,
             )
     if codec := codec_of(head):
         return codec
@@ -106,7 +107,7 @@ def _compression(path: str, head: bytes) -> str:
         raise ShardError(
             f"{path}: named as {promised} but {'not that' if head else 'empty'}",
             shard=path,
-            hint="copy the file again, or leave it out",
+            remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
         )
     return ""
 
@@ -121,13 +122,13 @@ def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
         raise ShardError(
             f"{path}: {codec} data ends in the middle",
             shard=path,
-            hint="the file is truncated: copy it again, or leave it out",
+            remedy=Remedy.TRUNCATED_COPY_AGAIN_OR_LEAVE_OUT,
         ) from error
     except DamagedError as error:
         raise ShardError(
             f"{path}: corrupt {codec} data: {error}",
             shard=path,
-            hint="copy the file again, or leave it out",
+            remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
         ) from error
 
 
@@ -138,5 +139,5 @@ def _check_all_read(path: str, file: BinaryIO) -> None:
         raise ShardError(
             f"{path}: {n_read:,} of its {size:,} bytes could be read",
             shard=path,
-            hint="check the disk or the network it lies on, or copy it again",
+            remedy=Remedy.CHECK_DISK_OR_COPY_AGAIN,
         )

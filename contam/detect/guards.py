@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import CorpusError, UsageError
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ def benchmark_shards(
         raise UsageError(
             f"the benchmark file {swept[0].name} lies in the corpus, too: "
             "its items would match themselves",
-            hint="keep benchmarks out of the corpus folder, or name every shard",
+            remedy=Remedy.KEEP_BENCHMARKS_OUT_OF_CORPUS,
         )
     return tuple(shard.name for shard in own)
 
@@ -48,5 +49,5 @@ def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
     raise CorpusError(
         f"the corpus holds no text: {len(coverage.names)} shards, {total.rows} documents, "
         f"{total.n_null} without a text, {total.n_empty} empty{failed}",
-        hint="check that the shards are complete, or name the text column with --text",
+        remedy=Remedy.CHECK_SHARDS_OR_TEXT_COLUMN,
     )

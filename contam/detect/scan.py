@@ -24,6 +24,7 @@ from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
 from contam.errors import InternalError, ShardError, UsageError
 from contam.kernels import warm_up
+from contam.remedies import Remedy
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -371,6 +372,6 @@ def worker_count(workers: int | None) -> int:
     if not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
             f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
-            hint="leave it out for one per core",
+            remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
         )
     return workers

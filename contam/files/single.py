@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from contam.errors import OutputError
 from contam.files.publish import output_errors, sync_path
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +26,6 @@ _SPECIAL = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-
-PIPE_HINT = "files are read more than once: write it to a file first, and name that"
-"""The way out for something that can be read once at most, or whose reader waits forever."""
 
 
 def irregular(path: Path) -> str:
@@ -75,7 +73,7 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     Raises OutputError when the file is there and `overwrite` is not set, or cannot be written.
     """
     if path.exists() and not overwrite:
-        raise OutputError(f"{path} is there already", hint="choose another name, or --overwrite")
+        raise OutputError(f"{path} is there already", remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.draft")
     with output_errors(path):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import ConfigError
+from contam.facts import Public
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from datasketch import LeanMinHash, MinHash
@@ -32,12 +34,15 @@ def permutations(
     "affine32" are not. Raises ConfigError for an unknown scheme.
     """
     if scheme not in _NAMES:
-        raise ConfigError(f"{scheme!r} is not a scheme", hint=f"known: {', '.join(_NAMES)}")
+        raise ConfigError(
+            f"{scheme!r} is not a scheme",
+            remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(_NAMES))),
+        )
     known = _draw(8, scheme, SEED)
     if zlib.crc32(known.tobytes()) != _KNOWN[scheme]:
         raise ConfigError(
             "this release of datasketch draws other permutations than indexes were made with",
-            hint="install datasketch 2.0.0, which draws those",
+            remedy=Remedy.INSTALL_KNOWN_DATASKETCH,
         )
     factor, shift = _draw(n_perm, scheme, seed)
     return factor, shift

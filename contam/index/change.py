@@ -29,6 +29,7 @@ from contam.index.retired import read_retired, write_retired
 from contam.index.sampling import sketcher_of
 from contam.index.segment import Segment
 from contam.index.states import doubt, note_states, read_states, state_for
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,7 +139,7 @@ def compact(
         manifest = read_manifest(folder)
         if manifest.pending:
             raise UsageError(
-                f"{folder}: shards are still to be indexed", hint="finish the build first"
+                f"{folder}: shards are still to be indexed", remedy=Remedy.FINISH_BUILD_FIRST
             )
         segments: list[SegmentRecord] = []
         for group in _groups(manifest, memory // 2):
@@ -185,7 +186,7 @@ def _with_shards(
         else:
             raise IndexMismatchError(
                 f"shard {record.name} is in the index with other bytes",
-                hint=f"retire it first: contam index retire --shard {record.name}",
+                remedy=Remedy.RETIRE_SHARD_FIRST(shard=record.name),
             )
     return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
 
@@ -243,12 +244,9 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         raise UsageError(
             f"the index has no {thing} {', '.join(names[:_NAMED])}{more}",
-            hint="nothing was retired; "
-            + (
-                "`contam index show --json` lists the shards"
-                if thing == "shard"
-                else "document_id in evidence.parquet is what it is called"
-            ),
+            remedy=Remedy.NOTHING_RETIRED_SEE_SHARDS
+            if thing == "shard"
+            else Remedy.NOTHING_RETIRED_SEE_DOCUMENT_ID,
         )
 
 

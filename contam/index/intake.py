@@ -21,6 +21,7 @@ from contam.index.sampling import (
     sketcher_of,
     tokenizer_of,
 )
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -230,7 +231,7 @@ def _changed(record: ShardRecord) -> ShardError:
     return ShardError(
         f"{record.name}: its content changed after it was listed",
         shard=record.name,
-        hint="add it again when nobody writes to it",
+        remedy=Remedy.ADD_AGAIN_WHEN_UNCHANGED,
     )
 
 

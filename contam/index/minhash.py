@@ -23,6 +23,7 @@ from contam.kernels.windows import (
     enter_windows,
     pack_entries,
 )
+from contam.remedies import Remedy
 from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _arrays(
     if first[-1] >= 1 << WINDOW_BITS:
         raise OutputError(
             f"a segment would hold {int(first[-1]):,} windows, more than can be numbered",
-            hint="give the build less --memory, so that it writes smaller segments",
+            remedy=Remedy.LESS_MEMORY_FOR_BUILD,
         )
     entries &= ~_UNUSED_BITS
     entries.sort()

@@ -15,6 +15,7 @@ from contam.index.recipe import current_normaliser
 from contam.index.retired import read_retired
 from contam.index.segment import Segment
 from contam.index.states import read_states
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,5 +110,5 @@ def check_normaliser(folder: Path, recipe: Recipe) -> None:
         raise IndexMismatchError(
             f"{folder}: made with the normaliser {recipe.normaliser}, this version of contam has "
             f"{expected}: the same text would be other tokens",
-            hint=f"build it again from its corpus: contam index upgrade --index {folder} --out NEW",
+            remedy=Remedy.UPGRADE_INDEX(folder=folder),
         )

@@ -10,6 +10,7 @@ from contam.errors import UsageError
 from contam.index.bands import permutations
 from contam.index.minhash import SCHEME_CODES
 from contam.kernels.minhash import hash_shingles, sign_texts
+from contam.remedies import Remedy
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def document_signature(segment: Segment, document: int) -> NDArray[np.uint32]:
     if signatures is None:
         raise UsageError(
             f"segment {segment.record.id} has no MinHash sketches",
-            hint="build the index with a recipe that has a [minhash] table, such as standard",
+            remedy=Remedy.BUILD_WITH_MINHASH_RECIPE,
         )
     signatures.check(document, document + 1)
     row: NDArray[np.uint32] = signatures.array[document].copy()

@@ -16,6 +16,8 @@ import numpy as np
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, item_key, text_key
 from contam.errors import LogError
+from contam.facts import Place
+from contam.remedies import Remedy
 from contam.rescore.partial import Judged
 from contam.rescore.prompts import PromptEnds
 from contam.tables.schemas import column
@@ -104,7 +106,7 @@ class Joiner:
         if versions - {KEY_VERSION}:
             raise LogError(
                 f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}",
-                hint="scan again with this version of contam",
+                remedy=Remedy.SCAN_AGAIN_WITH_THIS_VERSION,
             )
         self.judged = Judged(items)
         self._benchmark = column(items, "benchmark")
@@ -144,17 +146,20 @@ class Joiner:
         if not joined.n_matched and len(log.items):
             bare = all(item.question is None and item.prompt is None for item in log.items)
             raise LogError(
-                f"{log.path}: none of its {len(log.items)} items is in the verdicts",
-                hint="it has ids only, and they are not the benchmark's: add the questions to it"
-                if bare
-                else "the log is of another benchmark, or of another version of it",
+                "{}: none of its {} items is in the verdicts",
+                Place(log.path),
+                len(log.items),
+                remedy=Remedy.IDS_DIFFER_ADD_QUESTIONS if bare else Remedy.LOG_OF_ANOTHER_BENCHMARK,
             )
         if joined.share_unmatched > MOST_UNMATCHED and not allow_unmatched:
             named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
             raise LogError(
-                f"{log.path}: {joined.n_unmatched} of {len(log.items)} items are not in the "
-                f"verdicts ({named})",
-                hint="is it the same version of the benchmark? --allow-unmatched scores the rest",
+                "{}: {} of {} items are not in the verdicts ({})",
+                Place(log.path),
+                joined.n_unmatched,
+                len(log.items),
+                named,
+                remedy=Remedy.ALLOW_UNMATCHED_TO_SCORE,
             )
         return joined
 
@@ -292,8 +297,10 @@ class Joiner:
             if log.benchmark not in benchmarks:
                 named = ", ".join(sorted(benchmarks))
                 raise LogError(
-                    f"{log.path}: its ids are in {named}, and it has no texts",
-                    hint="add the questions to the log, or rescore one benchmark at a time",
+                    "{}: its ids are in {}, and it has no texts",
+                    Place(log.path),
+                    named,
+                    remedy=Remedy.ADD_QUESTIONS_OR_RESCORE_APART,
                 )
             benchmarks = {log.benchmark}
         known: dict[str, list[int]] = {}
@@ -321,8 +328,10 @@ class Joiner:
             same = at_row >= 0 and self._item_key[at_row] in {self._item_key[row] for row in rows}
             if rows and not same:
                 raise LogError(
-                    f"{log.path}: item {item.item_id} has another text than in the verdicts",
-                    hint="the verdicts are of another version of the benchmark: scan this one",
+                    "{}: item {} has another text than in the verdicts",
+                    Place(log.path),
+                    item.item_id,
+                    remedy=Remedy.SCAN_THIS_VERSION,
                 )
 
     def _counted(
@@ -377,16 +386,21 @@ def _check_numbers(log: Log, names: Sequence[str], known: dict[str, list[int]]) 
     numbers = {int(name.removeprefix("id")) for name in known if _is_number(name)}
     logged = {int(name.removeprefix("id")) for name in names}
     least = min(logged)
-    hint = "numbers of two tools may be one off: add the question to the log"
     if not numbers or least != min(numbers):
         begin = min(numbers) if numbers else "names"
         raise LogError(
-            f"{log.path}: items are bare numbers from {least}, the benchmark's begin at {begin}",
-            hint=hint,
+            "{}: items are bare numbers from {}, the benchmark's begin at {}",
+            Place(log.path),
+            least,
+            begin,
+            remedy=Remedy.ADD_QUESTION_TO_LOG,
         )
     if beyond := logged - numbers:
         raise LogError(
-            f"{log.path}: {len(beyond)} of its {len(logged)} bare numbers, from {min(beyond)} on, "
-            "are not among the items judged",
-            hint=hint,
+            "{}: {} of its {} bare numbers, from {} on, are not among the items judged",
+            Place(log.path),
+            len(beyond),
+            len(logged),
+            min(beyond),
+            remedy=Remedy.ADD_QUESTION_TO_LOG,
         )

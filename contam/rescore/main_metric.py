@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contam.errors import UsageError
+from contam.facts import Public
+from contam.remedies import Remedy
 from contam.rescore.direction import named
 from contam.rescore.primary import primary_metrics
 
@@ -46,7 +48,9 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
     for name in asked:
         if not any(_meant(name, benchmark, own) for benchmark, own in metrics.items()):
             there = sorted(f"{b}={metric}" for b, own in metrics.items() for metric in own)
-            raise UsageError(f"no log has a metric {name}", hint=f"metrics: {', '.join(there)}")
+            raise UsageError(
+                "no log has a metric {}", name, remedy=Remedy.CHOOSE_METRIC(known=", ".join(there))
+            )
     return {
         benchmark: _main(
             benchmark, list(own), list(said.get(benchmark, ())), asked, usual[benchmark]
@@ -61,8 +65,10 @@ def _main(
     wanted = sorted({metric for name in asked for metric in _meant(name, benchmark, metrics)})
     if len(wanted) > 1:
         raise UsageError(
-            f"one main metric of {benchmark} is needed, and {' and '.join(wanted)} are named",
-            hint=f"--metric '{benchmark}={wanted[0]}'",
+            "one main metric of {} is needed, and {} are named",
+            Public(benchmark),
+            " and ".join(wanted),
+            remedy=Remedy.NAME_MAIN_METRIC(benchmark=benchmark, metric=wanted[0]),
         )
     if wanted:
         return MainMetric(metric=wanted[0], shown=wanted[0], why="as asked")

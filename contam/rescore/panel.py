@@ -11,6 +11,7 @@ from contam.corpus.dates import year_of
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.policies.verdict import FLAGGED
 from contam.errors import OutputError
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -123,8 +124,9 @@ def flags_in(report: Report) -> dict[str, Flags]:
         }
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise OutputError(
-            f"{report.folder} does not say how its policies judge",
-            hint="give the folder as contam wrote it",
+            "{} does not say how its policies judge",
+            report.folder,
+            remedy=Remedy.GIVE_FOLDER_AS_WRITTEN,
         ) from error
     return flags_of(report.verdicts, report.items, report.evidence, thresholds)
 
@@ -223,5 +225,5 @@ def _subjects(items: Table) -> NDArray[np.object_]:
 def _contradiction() -> OutputError:
     return OutputError(
         "the verdicts and their items contradict each other",
-        hint="give the folder as contam wrote it",
+        remedy=Remedy.GIVE_FOLDER_AS_WRITTEN,
     )

@@ -14,8 +14,10 @@ import numpy as np
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, UsageError
 from contam.extras import require
+from contam.facts import Place, Public
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
+from contam.remedies import Remedy
 from contam.rescore.direction import directed
 from contam.rescore.export.plots import draw, plot_names
 from contam.rescore.export.summary import markdown
@@ -134,7 +136,9 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     unknown = set(settings.references) - {one.model for one in series}
     if unknown:
         known = ", ".join(sorted({one.model for one in series}))
-        raise UsageError(f"no log of reference model {min(unknown)}", hint=f"models: {known}")
+        raise UsageError(
+            "no log of reference model {}", min(unknown), remedy=Remedy.CHOOSE_MODEL(known=known)
+        )
     models = {id(one.log): one.model for one in joined_logs}
     groups = list(
         group_series(
@@ -322,9 +326,13 @@ def _refuse_doubles(logs: Sequence[tuple[Log, str]]) -> None:
             known = seen.setdefault((model, log.benchmark, column.metric), log)
             if known is not log:
                 raise LogError(
-                    f"two logs hold {model} on {log.benchmark} by {column.metric}: "
-                    f"{known.path} and {log.path}",
-                    hint="give one of them, or keep the runs apart with --separate-runs",
+                    "two logs hold {} on {} by {}: {} and {}",
+                    Public(model),
+                    Public(log.benchmark),
+                    Public(column.metric),
+                    Place(known.path),
+                    Place(log.path),
+                    remedy=Remedy.SEPARATE_RUNS,
                 )
 
 

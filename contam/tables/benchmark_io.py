@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.errors import BenchmarkError
+from contam.facts import Public
+from contam.remedies import Remedy
 from contam.tables.ipc import stream_problem
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def _stream_rows(
         at = source.tell()
         yield from batch.select(columns).to_pylist()
     if problem := stream_problem(source, at):
-        raise BenchmarkError(f"{path}: {problem}", hint="fetch the file again")
+        raise BenchmarkError("{}: {}", path, problem, remedy=Remedy.FETCH_AGAIN)
 
 
 def _chosen(
@@ -77,8 +79,10 @@ def _chosen(
     doubled = _doubled(list(schema))
     if doubled is not None:
         raise BenchmarkError(
-            f"{path}: the column {doubled!r} stands twice in one record",
-            hint="remove one of the two, or name them apart",
+            "{}: the column {!r} stands twice in one record",
+            path,
+            doubled,
+            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
         )
     return list(choose(schema.names))
 
@@ -97,4 +101,6 @@ def _doubled(fields: Sequence[pa.Field]) -> str | None:
 
 def _damaged(path: Path, kind: str, error: Exception) -> BenchmarkError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return BenchmarkError(f"{path}: cannot read as {kind} ({reason})", hint="fetch the file again")
+    return BenchmarkError(
+        "{}: cannot read as {} ({})", path, Public(kind), Public(reason), remedy=Remedy.FETCH_AGAIN
+    )

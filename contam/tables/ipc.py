@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from contam.errors import ShardError
+from contam.remedies import Remedy
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
@@ -154,7 +155,7 @@ def _to_the_end(path: str, source: pa.OSFile, reader: Any) -> Iterator[pa.Record
         raise ShardError(
             f"{path}: {problem}",
             shard=path,
-            hint="write it again to its end, each stream into a file of its own",
+            remedy=Remedy.WRITE_STREAMS_APART,
         )
 
 

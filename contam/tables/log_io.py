@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.errors import LogError
+from contam.facts import Public
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,4 +45,6 @@ def _values(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array or a lis
 
 def _damaged(path: Path, error: Exception) -> LogError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return LogError(f"{path}: cannot read as Parquet ({reason})", hint="copy the file again")
+    return LogError(
+        "{}: cannot read as Parquet ({})", path, Public(reason), remedy=Remedy.COPY_AGAIN
+    )

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from contam.errors import ShardError
 from contam.files.listed import ListedPath, opened, state_of
+from contam.remedies import Remedy
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
@@ -102,7 +103,7 @@ def _encrypted(path: str) -> ShardError:
     return ShardError(
         f"{path}: the file is encrypted, whole or in some columns",
         shard=path,
-        hint="no keys are taken: write it again without encryption, or leave it out",
+        remedy=Remedy.WRITE_WITHOUT_ENCRYPTION,
     )
 
 
@@ -150,7 +151,7 @@ def text_blocks(
         raise ShardError(
             f"{path}: {seen} rows read where its footer promises {expected}",
             shard=path,
-            hint="the file is damaged: copy it again, or leave it out",
+            remedy=Remedy.DAMAGED_COPY_AGAIN_OR_LEAVE_OUT,
         )
 
 
@@ -225,7 +226,7 @@ def _row_groups(
     every = footer(path).layout.groups
     if groups and max(groups) >= len(every):
         raise ShardError(
-            f"{path}: a row group is gone", shard=path, hint="the file was replaced: begin again"
+            f"{path}: a row group is gone", shard=path, remedy=Remedy.FILE_REPLACED_BEGIN_AGAIN
         )
     chosen = every if groups is None else [every[index] for index in groups]
     return tuple(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import duckdb
 
 from contam.errors import UsageError
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,8 +58,7 @@ class Database:
         except duckdb.Error as error:
             raise UsageError(
                 f"the query fails: {_said(str(error))}",
-                hint="views: verdicts, evidence, items, documents; `describe verdicts` lists"
-                " the columns of one",
+                remedy=Remedy.ASK_KNOWN_VIEWS,
             ) from error
 
 
@@ -71,7 +71,7 @@ def _rows(found: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
         columns = [column.to_pylist() for column in table.columns]
     except (OverflowError, ValueError) as error:
         raise UsageError(
-            "the answer holds a time that no calendar has", hint="ask for it as text: `x::varchar`"
+            "the answer holds a time that no calendar has", remedy=Remedy.ASK_TIME_AS_TEXT
         ) from error
     return list(zip(*columns, strict=True))
 

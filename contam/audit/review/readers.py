@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from contam.errors import UsageError
+from contam.remedies import Remedy
 
 MOST_CHARACTERS: Final = 100
 _PATHS: Final = (".", "..")
@@ -21,6 +22,6 @@ def reader_name(text: str) -> str:
     if not name or len(name) > MOST_CHARACTERS or not plain:
         raise UsageError(
             f"a reader's name has 1 to {MOST_CHARACTERS} printable characters, and no slash",
-            hint="give a plain name, like Anna",
+            remedy=Remedy.GIVE_PLAIN_NAME,
         )
     return " ".join(name.split())

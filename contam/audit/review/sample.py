@@ -17,6 +17,7 @@ from contam.detect.report import load_report
 from contam.detect.show.side_by_side import ItemKey, check_policy
 from contam.errors import ConfigError, OutputError
 from contam.files.publish import sync_path
+from contam.remedies import Remedy
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def read_labels(paths: Sequence[str | Path]) -> list[Label]:
             text = path.read_bytes()
         except OSError as error:
             raise ConfigError(
-                f"cannot read {path}: {error}", hint="`contam review` writes it"
+                f"cannot read {path}: {error}", remedy=Remedy.WRITE_BY_REVIEW
             ) from error
         found += _parsed(path, text)
     return found
@@ -169,7 +170,7 @@ def _parsed(path: Path, text: bytes) -> list[Label]:
             label = reading.validate_json(line)
         except ValidationError as error:
             raise ConfigError(
-                f"{path}:{number} is no label of `contam review`", hint="mend that line"
+                f"{path}:{number} is no label of `contam review`", remedy=Remedy.MEND_LINE
             ) from error
         if label.format != FORMAT:
             raise ConfigError(f"{path}:{number} has format {label.format}, known: {FORMAT}")

@@ -13,6 +13,7 @@ from contam.corpus.streams import is_plain, pieces
 from contam.errors import ShardError
 from contam.files.doubled_keys import repeated
 from contam.files.lfs import LFS_HEAD
+from contam.remedies import Remedy
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
 from contam.tables.json_text import parse
 
@@ -105,7 +106,7 @@ def _bad_line(path: str, row: int, what: str) -> ShardError:
     return ShardError(
         f"{path}, line {row + 1}: {what}",
         shard=path,
-        hint="JSONL has one JSON object a line: repair the line, or leave the file out",
+        remedy=Remedy.REPAIR_JSON_LINE_OR_LEAVE_OUT,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document
 from contam.errors import ShardError
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,5 +73,5 @@ def _refuse(path: str) -> NoReturn:
     raise ShardError(
         f"{path}: an unfinished download or copy",
         shard=path,
-        hint="let it finish; if it is not wanted, remove the file",
+        remedy=Remedy.LET_DOWNLOAD_FINISH,
     )

@@ -31,12 +31,14 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import describe, guard, sources_of, unanswered
 from contam.detect.result import item_ranks
 from contam.errors import IndexMismatchError, UsageError
+from contam.facts import Public
 from contam.files.single import whole_file
 from contam.index.model import KEY_BITS
 from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts
 from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.tokens import CHARS, WORDS
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,8 +184,10 @@ def refuse_other_spelling(told: Mapping[str, Any], recipe: Recipe) -> None:
     for name, mine in spelling(recipe).items():
         if told.get(name) != mine:
             raise IndexMismatchError(
-                f"the index needs hashes with {name} {mine}",
-                hint="make them with `contam hash` and the recipe of the index",
+                "the index needs hashes with {} {}",
+                name,
+                Public(mine),
+                remedy=Remedy.MAKE_HASHES_BY_RECIPE,
             )
 
 
@@ -198,7 +202,7 @@ def _lane(
         if len(part.keys) != max(n_tokens - recipe.gram + 1, 0):
             raise UsageError(
                 f"a part of {n_tokens} tokens has {len(part.keys)} grams of {recipe.gram}",
-                hint="make the hashes with `contam hash`",
+                remedy=Remedy.MAKE_HASHES,
             )
     starts = np.concatenate([[0], np.cumsum(lengths)])
     key_at = np.zeros(int(starts[-1]), np.uint64)

@@ -16,6 +16,7 @@ from contam.kernels.document import new_buffers, scan_batch
 from contam.kernels.judge import NO_LIMIT
 from contam.kernels.pairs import PAIR_DOC, TOO_LONG
 from contam.kernels.pretokenized import scan_tokens
+from contam.remedies import Remedy
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Matcher:
             raise PolicyError(
                 "a policy that reads documents was asked for, and of some only the hashes are left"
                 " in the index: their shard is gone",
-                hint=f"leave out {names}, or bring the shard back",
+                remedy=Remedy.LEAVE_POLICIES_OUT_OR_BRING_SHARD_BACK(policies=names),
             )
         self._scan_tokens(batch, tokens, into)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from contam.detect.model import PARTS
 from contam.errors import InternalError, PolicyError
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,7 +54,7 @@ def require_lane(spec: PolicySpec, items: LaneItems) -> None:
     if spec.n < items.seed:
         raise PolicyError(
             f"policy {spec.id!r} needs runs of {spec.n}, but the scan sees them from {items.seed}",
-            hint=f"scan with a seed of at most {spec.n}",
+            remedy=Remedy.SCAN_WITH_SHORTER_SEED(seed=spec.n),
         )
 
 

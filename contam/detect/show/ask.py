@@ -16,6 +16,7 @@ from contam.corpus.units import plan_units
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
 from contam.errors import ShardError, UsageError
+from contam.remedies import Remedy
 from contam.tables.copied import write_documents
 from contam.tables.sql import Database, copied_select, shard_select
 
@@ -61,7 +62,7 @@ def _sources(report: Report, scratch: Path) -> list[str]:
         if isinstance(opened, str):
             raise UsageError(
                 f"the view documents cannot be made: {opened}",
-                hint="put the shard back, or ask verdicts, evidence and items alone",
+                remedy=Remedy.PUT_SHARD_BACK_OR_ASK_OTHER_VIEWS,
             )
         shard, selection = opened
         if selection.text is None:
@@ -75,7 +76,7 @@ def _sources(report: Report, scratch: Path) -> list[str]:
             write_documents(path, _batches(shard, selection))
         except ShardError as error:
             raise UsageError(
-                f"the view documents cannot be made: {error.message}", hint=error.hint
+                f"the view documents cannot be made: {error.message}", remedy=error.remedies
             ) from error
         found.append(copied_select(path))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contam.errors import LogError
+from contam.remedies import Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.pass_at import pass_at_columns
@@ -44,7 +45,7 @@ def read(file: LogFile) -> Log:
                 for passed, other in zip(base[name], extra, strict=True)
             ]
     if not base:
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     if plus and len(plus) < len(base):
         # A task of which no sample ran to its end has no status under the extra tests.
         plus = {name: plus.get(name, [False] * len(base[name])) for name in base}
@@ -86,8 +87,10 @@ def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, obj
         statuses = list(zip((one[0] for one in base if one), extra, strict=False))
     if not (whole and statuses):
         raise LogError(
-            f"{file.path}: task {name} has no status for each of its samples",
-            hint="the file is not complete: run the evaluation again",
+            "{}: task {} has no status for each of its samples",
+            file.path,
+            name,
+            remedy=Remedy.NOT_COMPLETE_RUN_EVALUATION_AGAIN,
         )
     return statuses
 
@@ -97,8 +100,11 @@ def _passed(file: LogFile, name: str, status: object) -> bool:
         return True
     if status not in _FAILED:
         raise LogError(
-            f"{file.path}: task {name} has the status {str(status)[:40]!r}",
-            hint="known are pass, fail and timeout, success and failed",
+            "{}: task {} has the status {!r}",
+            file.path,
+            name,
+            str(status)[:40],
+            remedy=Remedy.USE_KNOWN_STATUS,
         )
     return False
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import LogError
+from contam.remedies import Remedy
 from contam.rescore.logs.files import (
     LogFile,
     Row,
@@ -35,7 +36,6 @@ _NOT_SCORES: Final = re.compile(r"predicted_index.*|correct_choice|no_answer|num
 """Numbers in a row's metrics that say nothing of how good the answer is."""
 
 _LOWER: Final = re.compile(r"bits_per_byte.*|.*ppl.*|.*perplexity.*")
-_CUT: Final = "the log is not whole, or belongs to another run: copy it again"
 
 
 def is_predictions(row: Row) -> bool:
@@ -75,13 +75,20 @@ def read(file: LogFile) -> Log:
     expected = number_or_none(about.get("num_instances"))
     if expected is not None and int(expected) != len(rows):
         raise LogError(
-            f"{file.path}: {len(rows)} documents, its metrics count {int(expected)}", hint=_CUT
+            "{}: {} documents, its metrics count {}",
+            file.path,
+            len(rows),
+            int(expected),
+            remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
         )
     docs = _docs(requests) if requests else {}
     absent = [name for name in rows if docs and name not in docs]
     if absent:
         raise LogError(
-            f"{file.path}: document {absent[0]} is not among the requests beside it", hint=_CUT
+            "{}: document {} is not among the requests beside it",
+            file.path,
+            absent[0],
+            remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
         )
     reader = PartsReader()
     config = as_dict(about.get("task_config"))
@@ -123,13 +130,24 @@ def _rows(file: LogFile) -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for line, row in file.lines:
         if not is_predictions(row):
-            raise LogError(f"{file.path}:{line}: no doc_id, native_id and metrics", hint=_CUT)
+            raise LogError(
+                "{}:{}: no doc_id, native_id and metrics",
+                file.path,
+                line,
+                remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+            )
         name = str(row["doc_id"])
         if name in rows:
-            raise LogError(f"{file.path}:{line}: document {name} stands here again", hint=_CUT)
+            raise LogError(
+                "{}:{}: document {} stands here again",
+                file.path,
+                line,
+                name,
+                remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+            )
         rows[name] = row
     if not rows:
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     return rows
 
 

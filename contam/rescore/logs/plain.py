@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from contam.errors import LogError
+from contam.remedies import Remedy
 from contam.rescore.logs.files import LogFile, as_dict
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _delimited(file: LogFile) -> Table:
     try:
         text = file.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise LogError(f"{file.path}: not valid UTF-8", hint="convert the file") from error
+        raise LogError("{}: not valid UTF-8", file.path, remedy=Remedy.CONVERT_FILE) from error
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -124,18 +125,22 @@ def _delimited(file: LogFile) -> Table:
                 places.append(reader.line_num)
     except csv.Error as error:
         raise LogError(
-            f"{file.path}:{reader.line_num}: {error}", hint="is the file whole?"
+            "{}:{}: {}", file.path, reader.line_num, error, remedy=Remedy.IS_FILE_WHOLE
         ) from error
     if not rows:
         return Table(file, {}, [], "line")
     names = [name.strip() for name in rows[0]]
     if len(set(names)) < len(names):
-        raise LogError(f"{file.path}: two columns have one name", hint="rename one")
+        raise LogError("{}: two columns have one name", file.path, remedy=Remedy.RENAME_ONE_COLUMN)
     for row, place in zip(rows, places, strict=True):
         if len(row) != len(names):
             raise LogError(
-                f"{file.path}:{place}: {len(row)} cells under {len(names)} columns",
-                hint="the file is not whole, or a cell lacks its quotes",
+                "{}:{}: {} cells under {} columns",
+                file.path,
+                place,
+                len(row),
+                len(names),
+                remedy=Remedy.NOT_WHOLE_OR_CELL_UNQUOTED,
             )
     columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
     return Table(file, columns, places[1:], "line", open_end=not text.endswith(("\n", "\r")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from contam.remedies import Remedy
 from contam.rescore.logs import (
     eval_plus,
     every_eval,
@@ -78,8 +79,9 @@ def rows_of(path: Path, readers: list[LogReader]) -> list[Path]:
 
 def _refuse(file: LogFile) -> list[Log]:
     raise NoScoresError(
-        f"{file.path}: no log of an evaluation",
-        hint="rows of scores per item are needed, not only their means",
+        "{}: no log of an evaluation",
+        file.path,
+        remedy=Remedy.GIVE_SCORES_PER_ITEM,
     )
 
 

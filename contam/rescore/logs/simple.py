@@ -22,6 +22,8 @@ from contam.benchmark.names import (
 )
 from contam.benchmark.naming import name_of
 from contam.errors import LogError, UsageError
+from contam.facts import Names, Place, Public
+from contam.remedies import Remedy
 from contam.rescore.logs.cells import as_plain_list, number_of, zero_to_one
 from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
@@ -76,14 +78,17 @@ _INSIDE: Final = frozenset({"id", "score"})
 TITLE: Final = "tables of scores"
 _TEXTS: Final = ("question", "passage", "choices", "answer")
 _OF_ITEMS: Final = frozenset({*ANSWER, *ANSWER_INDEX, *PASSAGE, *QUESTION, *CHOICE_LISTS})
-_ASK: Final = "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
 
 
 def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     """A user's own word on the columns; UsageError for a part that is none."""
     for name in columns or {}:
         if name not in MAPPABLE:
-            raise UsageError(f"a log has no {name!r}", hint=f"known: {', '.join(MAPPABLE)}")
+            raise UsageError(
+                "a log has no {!r}",
+                name,
+                remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(MAPPABLE))),
+            )
     return dict(columns or {})
 
 
@@ -92,7 +97,7 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
     mapping = check_columns(columns)
     table = load(file)
     if not len(table):
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     found = _found(table, mapping)
     if "score" in found:
         return _long(table, found, named="score" in mapping)
@@ -115,8 +120,10 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
         missing = [one for one in names if one and not table.has(one)]
         if missing:
             raise LogError(
-                f"{table.file.path}: no column {missing[0]!r}",
-                hint=f"columns there: {', '.join(map(repr, [*table.columns, *table.nested]))}",
+                "{}: no column {!r}",
+                table.file.path,
+                missing[0],
+                remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names([*table.columns, *table.nested])),
             )
     by_name = {plain(column): column for column in reversed(list(table.columns))}
     inside: dict[str, list[str]] = {}
@@ -134,8 +141,10 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
             there = [name for name in there if _score_column(table, name)]
             if len(there) > 1:
                 raise LogError(
-                    f"{table.file.path}: the scores may be in {' or '.join(map(repr, there))}",
-                    hint=_ASK,
+                    "{}: the scores may be in {}",
+                    table.file.path,
+                    " or ".join(map(repr, there)),
+                    remedy=Remedy.NAME_SCORE_COLUMNS,
                 )
         if there:
             found[role] = there[0]
@@ -163,15 +172,18 @@ def _long(table: Table, found: Mapping[str, str], *, named: bool) -> list[Log]:
         items, column, note = _one(table, found, rows, texts)
         if column.note and not named:
             raise LogError(
-                f"{table.file.path}: {column.note}",
-                hint="percentages want dividing by 100; other scores are taken as they are under "
-                f"--columns score={found['score']}",
+                "{}: {}",
+                table.file.path,
+                Public(column.note),
+                remedy=Remedy.TAKE_SCORES_AS_THEY_ARE(column=found["score"]),
             )
         known = logs.setdefault(key[:3], (items, [], []))
         if [item.item_id for item in known[0]] != [item.item_id for item in items]:
             raise LogError(
-                f"{table.file.path}: metric {key[3]!r} covers other items than the one before it",
-                hint="write a file per metric",
+                "{}: metric {!r} covers other items than the one before it",
+                table.file.path,
+                key[3],
+                remedy=Remedy.WRITE_FILE_PER_METRIC,
             )
         known[1].append(column if not key[3] else _renamed(column, key[3]))
         known[2].extend(note)
@@ -195,15 +207,18 @@ def _one(
     if many:
         if "repeat" not in found:
             raise LogError(
-                f"{table.at(many[0][1])}: item {texts[many[0][0]].item_id!r} stands here again",
-                hint="repeats need a column that numbers them: --columns repeat=COLUMN",
+                "{}: item {!r} stands here again",
+                Place(table.at(many[0][1])),
+                texts[many[0][0]].item_id,
+                remedy=Remedy.NAME_REPEAT_COLUMN,
             )
         again = table.column(found["repeat"])
         for of in many:
             if len({_label(again[row]) for row in of}) < len(of):
                 raise LogError(
-                    f"{table.at(of[-1])}: the same repeat of an item stands here again",
-                    hint="the file holds rows twice",
+                    "{}: the same repeat of an item stands here again",
+                    Place(table.at(of[-1])),
+                    remedy=Remedy.ROWS_STAND_TWICE,
                 )
     values = table.column(found["score"])
     score = np.full(len(by_item), np.nan)
@@ -243,22 +258,29 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         ]
         if odd or not models or "id" not in found:
             raise NoScoresError(
-                f"{table.file.path}: cannot tell which columns are scores among "
-                f"{', '.join(map(repr, table.columns))}{_beyond(table, odd)}",
-                hint=_ASK,
+                "{}: cannot tell which columns are scores among {}{}",
+                table.file.path,
+                Names([*table.columns]),
+                _beyond(table, odd),
+                remedy=Remedy.NAME_SCORE_COLUMNS,
             )
     items = _texts(table, found)
     ids = [items[row].item_id for row in range(len(table))]
     if len(set(ids)) < len(ids):
         again = next(at for at, name in enumerate(ids) if name in ids[:at])
-        raise LogError(f"{table.at(again)}: item {ids[again]!r} stands here again", hint=_ASK)
+        raise LogError(
+            "{}: item {!r} stands here again",
+            Place(table.at(again)),
+            ids[again],
+            remedy=Remedy.NAME_SCORE_COLUMNS,
+        )
     shared = tuple(items[row] for row in range(len(table)))
     benchmarks = (
         {_label(v) for v in table.column(found["benchmark"])} if "benchmark" in found else {""}
     )
     if len(benchmarks) > 1:
         raise LogError(
-            f"{table.file.path}: several benchmarks in a wide table", hint="split the file"
+            "{}: several benchmarks in a wide table", table.file.path, remedy=Remedy.SPLIT_FILE
         )
     logs = []
     higher = direction_of(table, found, range(len(table)))
@@ -300,8 +322,10 @@ def _checked(table: Table, row: int, value: object) -> float | None:
     number = number_of(value)
     if number is None or math.isinf(number):
         raise LogError(
-            f"{table.at(row)}: {str(value)[:40]!r} is no score",
-            hint="scores are numbers, TRUE and FALSE, yes and no, or C and I",
+            "{}: {!r} is no score",
+            Place(table.at(row)),
+            str(value)[:40],
+            remedy=Remedy.USE_KNOWN_SCORES,
         )
     return None if math.isnan(number) else number
 
@@ -326,8 +350,9 @@ def _texts(table: Table, found: Mapping[str, str]) -> dict[int, LoggedItem]:
         name = _label(table.column(found["id"])[row]) if "id" in found else texts.question
         if not name:
             raise LogError(
-                f"{table.at(row)}: neither an id nor a question",
-                hint="name one: --columns id=COLUMN",
+                "{}: neither an id nor a question",
+                Place(table.at(row)),
+                remedy=Remedy.NAME_ID_COLUMN,
             )
         item = LoggedItem(
             item_id=name,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contam.errors import LogError
+from contam.facts import Place, Public
+from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,13 +33,18 @@ def direction_of(table: Table, found: Mapping[str, str], rows: Iterable[int]) ->
         word = str(value).strip().lower().removesuffix(".0")
         if word not in _WORDS:
             raise LogError(
-                f"{table.at(row)}: {str(value)[:40]!r} does not say whether {role} holds",
-                hint="write true or false",
+                "{}: {!r} does not say whether {} holds",
+                Place(table.at(row)),
+                str(value)[:40],
+                Public(role),
+                remedy=Remedy.WRITE_TRUE_OR_FALSE,
             )
         if said not in (None, _WORDS[word]):
             raise LogError(
-                f"{table.at(row)}: {role} is another one here than in the rows before",
-                hint="scores of one metric count one way",
+                "{}: {} is another one here than in the rows before",
+                Place(table.at(row)),
+                Public(role),
+                remedy=Remedy.SCORES_COUNT_ONE_WAY,
             )
         said = _WORDS[word]
     if said is None:
