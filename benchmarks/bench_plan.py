@@ -75,7 +75,7 @@ def _used() -> tuple[float, float]:
 
 def measure(path: str) -> dict[str, Any]:
     """Plan the items of a file in this process; gigabytes of 10^9 bytes."""
-    from contam.cli.memory import tune_memory
+    from contam.cli.main import tune_memory
 
     tune_memory()
     from contam.benchmark.readers import read_benchmarks

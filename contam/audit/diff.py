@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from contam.audit.sealed import checked_facts
+from contam.audit.verify import checked_facts
 from contam.detect.policies.verdict import FLAGGED
 from contam.detect.report import load_report
 from contam.tables import schemas

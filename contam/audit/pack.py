@@ -7,7 +7,7 @@ import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import contam
 from contam.audit.chance.calibration import CALIBRATION, DECOYS, calibrated, search_decoys, wanted
@@ -32,7 +32,7 @@ from contam.audit.report.tell import Beside, make_facts
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
-from contam.audit.stages import Workshop, copy_tree
+from contam.audit.stages import Silence, Workshop, copy_tree
 from contam.audit.waivers.register import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
 from contam.extras import require
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from contam.audit.checks import Items
     from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.stages import Talk
     from contam.detect.report import Report
-    from contam.detect.scan import Progress
 
 REPORT: Final = "report.json"
 SCORES: Final = "scores"
@@ -83,20 +83,6 @@ class Pack:
     facts: Facts
     digest: str
     reused: tuple[str, ...]
-
-
-class Talk(Protocol):
-    """Who is told what an audit does."""
-
-    def stage(self, name: str) -> Progress | None:
-        """A stage begins that was not done before; what it returns follows its progress."""
-
-
-class Silence:
-    """Says nothing."""
-
-    def stage(self, name: str) -> Progress | None:
-        """Ignored."""
 
 
 def run_audit(

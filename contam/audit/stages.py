@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from contam.audit.manifest import MANIFEST, files_of, read_sealed
 from contam.errors import OutputError
@@ -18,7 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from contam.detect.scan import Progress
+
 _RECORD: Final = ".stage.json"
+
+
+class Talk(Protocol):
+    """Who is told what an audit does."""
+
+    def stage(self, name: str) -> Progress | None:
+        """A stage begins that was not done before; what it returns follows its progress."""
+
+
+class Silence:
+    """Says nothing."""
+
+    def stage(self, name: str) -> Progress | None:
+        """Ignored."""
 
 
 class Workshop:

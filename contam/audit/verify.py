@@ -13,9 +13,10 @@ from contam.audit.manifest import MANIFEST, TIMES, files_of, read_sealed
 from contam.detect.match.readings import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import OutputError
+from contam.errors import OutputError, UsageError
 from contam.files.single import fingerprint
 from contam.kernels.tokens import CHARS, WORDS
+from contam.remedies import Remedy
 from contam.tables import schemas
 from contam.text.tokenizer import tokenize_bytes
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from contam.audit.facts import Facts
     from contam.detect.report import Report
+
 
 _REPORT: Final = "report.json"
 
@@ -159,3 +162,38 @@ def _same(item: str, document: str) -> bool:
 def _equal(one: bytes, other: bytes, unit: int) -> bool:
     tokens = tokenize_bytes(other, unit=unit).hashes
     return bool(len(tokens)) and np.array_equal(tokenize_bytes(one, unit=unit).hashes, tokens)
+
+
+REPORT: Final = "report.json"
+
+
+def refuse_inside(path: Path, folder: Path) -> None:
+    """Raise UsageError for a file to be written that lies in the folder of a pack or a result."""
+    if path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"{path} lies in {folder}, which must stay as it was published",
+            remedy=Remedy.CHOOSE_PLACE_OUTSIDE,
+        )
+
+
+def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:
+    """The manifest of a pack whose files are all as published; the source rows are not read.
+
+    digest  the one that was signed off, which the pack must have
+
+    Raises OutputError naming what is missing, new or altered.
+    """
+    found = verify_pack(folder, digest=digest, sample=0)
+    if not found.holds:
+        more = len(found.problems) - 1
+        raise OutputError(
+            f"{folder} does not hold: {found.problems[0]}" + (f", and {more} more" if more else ""),
+            remedy=Remedy.TAKE_PUBLISHED_PACK,
+        )
+    return read_sealed(folder / MANIFEST)
+
+
+def checked_facts(folder: Path, digest: str | None = None) -> tuple[Facts, dict[str, Any]]:
+    """The report of a pack that holds, and its manifest. Raises OutputError."""
+    manifest = checked_pack(folder, digest)
+    return read_facts(folder / REPORT), manifest

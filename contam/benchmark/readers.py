@@ -227,7 +227,7 @@ class _Reading:
 def _table_rows(source: Source, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Row]:
     """Rows of a Parquet or Arrow file, with the columns that hold parts."""
     # Here, not above: who reads only text formats need not load the table library.
-    from contam.tables.benchmark_io import arrow_rows, parquet_rows
+    from contam.tables.input_tables import arrow_rows, parquet_rows
 
     read = parquet_rows if source.family == "parquet" else arrow_rows
     try:

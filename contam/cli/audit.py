@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import audit_diff, audit_export, audit_flags, audit_gate, audit_waive, options
-from contam.cli.arguments import split_names
+from contam.cli.options import split_names
 from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def export(
         emit(f"run {visible(found)}\n")
         return
     from contam.audit.export.forms import conda, model_card
-    from contam.audit.sealed import refuse_inside
+    from contam.audit.verify import refuse_inside
     from contam.files.single import write_file
 
     if out is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contam.cli.arguments import split_names
+from contam.cli.options import split_names
 from contam.errors import UsageError
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ def gate(
     """
     from contam.audit.gate.decide import run_gate
     from contam.audit.gate.rules import load_rules
-    from contam.audit.sealed import refuse_inside
+    from contam.audit.verify import refuse_inside
     from contam.cli import render
 
     read = load_rules(rules)

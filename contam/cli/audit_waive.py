@@ -74,7 +74,7 @@ def waive(
     The flag stays in every report; the waiver is refused once it has expired, or when the item,
     its verdicts or its evidence are others.
     """
-    from contam.audit.sealed import refuse_inside
+    from contam.audit.verify import refuse_inside
     from contam.audit.waivers.register import Waiver
     from contam.audit.waivers.waive import append, entry, make_waiver
     from contam.cli.terminal import emit, visible

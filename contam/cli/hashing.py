@@ -64,7 +64,7 @@ def hash_items(
         raise UsageError(f"{out} exists", hint="give --overwrite to replace it")
     from contam.benchmark.mapping import parse_mapping
     from contam.benchmark.readers import read_benchmarks
-    from contam.cli.arguments import split_names
+    from contam.cli.options import split_names
     from contam.cli.terminal import talk
     from contam.detect.indexed.blind import write_bodies
     from contam.detect.indexed.guarantee import refuse_blind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import options
-from contam.cli.arguments import split_names
+from contam.cli.options import split_names
 from contam.cli.scan import exit_code, print_result, refuse_out_in
 from contam.errors import UsageError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
-from contam.cli.arguments import split_names
+from contam.cli.options import split_names
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -50,10 +50,9 @@ def review(
     Flagged and clean items come in random order. Each answer is on the disk before the next item
     is shown. A second reader gets the same items.
     """
-    from contam.audit.review.readers import reader_name
     from contam.audit.review.reading import Reading
-    from contam.audit.review.sample import read_own_labels
-    from contam.audit.sealed import refuse_inside
+    from contam.audit.review.sample import read_own_labels, reader_name
+    from contam.audit.verify import refuse_inside
 
     reader = reader_name(reader)
     refuse_inside(labels, folder)

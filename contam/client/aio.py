@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from contam.client.answers import Answer, Job
+    from contam.client.calls import Flow
     from contam.client.jobs import PathLike, Rescored
-    from contam.client.sending import Flow
     from contam.client.wire import Item, Items
 
 Result = TypeVar("Result")

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 
 import contam
-from contam.client.failures import UnreachableError
+from contam.client import wire
+from contam.client.failures import AnswerError, ServiceError, UnreachableError, problem_error
+from contam.client.retry import may_help, retry_after_s
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Mapping
+
+    from contam.client.retry import Retry
+
 
 CONNECT_S: Final = 10.0
 """Seconds for a connection to come up."""
@@ -163,3 +170,40 @@ def prepared(call: Send, files: contextlib.ExitStack) -> dict[str, Any]:
 
 def _opened(content: bytes | Path, files: contextlib.ExitStack) -> bytes | BinaryIO:
     return content if isinstance(content, bytes) else files.enter_context(content.open("rb"))
+
+
+Result = TypeVar("Result")
+Flow: TypeAlias = Generator[Send | Pause, Reply | None, Result]
+"""Steps that a driver does: it is told what to send or how long to wait, and gives the replies."""
+
+
+def sent(call: Send, retry: Retry) -> Flow[Reply]:
+    """Send a request until it is answered; refusals that may pass are waited out.
+
+    Raises ServiceError for a refusal, BusyError when it lasts, UnreachableError when no answer
+    comes. Every request of a client may be repeated: it asks, or it carries an idempotency key.
+    """
+    waited_s = 0.0
+    attempt = 0
+    while True:
+        attempt += 1
+        asked_s = None
+        failure: ServiceError | UnreachableError
+        try:
+            reply = yield call
+        except UnreachableError as error:
+            failure, again = error, error.again
+        else:
+            if reply is None:
+                raise AnswerError(f"{call}: no reply")
+            if HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
+                return reply
+            problem = wire.problem_of(reply.body)
+            failure = problem_error(reply.status, problem, str(call))
+            again = may_help(reply.status, failure.code, reply.headers)
+            asked_s = retry_after_s(reply.headers)
+        wait_s = retry.wait_s(attempt, waited_s, asked_s) if again else None
+        if wait_s is None:
+            raise failure
+        yield Pause(wait_s)
+        waited_s += wait_s

@@ -10,10 +10,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.client import jobs, wire
-from contam.client.calls import Send
+from contam.client.calls import Flow, Send, sent
 from contam.client.failures import AnswerError, ServiceError
 from contam.client.retry import Retry
-from contam.client.sending import Flow, sent
 from contam.errors import UsageError
 
 if TYPE_CHECKING:

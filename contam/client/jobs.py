@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from contam.client import wire
 from contam.client.answers import Answer, ItemName, Job
-from contam.client.calls import Part, Pause, Send
+from contam.client.calls import Flow, Part, Pause, Send, sent
 from contam.client.failures import AnswerError, JobError
 from contam.client.retry import PATIENT, Retry, retry_after_s
-from contam.client.sending import Flow, sent
 from contam.errors import UsageError
 
 if TYPE_CHECKING:

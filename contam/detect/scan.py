@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from contam.corpus.batches import BATCH_BYTES, read_unit
@@ -15,28 +16,28 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.shards import check_unchanged, shard_digest, survey
 from contam.corpus.units import plan_units
 from contam.detect.finish import finish
-from contam.detect.guards import benchmark_shards, refuse_without_text
 from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
-from contam.errors import InternalError, ShardError, UsageError
+from contam.errors import CorpusError, InternalError, ShardError, UsageError
 from contam.kernels import warm_up
 from contam.remedies import Remedy
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
+    from contam.benchmark.items import Benchmark
     from contam.corpus.columns import Selection
     from contam.corpus.shards import Shard
     from contam.corpus.units import WorkUnit
     from contam.detect.result import ScanResult
 
     PathLike = str | Path
+
 
 _MOST_WORKERS = 64
 #: Text read at once where a tokenizer file makes the tokens: about a second's work, so that a scan
@@ -375,3 +376,40 @@ def worker_count(workers: int | None) -> int:
             remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
         )
     return workers
+
+
+def benchmark_shards(
+    corpus: Sequence[str | Path], shards: Sequence[Shard], benchmarks: Sequence[Benchmark]
+) -> tuple[str, ...]:
+    """Names of the shards that are files of the benchmarks, whose items match themselves.
+
+    Raises UsageError when a folder or glob brought them in beside other shards: that is a slip.
+    Named as shards themselves, or alone, they are taken to be meant.
+    """
+    sources = {Path(one.path).resolve() for each in benchmarks for one in each.sources}
+    own = [shard for shard in shards if Path(shard.uri).resolve() in sources]
+    named = {Path(path).resolve() for path in corpus}
+    swept = [shard for shard in own if Path(shard.uri).resolve() not in named]
+    if swept and len(own) < len(shards):
+        raise UsageError(
+            f"the benchmark file {swept[0].name} lies in the corpus, too: "
+            "its items would match themselves",
+            remedy=Remedy.KEEP_BENCHMARKS_OUT_OF_CORPUS,
+        )
+    return tuple(shard.name for shard in own)
+
+
+def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
+    """Raise CorpusError when a corpus without any text would make every item clean.
+
+    What could not be read says so by itself, unless that was allowed.
+    """
+    total = coverage.total
+    if total.n_bytes or not (coverage.complete or allow_missing):
+        return
+    failed = f"; not read: {coverage.failures[0].name}" if coverage.failures else ""
+    raise CorpusError(
+        f"the corpus holds no text: {len(coverage.names)} shards, {total.rows} documents, "
+        f"{total.n_null} without a text, {total.n_empty} empty{failed}",
+        remedy=Remedy.CHECK_SHARDS_OR_TEXT_COLUMN,
+    )

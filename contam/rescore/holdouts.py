@@ -10,7 +10,7 @@ from contam.errors import LogError, UsageError
 from contam.facts import Place, Public
 from contam.remedies import Remedy
 from contam.rescore.lineup import matrices
-from contam.rescore.stats.blocks import several
+from contam.rescore.stats.clusters import several
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
 from contam.rescore.stats.multiple import holm
 

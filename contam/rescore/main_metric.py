@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from contam.errors import UsageError
 from contam.facts import Public
 from contam.remedies import Remedy
 from contam.rescore.direction import named
-from contam.rescore.primary import primary_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -90,3 +90,23 @@ def _meant(name: str, benchmark: str, metrics: Iterable[str]) -> list[str]:
     own = name.removeprefix(f"{benchmark}=") if benchmark else name
     exact = [metric for metric in metrics if metric in (own, name)]
     return exact or [metric for metric in metrics if named(metric, (own, name))]
+
+
+def primary_metrics(series: Iterable[Series]) -> dict[str, str]:
+    """By benchmark: the metric that most models' logs name first, of equals the first by name.
+
+    Metrics that are means of item scores go before those that are not, which have no exact test.
+    """
+    first: dict[tuple[str, str], Series] = {}
+    for one in series:
+        held = first.setdefault((one.benchmark, one.model), one)
+        if one.additive and not held.additive:
+            first[one.benchmark, one.model] = one
+    votes: dict[str, Counter[tuple[bool, str]]] = {}
+    for one in first.values():
+        votes.setdefault(one.benchmark, Counter())[one.additive, one.metric] += 1
+    found = {}
+    for benchmark, counted in votes.items():
+        best = min(counted, key=lambda key: (not key[0], -counted[key], key[1]))
+        found[benchmark] = best[1]
+    return found

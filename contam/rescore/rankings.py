@@ -10,7 +10,7 @@ import numpy as np
 
 from contam.rescore.lineup import judged_items, rows_at
 from contam.rescore.panel import Split
-from contam.rescore.stats.blocks import several
+from contam.rescore.stats.clusters import several
 from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.gain import LEAST, too_few
 from contam.rescore.stats.multiple import holm

@@ -25,13 +25,12 @@ from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
 from contam.rescore.main_metric import main_metrics
-from contam.rescore.names import SUMMARY, TABLES
 from contam.rescore.panel import Series
 from contam.rescore.partial import refuse_partial
 from contam.rescore.tables import Settings, make_tables
 from contam.rescore.whole import left_out, whole_logs
 from contam.tables import schemas
-from contam.tables.score_schemas import RESCORE_FORMAT
+from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.grouped import GROUP
+from contam.rescore.main_metric import primary_metrics
 from contam.rescore.panel import ALL, Split
-from contam.rescore.primary import primary_metrics
-from contam.rescore.stats.blocks import several
+from contam.rescore.stats.clusters import several
 from contam.rescore.stats.gain import (
     LEAST,
     Gain,

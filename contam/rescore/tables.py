@@ -14,7 +14,7 @@ from contam.rescore.main_metric import main_metrics
 from contam.rescore.panel import Split
 from contam.rescore.rankings import ranking_rows
 from contam.rescore.scores import score_rows
-from contam.rescore.stats.blocks import several
+from contam.rescore.stats.clusters import several
 from contam.rescore.stats.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.stats.gain import LEAST, not_estimable
 from contam.rescore.stats.multiple import adjust

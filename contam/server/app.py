@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
 
@@ -12,10 +15,11 @@ from contam.errors import ContamError, InternalError
 from contam.server import openapi, opening
 from contam.server.checks.gate import Gate
 from contam.server.jobs.service import Jobs
-from contam.server.middleware import guard
 from contam.server.middleware.auth import Keyring
+from contam.server.middleware.body import BodyGuard
+from contam.server.middleware.entrance import Entrance
+from contam.server.middleware.observe import Observed
 from contam.server.problems import failures
-from contam.server.process import keep_private
 from contam.server.routes import (
     check,
     documents,
@@ -35,6 +39,20 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from contam.config import Settings
+
+
+_OWNER_ALONE: Final = 0o077
+#: Too little for a file, and by convention no dump through a pipe either; 0 only bounds files.
+_NO_DUMP: Final = 1
+
+
+def keep_private() -> None:
+    """Files are made for their owner alone, and a crash leaves no dump of the memory."""
+    os.umask(_OWNER_ALONE)
+    with contextlib.suppress(OSError, ValueError):
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        least = _NO_DUMP if hard == resource.RLIM_INFINITY else min(_NO_DUMP, hard)
+        resource.setrlimit(resource.RLIMIT_CORE, (least, hard))
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -76,7 +94,14 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.contam = state
     failures.install(app)
     openapi.install(app)
-    guard.install(app, state)
+    add_layers(app, state)
     for one in (health, metrics, indexes, policies, check, documents, jobs, rescore, page, review):
         app.include_router(one.router)
     return app
+
+
+def add_layers(app: FastAPI, state: State) -> None:
+    """Observe everything, then ask who it is, then take the body; the last added is the first."""
+    app.add_middleware(BodyGuard, settings=state.settings, metrics=state.metrics)
+    app.add_middleware(Entrance, state=state)
+    app.add_middleware(Observed, state=state)

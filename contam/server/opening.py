@@ -72,16 +72,16 @@ async def _open_and_watch(state: State) -> None:
 
 def _is_compiled() -> bool:
     # Imported here, on the thread: this loads the compiler.
-    from contam.detect.match.warm import checks_are_warm
+    from contam.server.warm import checks_are_warm
 
     return checks_are_warm()
 
 
 def _open(state: State) -> IndexHolder:
     # Imported here, on the thread: this loads the compiler.
-    from contam.detect.match.warm import warm_kernels
     from contam.server.indexes.holder import IndexHolder
     from contam.server.indexes.room import give_back_memory
+    from contam.server.warm import warm_kernels
 
     give_back_memory()
     holder = IndexHolder.open(state.settings)

@@ -321,3 +321,15 @@ def column(table: Table, name: str) -> list[Any]:
     """One column as a list of plain Python values."""
     values: list[Any] = table.column(name).to_pylist()
     return values
+
+
+CALIBRATION: Final = pa.schema(
+    [
+        *(
+            pa.field(name, pa.string(), nullable=False)
+            for name in ("benchmark", "split", "item_id", "policy", "label")
+        ),
+        # Null where an item was not checkable, or where nothing is estimable.
+        *(pa.field(name, pa.float64()) for name in ("score", "fdr", "q_value", "p_value")),
+    ]
+)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from contam.tables.schemas import Table
 
+
 RESCORE_FORMAT: Final = 2
 
 
@@ -166,3 +167,10 @@ def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InternalError(f"rows do not fit their table: {error}") from error
     return table
+
+
+SUMMARY: Final = "summary.md"
+TABLES: Final = (
+    *("scores", "rankings", "sweep", "pairs"),
+    *("aggregate", "adjusted", "diversity", "holdout"),
+)

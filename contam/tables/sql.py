@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from contam.errors import UsageError
 from contam.remedies import Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from contam.tables.schemas import Table
+
 
 _NO_DOCUMENTS = (
     "SELECT NULL::VARCHAR AS shard, NULL::BIGINT AS row, NULL::VARCHAR AS document_id, "
@@ -112,3 +115,24 @@ def _quoted(name: str) -> str:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+_COLUMNS: Final = pa.schema(
+    [
+        pa.field("shard", pa.string()),
+        pa.field("row", pa.int64()),
+        pa.field("document_id", pa.string()),
+        pa.field("url", pa.string()),
+        pa.field("date", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("language", pa.string()),
+        pa.field("text", pa.large_string()),
+    ]
+)
+
+
+def write_documents(path: Path, batches: Iterable[Mapping[str, list[Any]]]) -> None:
+    """Write batches of columns (shard, row, document_id, ..., text), one row group each."""
+    with pq.ParquetWriter(path, _COLUMNS, compression="lz4") as writer:
+        for batch in batches:
+            writer.write_table(pa.table(dict(batch), schema=_COLUMNS))

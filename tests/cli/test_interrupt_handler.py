@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from contam.cli.interrupt import Interrupt
+from contam.cli.main import Interrupt
 from tests.waiting import wait_until
 
 CALLER = "def call(step):\n    step()\n    return 'done'\n"

@@ -66,7 +66,7 @@ print(pyarrow.default_memory_pool().backend_name if name in os.environ else None
 def test_what_is_freed_goes_back_unless_the_environment_says_otherwise(chosen, gives_back):
     code = """
 import ctypes, sys
-from contam.cli.memory import tune_memory
+from contam.cli.main import tune_memory
 tune_memory()
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.audit.report.dates import LEAK, SHARED, UNKNOWN, class_of
+from contam.audit.report.tally import LEAK, SHARED, UNKNOWN, class_of
 from contam.corpus.dates import FIRST_YEAR, LAST_YEAR, span_of, year_of
 
 MOMENTS = st.dates(dt.date(1981, 1, 1), dt.date(2099, 12, 31)).map(

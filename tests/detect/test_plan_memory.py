@@ -11,7 +11,7 @@ import pytest
 
 from contam.detect.match import glued, grams, item_tokens
 from contam.detect.match.lane import Lane, build_lane
-from contam.detect.policies import sums
+from contam.detect.policies import segments
 from tests.kernels.support import make_item
 
 LATEX = (
@@ -51,7 +51,7 @@ def test_a_plan_in_small_pieces_is_the_same_plan(monkeypatch, unit, stride):
     whole = arrays(make())
     monkeypatch.setattr(item_tokens, "_BLOCK_CHARACTERS", 300)
     monkeypatch.setattr(grams, "_PIECE", 7)
-    for module in (grams, glued, sums):
+    for module in (grams, glued, segments):
         monkeypatch.setattr(module, "_AT_ONCE", 7)
     pieces = arrays(make())
     assert whole.keys() == pieces.keys()

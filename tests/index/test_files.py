@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.errors import IndexDamageError, OutputError
-from contam.index.files import BLOCK_BYTES, open_array, record_file, write_array
-from contam.index.npy import HEADER_BYTES, HeaderError, header, parse_header
+from contam.index.files import (
+    BLOCK_BYTES,
+    HEADER_BYTES,
+    HeaderError,
+    header,
+    open_array,
+    parse_header,
+    record_file,
+    write_array,
+)
 from tests.twins import segment as twin
 
 ARRAYS = {

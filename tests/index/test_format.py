@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.index import segment
-from contam.index.npy import header
+from contam.index.files import header
 from contam.index.write import document_seed
 from contam.kernels.plan import hash_grams
 from contam.kernels.postings import hash_documents

@@ -18,7 +18,7 @@ from contam.benchmark.readers import read_benchmarks
 from contam.detect.dupes import find_dupes
 from contam.detect.scan import scan
 from contam.errors import BenchmarkError
-from contam.tables import benchmark_io
+from contam.tables import input_tables
 from tests.corpus_files import delimited, wet_records
 from tests.integration.inputs import (
     ABSENT,
@@ -175,7 +175,7 @@ def test_a_benchmark_that_changes_while_it_is_read_is_refused(tmp_path, name, mo
 
     write(QUESTION, ABSENT)
     kind = f"{path.suffix[1:]}_rows"
-    real = getattr(benchmark_io, kind)
-    monkeypatch.setattr(benchmark_io, kind, replaced)
+    real = getattr(input_tables, kind)
+    monkeypatch.setattr(input_tables, kind, replaced)
     with pytest.raises(BenchmarkError, match="while it was read"):
         find_dupes([path], within=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contam.kernels import constants, numbers, rivals
 from contam.kernels import pairs as columns
-from contam.text.numbers import number_hashes
+from contam.text.token_kinds import number_hashes
 from contam.text.tokenizer import tokenize_bytes
 from tests.twins import numbers as twin
 

@@ -17,8 +17,8 @@ from contam.corpus.shards import find_shards
 from contam.corpus.units import plan_units
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.rescore.logs import read_logs
-from contam.server.problems.doubled import refuse_doubled
 from contam.server.problems.failures import RequestError
+from contam.server.problems.spelling import refuse_doubled
 from tests.rescore.logs.small import lm_eval
 
 COPY = "the lantern keeper climbs one hundred and ninety steps every evening"

@@ -32,8 +32,8 @@ from contam.server.jobs.unpacking import Budget, Lines, Unpacker
 from contam.server.jobs.uploads import Upload, safe_name
 from contam.server.middleware import local
 from contam.server.middleware.auth import Keyring
+from contam.server.middleware.body import unpacker
 from contam.server.middleware.keys import KeyStore
-from contam.server.middleware.unpacking import unpacker
 from contam.server.page import visit
 from contam.server.page.forms import Form, check_of
 from contam.server.problems.failures import RequestError

@@ -22,7 +22,7 @@ from numba.core.registry import CPUDispatcher
 from contam.benchmark.items import BenchItem
 from contam.config import Settings
 from contam.detect.indexed.blind import check_blind, hash_items
-from contam.detect.match.warm import warm_kernels
+from contam.server.warm import warm_kernels
 from contam.server.indexes.holder import IndexHolder
 
 def counts():

@@ -13,9 +13,9 @@ from contam.errors import InternalError
 from contam.text import generate_tables, names
 from contam.text.fold_rules import Kind
 from contam.text.lookalikes import CONSISTENT_BIT, FIRST, LAST
-from contam.text.single_characters import character_tokens, is_among
 from contam.text.tables import NORMALISER, TABLE_FILE, load_tables, read_tables
 from contam.text.token_hash import hash_code_points, token_hash
+from contam.text.token_kinds import character_tokens, is_among
 from tests.twins import tokens as twin
 
 TABLES = load_tables()

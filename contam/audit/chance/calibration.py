@@ -12,7 +12,7 @@ from contam.audit.checks import check, digest_of, make_key, write_result
 from contam.audit.combine import combine
 from contam.detect.report import load_report
 from contam.files.publish import output_errors
-from contam.tables import audit_schemas, schemas
+from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from contam.audit.chance.decoys import Decoys
     from contam.audit.checks import Items
-    from contam.audit.pack import Talk
     from contam.audit.spec import AuditSpec, CorpusSpec
-    from contam.audit.stages import Workshop
+    from contam.audit.stages import Talk, Workshop
     from contam.benchmark.items import Benchmark
     from contam.detect.report import Report
 
@@ -104,7 +103,7 @@ def calibrated(
         }
         with output_errors(draft):
             draft.mkdir(parents=True)
-            table = schemas.table_of(chance.columns, audit_schemas.CALIBRATION)
+            table = schemas.table_of(chance.columns, schemas.CALIBRATION)
             schemas.write_parquet(table, draft / TABLE)
             (draft / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", "ascii")
         return {}

@@ -81,7 +81,7 @@ Judged = dict[tuple[str, str], dict[tuple[str, str], _Found]]
 class Chance:
     """What decoys say of an audit.
 
-    columns  of `contam.tables.audit_schemas.CALIBRATION`;  rows  one for a benchmark and policy
+    columns  of `contam.tables.schemas.CALIBRATION`;  rows  one for a benchmark and policy
     """
 
     columns: dict[str, list[Any]]

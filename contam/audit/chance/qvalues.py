@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contam.audit.chance.calibration import CALIBRATION, SUMMARY, TABLE
-from contam.audit.sealed import REPORT
-from contam.tables import audit_schemas, schemas
+from contam.audit.verify import REPORT
+from contam.tables import schemas
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def q_values(pack: Path) -> QValues:
     if not (folder / SUMMARY).exists():
         return QValues({}, {})
     summary = json.loads((folder / SUMMARY).read_bytes())
-    table = schemas.read_parquet(folder / TABLE, audit_schemas.CALIBRATION)
+    table = schemas.read_parquet(folder / TABLE, schemas.CALIBRATION)
     names = ("benchmark", "split", "item_id", "policy", "q_value")
     return QValues(
         {

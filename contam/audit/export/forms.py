@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from contam.audit.gate.judge import first_policy
 from contam.audit.manifest import MANIFEST
-from contam.audit.report.shown import clean_missing
-from contam.audit.sealed import checked_facts
+from contam.audit.report.chapters import clean_missing
 from contam.audit.spec import TOGETHER
+from contam.audit.verify import checked_facts
 from contam.audit.waivers.register import FALSE_POSITIVE
 from contam.detect.report import load_report
 from contam.errors import UsageError

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.gate.judge import first_policy
-from contam.audit.report.shown import clean_missing
-from contam.audit.sealed import REPORT, checked_facts
+from contam.audit.report.chapters import clean_missing
 from contam.audit.spec import TOGETHER
+from contam.audit.verify import REPORT, checked_facts
 from contam.detect.policies.verdict import FLAGGED
 from contam.detect.report import load_report
 from contam.errors import UsageError

@@ -18,8 +18,8 @@ from contam.audit.gate.rules import (
     Gap,
     Leads,
 )
-from contam.audit.sealed import checked_facts
 from contam.audit.spec import TOGETHER
+from contam.audit.verify import checked_facts
 
 if TYPE_CHECKING:
     import datetime as dt

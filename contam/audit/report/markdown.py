@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.report.shown import clean_missing, scores_shown
+from contam.audit.report.chapters import clean_missing, scores_shown
 from contam.audit.spec import TOGETHER
 from contam.rescore.export.summary import cell, figure, gain_of, small, table
 

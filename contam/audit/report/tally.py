@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from contam.audit.facts import Counted, PolicyFacts, SourceFacts
-from contam.audit.report.dates import CLASSES, class_of
+from contam.corpus.dates import span_of
 from contam.detect.policies.verdict import FLAGGED
 from contam.detect.result import label_counts
 from contam.tables.sql import Database
@@ -17,6 +18,25 @@ if TYPE_CHECKING:
 
     from contam.audit.waivers.register import Waived
     from contam.detect.report import Report
+
+
+SHARED: Final = "shared_source"
+LEAK: Final = "leak"
+UNKNOWN: Final = "unknown"
+CLASSES: Final = (LEAK, SHARED, UNKNOWN)
+"""Worst first: a younger document outweighs an older one, that an undated one."""
+
+
+def class_of(date: str | None, released: str | None) -> str:
+    """One of `CLASSES`; a date that may lie on either side of the release is unknown."""
+    when = span_of(date)
+    if when is None or released is None:
+        return UNKNOWN
+    day = dt.date.fromisoformat(released)
+    if when[1] < day:
+        return SHARED
+    return LEAK if when[0] >= day else UNKNOWN
+
 
 MOST_SOURCES: Final = 20
 MOST_REASONS: Final = 10

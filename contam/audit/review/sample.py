@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
 
-from contam.audit.sealed import REPORT, checked_facts
+from contam.audit.verify import REPORT, checked_facts
 from contam.detect.policies.verdict import FLAGGED
 from contam.detect.report import load_report
 from contam.detect.show.side_by_side import ItemKey, check_policy
-from contam.errors import ConfigError, OutputError
+from contam.errors import ConfigError, OutputError, UsageError
 from contam.files.publish import sync_path
 from contam.remedies import Remedy
 from contam.tables import schemas
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from contam.detect.report import Report
 
     Row = dict[str, Any]
+
 
 FORMAT: Final = 1
 LEAST_IN_STRATUM: Final = 2
@@ -258,3 +259,23 @@ def _key(row: Mapping[str, Any]) -> ItemKey:
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode("ascii")).hexdigest()
+
+
+MOST_CHARACTERS: Final = 100
+_PATHS: Final = (".", "..")
+
+
+def reader_name(text: str) -> str:
+    """The name with single spaces. Raises UsageError for what cannot be one.
+
+    A name is one line of printable characters and no part of a path: labels are handed on in files
+    that are called after it.
+    """
+    name = text.strip(" ")
+    plain = name.isprintable() and not {"/", "\\"} & set(name) and name not in _PATHS
+    if not name or len(name) > MOST_CHARACTERS or not plain:
+        raise UsageError(
+            f"a reader's name has 1 to {MOST_CHARACTERS} printable characters, and no slash",
+            remedy=Remedy.GIVE_PLAIN_NAME,
+        )
+    return " ".join(name.split())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from contam.audit.sealed import checked_facts
 from contam.audit.toml import toml_text
+from contam.audit.verify import checked_facts
 from contam.audit.waivers.register import KEYS, parse_waivers
 from contam.audit.waivers.reviewed import Reviewed
 from contam.detect.report import load_report

@@ -10,7 +10,7 @@ import numpy as np
 from contam.detect.match.glued import Traced
 from contam.detect.match.readings import readings_of
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, QUESTION
-from contam.detect.policies.sums import part_sums
+from contam.detect.policies.segments import part_sums
 from contam.kernels.items import code_point_spans, tokenize_parts
 from contam.kernels.parts import count_words, longest_pieces, word_starts
 from contam.kernels.tokens import CHARS
@@ -21,7 +21,7 @@ from contam.text.common_words import (
     SINGLE_WEIGHT,
     common_words,
 )
-from contam.text.single_characters import character_tokens, is_among
+from contam.text.token_kinds import character_tokens, is_among
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:

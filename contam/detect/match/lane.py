@@ -18,7 +18,7 @@ from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
 from contam.text.common_words import announcing_texts, announcing_words
-from contam.text.numbers import number_hashes
+from contam.text.token_kinds import number_hashes
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from contam.detect.model import (
 )
 from contam.detect.policies.common import counted, several, unit_name
 from contam.detect.policies.contam_definition import CONTAM, TRAITS
+from contam.detect.policies.segments import part_sums
 from contam.detect.policies.standing import question_words
-from contam.detect.policies.sums import part_sums
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:

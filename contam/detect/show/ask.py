@@ -17,8 +17,7 @@ from contam.detect.report import load_report
 from contam.detect.show.reread import Library
 from contam.errors import ShardError, UsageError
 from contam.remedies import Remedy
-from contam.tables.copied import write_documents
-from contam.tables.sql import Database, copied_select, shard_select
+from contam.tables.sql import Database, copied_select, shard_select, write_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -65,15 +65,23 @@ def draw(tables: Mapping[str, Table], folder: Path, least: int) -> None:
     from contam.rescore.export.figures import DRAWN
 
     # No display, and equal bytes for equal figures.
-    with mpl.rc_context({"svg.hashsalt": "contam", "svg.fonttype": "none"}):
+    with mpl.rc_context(
+        {
+            "svg.hashsalt": "contam",
+            "svg.fonttype": "none",
+            "figure.autolayout": False,
+            "figure.constrained_layout.use": False,
+        }
+    ):
         for one in planned(tables, least):
             _save(DRAWN[one.kind](one.rows), folder / one.name)
 
 
 def _save(figure: Figure, path: Path) -> None:
-    figure.draw_without_rendering()
-    # Laid out once for both files.
-    figure.set_layout_engine("none")
+    # Laid out once for both files: as long as an engine is set, saving a file draws it twice.
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+    figure.set_layout_engine(None)
     figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})
     dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
     figure.savefig(path.with_name(f"{path.name}.png"), dpi=dpi, metadata={"Software": None})

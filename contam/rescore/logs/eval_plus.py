@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from contam.errors import LogError
 from contam.remedies import Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.human_eval import pass_at_columns
 from contam.rescore.logs.model import Log, LoggedItem
-from contam.rescore.logs.pass_at import pass_at_columns
 from contam.rescore.logs.reader import LogReader, document
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column,
 from contam.rescore.logs.parts import PartsReader, Texts, real_choices
 from contam.rescore.logs.reader import LogReader, document
 from contam.rescore.logs.setup import setup_of
-from contam.tables.log_io import column_names, read_columns
+from contam.tables.input_tables import column_names, read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,19 +1,26 @@
-"""Plain files as columns: CSV and TSV with a header, JSON lines, a JSON list, Parquet."""
+"""Plain tables: CSV and TSV with a header, JSON lines, a JSON list, Parquet; cells as scores."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from contam.errors import LogError
+from contam.facts import Place, Public
 from contam.remedies import Remedy
 from contam.rescore.logs.files import LogFile, as_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
 
 Columns = dict[str, list[Any]]
 
@@ -88,7 +95,7 @@ def load(file: LogFile) -> Table:
     """Read a file by its content; LogError, with the line, for one that is not whole."""
     start = file.data[:4]
     if start == b"PAR1":
-        from contam.tables.log_io import read_columns
+        from contam.tables.input_tables import read_columns
 
         columns = read_columns(file.path)
         n_rows = len(next(iter(columns.values()), []))
@@ -144,3 +151,84 @@ def _delimited(file: LogFile) -> Table:
             )
     columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
     return Table(file, columns, places[1:], "line", open_end=not text.endswith(("\n", "\r")))
+
+
+_WORDS: Final = {
+    **dict.fromkeys(("true", "yes", "y", "c", "correct", "pass", "passed"), 1.0),
+    **dict.fromkeys(("false", "no", "n", "i", "incorrect", "wrong", "fail", "failed"), 0.0),
+    **dict.fromkeys(("", "nan", "na", "n/a", "null", "none"), float("nan")),
+}
+
+
+def zero_to_one(values: Sequence[Any]) -> bool:
+    """Whether every cell is a number from 0 to 1, or empty, and one of them is no empty one."""
+    try:
+        numbers = [number_of(value) for value in set(as_plain_list(values))]
+    except TypeError:  # a list or a record in a cell
+        return False
+    known = [n for n in numbers if n is None or not math.isnan(n)]
+    return bool(known) and all(n is not None and 0 <= n <= 1 for n in known)
+
+
+def as_plain_list(values: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
+    """A column as a plain list, where it is an array."""
+    if isinstance(values, np.ndarray):
+        plain_values: list[Any] = values.tolist()
+        return plain_values
+    return values
+
+
+def number_of(value: object) -> float | None:
+    """A cell as a number, nan for an empty one, None for anything that is no score."""
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool | int | float | np.number):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    word = value.strip().lower()
+    if word in _WORDS:
+        return _WORDS[word]
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+DIRECTIONS: Final = ("higher_is_better", "lower_is_better")
+"""Roles of columns; the cells of a metric must all say the same."""
+
+_YES_OR_NO: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def direction_of(table: Table, found: Mapping[str, str], rows: Iterable[int]) -> bool | None:
+    """Whether a higher score of these rows is better, None where no column says it.
+
+    Raises LogError for a cell that is neither true nor false, and for rows that disagree.
+    """
+    role = next((name for name in DIRECTIONS if name in found), None)
+    if role is None:
+        return None
+    said: bool | None = None
+    for row in rows:
+        value = table.columns[found[role]][row]
+        word = str(value).strip().lower().removesuffix(".0")
+        if word not in _YES_OR_NO:
+            raise LogError(
+                "{}: {!r} does not say whether {} holds",
+                Place(table.at(row)),
+                str(value)[:40],
+                Public(role),
+                remedy=Remedy.WRITE_TRUE_OR_FALSE,
+            )
+        if said not in (None, _YES_OR_NO[word]):
+            raise LogError(
+                "{}: {} is another one here than in the rows before",
+                Place(table.at(row)),
+                Public(role),
+                remedy=Remedy.SCORES_COUNT_ONE_WAY,
+            )
+        said = _YES_OR_NO[word]
+    if said is None:
+        return None
+    return said if role == "higher_is_better" else not said

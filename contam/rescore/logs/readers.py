@@ -1,9 +1,10 @@
-"""All readers of logs, and which of them reads a file."""
+"""All readers of logs, which of them reads a file, and what to export where none can."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from contam.facts import Public
 from contam.remedies import Remedy
 from contam.rescore.logs import (
     eval_plus,
@@ -18,9 +19,9 @@ from contam.rescore.logs import (
     opencompass,
     simple,
     swe_bench,
-    unread,
 )
-from contam.rescore.logs.reader import LogReader, NoScoresError
+from contam.rescore.logs.files import as_dict
+from contam.rescore.logs.reader import LogReader, NoScoresError, document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,11 +30,54 @@ if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile
     from contam.rescore.logs.model import Log
 
+
+_SIMPLE_MEANS: Final = (
+    "the means of a simple-evals run, no score per item",
+    Remedy.WRITE_SIMPLE_EVALS_RESULTS,
+)
+_SIMPLE_ALL: Final = (
+    "all results of a simple-evals run: conversations, and scores per item inside HTML only",
+    Remedy.WRITE_SIMPLE_EVALS_SCORES,
+)
+_DEEPEVAL: Final = (
+    "a DeepEval test run: inputs and a score per metric, but neither model nor benchmark",
+    Remedy.EXPORT_DEEPEVAL_CASES,
+)
+
+
+def _what_it_is(value: object) -> tuple[str, Remedy] | None:
+    """(what a JSON file is, what to export instead), None when it is nothing known here."""
+    found = as_dict(value)
+    if isinstance(found.get("testCases"), list) or isinstance(
+        found.get("conversationalTestCases"), list
+    ):
+        return _DEEPEVAL
+    if {"score", "htmls", "convos"} <= found.keys():
+        return _SIMPLE_ALL
+    numbers = found and all(isinstance(one, int | float) for one in found.values())
+    if numbers and "score" in found and any(name.endswith(":std") for name in found):
+        return _SIMPLE_MEANS
+    return None
+
+
+def _is_known(value: object) -> bool:
+    return _what_it_is(value) is not None
+
+
+def _refuse_known(file: LogFile) -> list[Log]:
+    """Raises NoScoresError, with what to export instead."""
+    fact, remedy = _what_it_is(file.document) or ("nothing known", ())
+    raise NoScoresError("{}: {}", file.path, Public(fact), remedy=remedy)
+
+
+_NO_SCORES: Final = LogReader(fits=document(_is_known), read=_refuse_known)
+
+
 #: The first that fits a file reads it, so the stricter ones come first. HELM goes by names, and
 #: saves the others a look into its files, which are large.
 READERS: Final = (
     helm.READER,
-    unread.READER,
+    _NO_SCORES,
     opencompass.READER,
     swe_bench.INSTANCES,
     inspect_ai.READER,

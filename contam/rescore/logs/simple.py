@@ -24,12 +24,18 @@ from contam.benchmark.naming import name_of
 from contam.errors import LogError, UsageError
 from contam.facts import Names, Place, Public
 from contam.remedies import Remedy
-from contam.rescore.logs.cells import as_plain_list, number_of, zero_to_one
 from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
-from contam.rescore.logs.plain import Table, load
+from contam.rescore.logs.plain import (
+    DIRECTIONS,
+    Table,
+    as_plain_list,
+    direction_of,
+    load,
+    number_of,
+    zero_to_one,
+)
 from contam.rescore.logs.reader import LogReader, NoScoresError
-from contam.rescore.logs.table_direction import DIRECTIONS, direction_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

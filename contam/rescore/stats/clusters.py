@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
+
 _NAN: Final = float("nan")
 _HUGE: Final = 1e9
 _LEAST_DF: Final = 0.01
@@ -161,3 +162,36 @@ def shared(first: Spread, second: Spread) -> float:
     )
     together = float((first.parts[at] * second.parts[at_second]).sum())
     return min(1.0, max(-1.0, together / (first.error * second.error)))
+
+
+def several(cluster: Ints) -> Ints | None:
+    """The clusters of some items, or None where no two items share one; int64[n], none below 0."""
+    return cluster if len(cluster) and int(np.bincount(cluster).max()) > 1 else None
+
+
+def blocks_of(cluster: Ints, strata: Ints | None = None) -> list[Ints]:
+    """Items by cluster: int64[clusters, size] for each size and stratum, items in their order.
+
+    cluster  int64[n]; strata  int64[n], the same for all items of a cluster (that of its first item
+    counts)
+    """
+    n = len(cluster)
+    order = np.argsort(cluster, kind="stable")
+    begins = np.flatnonzero(np.append(True, np.diff(cluster[order]) != 0))
+    sizes = np.diff(np.append(begins, n)) if n else np.empty(0, np.int64)
+    if n == 0:
+        return []
+    kind = np.zeros(len(begins), np.int64) if strata is None else strata[order[begins]]
+    found = []
+    for stratum, size in np.unique(np.stack([kind, sizes]), axis=1).T.tolist():
+        starts = begins[(kind == stratum) & (sizes == size)]
+        found.append(order[starts[:, None] + np.arange(size)[None, :]].astype(np.int64))
+    return found
+
+
+def shuffled(blocks: list[Ints], n: int, rng: np.random.Generator) -> Ints:
+    """One draw: which item's place each of the n items takes; int64[n]."""
+    result = np.arange(n)
+    for block in blocks:
+        result[block.reshape(-1)] = block[rng.permutation(len(block))].reshape(-1)
+    return result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.rescore.stats.blocks import blocks_of
+from contam.rescore.stats.clusters import blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from contam.rescore.stats.blocks import blocks_of, shuffled
-from contam.rescore.stats.clusters import freedom
+from contam.rescore.stats.clusters import blocks_of, freedom, shuffled
 from contam.rescore.stats.dealing import ENOUGH
 from contam.rescore.stats.multiple import holm
 from contam.rescore.stats.threads import in_threads
@@ -29,6 +28,8 @@ _HAIR = 1e-12
 _DIGITS = 12
 _BLOCK = 32
 _PART = 64
+_CELLS = 1 << 18
+_MANY = 300
 
 
 def ranks(scores: Floats) -> Floats:
@@ -57,15 +58,38 @@ def agreement(first: Floats, second: Floats) -> Agreement:
     if len(first) < _TWO:
         return Agreement(tau=_NAN, distance=_NAN, rho=_NAN, largest=_NAN)
     constant = np.ptp(first) == 0 or np.ptp(second) == 0
-    tau = _tau(first, second)
+    tau = float(kendall(first, second[None, :])[0])
     rho = _NAN if constant else float(stats.spearmanr(first, second).statistic)
     moved = np.abs(ranks(second) - ranks(first)).max() / (len(first) - 1)
     return Agreement(tau=tau, distance=(1 - tau) / 2, rho=rho, largest=float(moved))
 
 
-def _tau(first: Floats, second: Floats) -> float:
-    constant = np.ptp(first) == 0 or np.ptp(second) == 0
-    return _NAN if constant else float(stats.kendalltau(first, second).statistic)
+def kendall(first: Floats, others: Floats) -> Floats:
+    """Kendall's tau-b of one scoring of m models against many; nan where either ties all models.
+
+    first   float64[m];  others  float64[n, m]
+    return  float64[n], nan for a scoring with a nan in it
+    """
+    above = (first[:, None] > first[None, :]).ravel()
+    below = (first[:, None] < first[None, :]).ravel()
+    taus: Floats = np.full(len(others), _NAN)
+    n_first = int(np.count_nonzero(above))
+    if n_first == 0 or np.isnan(first).any():
+        return taus
+    if len(first) > _MANY:
+        # Sorting beats comparing all pairs, once they are many.
+        return np.array(in_threads(lambda one: stats.kendalltau(first, one).statistic, others))
+    step = max(1, _CELLS // len(above))
+    for begin in range(0, len(others), step):
+        part = others[begin : begin + step]
+        # Ordered pairs: of any two models that are not tied, one place holds True.
+        over = (part[:, :, None] > part[:, None, :]).reshape(len(part), -1)
+        agree = np.count_nonzero(over & above, axis=1) - np.count_nonzero(over & below, axis=1)
+        n_over = np.count_nonzero(over, axis=1)
+        known = (n_over > 0) & ~np.isnan(part).any(axis=1)
+        found = agree[known] / np.sqrt(n_first) / np.sqrt(n_over[known])
+        taus[begin : begin + step][known] = np.clip(found, -1.0, 1.0)
+    return taus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +241,7 @@ def random_deletion(
     while step > 0:
         more = draw(step, seeds)
         kept = np.concatenate([kept, more])
-        taus = np.append(taus, in_threads(lambda one: _tau(full, one), list(more)))
+        taus = np.append(taus, kendall(full, more))
         worse = int(np.count_nonzero(taus <= observed + 1e-12))
         if worse >= ENOUGH:
             break

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import stats
 
 from contam.rescore.stats.diversity import near_ranks
-from contam.rescore.stats.ranking import published_win_rate, win_shares
+from contam.rescore.stats.ranking import kendall, published_win_rate, win_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +55,7 @@ def change_of(new: Floats, old: Floats) -> Change:
     """Between two rankings, average ranks of the same models."""
     if len(new) <= 1 or float(np.abs(new - old).sum()) <= _HAIR:
         return Change(distance=0.0, largest=0.0)
-    tau = float(stats.kendalltau(new, old).statistic)
+    tau = float(kendall(new, old[None, :])[0])
     largest = float(np.abs(new - old).max()) / (len(new) - 1)
     return Change(distance=(1 - tau) / 2, largest=largest)
 

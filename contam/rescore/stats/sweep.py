@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.rescore.stats.blocks import blocks_of, shuffled
+from contam.rescore.stats.clusters import blocks_of, shuffled
 from contam.rescore.stats.dealing import drawn_p, most_draws
 from contam.rescore.stats.gain import LEAST, gain_z
 

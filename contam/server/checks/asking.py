@@ -24,10 +24,9 @@ from contam.server.checks.answers import answer_of, late_answer
 from contam.server.checks.gate import LateError
 from contam.server.checks.policies import checked_policies
 from contam.server.logs import note
-from contam.server.problems.doubled import refuse_doubled
 from contam.server.problems.failures import RequestError
 from contam.server.problems.fields import with_fields
-from contam.server.problems.spelling import no_json
+from contam.server.problems.spelling import no_json, refuse_doubled
 from contam.server.schemas.check import CheckRequest
 from contam.server.state import State, holder_of
 

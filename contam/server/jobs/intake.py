@@ -13,11 +13,11 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import UsageError
 from contam.server.checks.policies import checked_policies
-from contam.server.jobs.refusals import disk_errors
 from contam.server.jobs.requests import CheckJob, RescoreJob, parse_job
+from contam.server.jobs.service import disk_errors
 from contam.server.jobs.uploads import Received, Upload
-from contam.server.problems.doubled import refuse_doubled
 from contam.server.problems.failures import RequestError, refuse_parameters
+from contam.server.problems.spelling import refuse_doubled
 from contam.server.state import holder_of, jobs_of
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.report import TABLES as CHECK_TABLES
-from contam.rescore.names import SUMMARY
-from contam.rescore.names import TABLES as RESCORE_TABLES
 from contam.server.jobs.views import RUN, run_view
 from contam.server.problems.failures import RequestError
 from contam.tables.pages import TablePages, read_rows
+from contam.tables.score_schemas import SUMMARY
+from contam.tables.score_schemas import TABLES as RESCORE_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,8 @@ from contam.errors import ConfigError, UsageError
 from contam.files.publish import sync_path
 from contam.server.indexes.holder import named_folders
 from contam.server.jobs.events import Watch
-from contam.server.jobs.model import StoreError
+from contam.server.jobs.model import KeyInUseError, KeyReusedError, QueueFullError, StoreError
 from contam.server.jobs.reception import Receiving, hidden, own
-from contam.server.jobs.refusals import answered, disk_errors
 from contam.server.jobs.run import LOCK, REQUEST, RESULT
 from contam.server.jobs.store import JobStore
 from contam.server.jobs.tasks import VERDICTS
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from contam.server.jobs.clock import Clock
     from contam.server.jobs.model import Job, Kind
     from contam.server.jobs.uploads import Received
+
 
 _FAILURE: Final = "failure.json"
 _KEPT: Final = frozenset({RESULT, _FAILURE, LOCK})
@@ -375,3 +375,37 @@ class Jobs:
             return read_summary(self.result(job) / RUN)
         except (OSError, ValueError):
             return {}
+
+
+@contextlib.contextmanager
+def answered() -> Iterator[None]:
+    """Refusals of the store as RequestError: 409, 422 or 503, with the time to wait."""
+    try:
+        yield
+    except KeyInUseError as error:
+        raise RequestError(
+            409, error.message, hint=error.hint, code=error.code, headers={"Retry-After": "1"}
+        ) from error
+    except KeyReusedError as error:
+        raise RequestError(422, error.message, hint=error.hint, code=error.code) from error
+    except QueueFullError as error:
+        raise RequestError(
+            503, error.message, hint=error.hint, code=error.code, headers={"Retry-After": "30"}
+        ) from error
+    except StoreError as error:
+        raise RequestError(
+            503, error.message, hint=error.hint, code=error.code, headers={"Retry-After": "5"}
+        ) from error
+
+
+@contextlib.contextmanager
+def disk_errors() -> Iterator[None]:
+    """A disk that takes nothing as RequestError, 503."""
+    try:
+        yield
+    except OSError as error:
+        raise RequestError(
+            503, "the service cannot store what was sent", code="disk",
+            hint="the operator must look at the disk of the data folder",
+            headers={"Retry-After": "60"},
+        ) from error  # fmt: skip

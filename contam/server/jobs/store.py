@@ -18,9 +18,16 @@ from contam.server.jobs.model import (
     StoreDamagedError,
 )
 from contam.server.jobs.reception import make_private
-from contam.server.jobs.store_errors import damaged, translated
-from contam.server.jobs.store_file import SUM, StoreFile
-from contam.server.jobs.store_schema import COLUMNS, FORMAT, SCHEMA, job_of
+from contam.server.jobs.store_file import (
+    COLUMNS,
+    FORMAT,
+    SCHEMA,
+    SUM,
+    StoreFile,
+    damaged,
+    job_of,
+    translated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

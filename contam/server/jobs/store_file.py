@@ -7,15 +7,23 @@ jobs would be accepted that nobody finds again.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from contam.server.jobs.model import StoreError
-from contam.server.jobs.store_errors import damaged
+from contam.server.jobs.model import (
+    Job,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
 
 _MAGIC: Final = b"SQLite format 3\0"
 #: What SQLite keeps beside a store: the last changes, and where in them each page is.
@@ -90,3 +98,73 @@ class StoreFile:
         except OSError as error:
             raise damaged() from error
         return found.st_dev, found.st_ino
+
+
+def damaged() -> StoreDamagedError:
+    """The error of a store whose file is not what was written."""
+    return StoreDamagedError(
+        "the job store is damaged",
+        hint="restore jobs.db or choose another data folder, and start the service again",
+    )
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """SQLite's errors as ours."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise damaged() from error
+    except sqlite3.Error as error:
+        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            raise StoreBusyError(
+                "the job store is locked by another process", hint="try again in a moment"
+            ) from error
+        if primary == sqlite3.SQLITE_FULL:
+            raise StoreFullError(
+                "the disk of the job store is full", hint="the operator must free some space"
+            ) from error
+        if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            raise damaged() from error
+        raise StoreError(
+            "the job store cannot be used", hint="the operator must look at jobs.db"
+        ) from error
+
+
+FORMAT: Final = 1
+COLUMNS: Final = (
+    "number, id, owner, kind, state, about, created, started, finished, attempts, code, kept_until"
+)
+SCHEMA: Final = """
+CREATE TABLE jobs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    about TEXT NOT NULL,
+    created REAL NOT NULL,
+    started REAL,
+    finished REAL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    code TEXT NOT NULL DEFAULT '',
+    kept_until REAL
+);
+CREATE INDEX jobs_by_state ON jobs (state, number);
+CREATE INDEX jobs_by_owner ON jobs (owner, number);
+CREATE TABLE idempotency (name TEXT PRIMARY KEY, fingerprint TEXT, job TEXT);
+CREATE INDEX idempotency_by_job ON idempotency (job);
+CREATE TABLE clock (seconds REAL NOT NULL, start TEXT NOT NULL, running REAL NOT NULL);
+INSERT INTO clock VALUES (0, '', 0);
+"""
+
+
+def job_of(row: tuple[Any, ...]) -> Job:
+    """A job by its row. Raises StoreDamagedError."""
+    values = dict(zip(COLUMNS.split(", "), row, strict=True))
+    try:
+        about = json.loads(values["about"])
+    except (TypeError, ValueError) as error:
+        raise damaged() from error
+    return Job(**{**values, "about": about})

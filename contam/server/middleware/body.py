@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from contam.files.compression import DamagedError
-from contam.server.middleware.jsondepth import nests_deeper
-from contam.server.middleware.unpacking import ENCODINGS, unpacker
+import numpy as np
+
+from contam.files.compression import DamagedError, Unpacker
 from contam.server.problems.failures import RequestError
 from contam.server.problems.spelling import utf8_json
 
@@ -22,6 +22,24 @@ if TYPE_CHECKING:
 
     from contam.config import Settings
     from contam.server.metrics import Metrics
+
+
+ENCODINGS: Final = ("gzip", "zstd")
+"""Values of Content-Encoding that are understood."""
+
+_PIECE: Final = 1 << 18
+_WINDOW: Final = 1 << 23
+"""Bytes of window a zstd body may ask for, as RFC 9659 has it for HTTP."""
+#: Blocks of zstd unpack to 128 KiB at most, so feeding few bytes bounds what comes.
+_STEP: Final = 64
+
+
+def unpacker(encoding: str) -> Unpacker:
+    """An unpacker for one body of one of ENCODINGS: gzip members, or one zstd frame."""
+    return Unpacker(
+        encoding, piece_bytes=_PIECE, window=_WINDOW, step=_STEP, single=encoding == "zstd"
+    )
+
 
 STREAMED: Final = ("/v1/jobs", "/v1/rescore")
 """Paths whose bodies, unless they are JSON, go to the handler as they come."""
@@ -253,3 +271,33 @@ def _too_large(limit: int, how: str) -> RequestError:
 
 def _damaged(encoding: str) -> RequestError:
     return RequestError(400, f"the body is no whole {encoding} stream", code="damaged-body")
+
+
+_NO_STRUCTURE: Final = bytes(set(range(256)) - set(b'[]{}"'))
+_BLOCK: Final = 1 << 20
+_QUOTE: Final = 0x22
+
+
+def nests_deeper(text: bytes, depth: int) -> bool:
+    """Whether arrays and objects of a JSON text in UTF-8 lie more than `depth` in one another.
+
+    A text that is no JSON gets an answer too; its parser will refuse it.
+    """
+    if text.count(b"[") + text.count(b"{") <= depth:
+        return False
+    # Escapes stand in strings only; without them, quotes begin and end strings in turn.
+    text = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_STRUCTURE)
+    now, inside = 0, False
+    for start in range(0, len(text), _BLOCK):
+        block = np.frombuffer(text[start : start + _BLOCK], np.uint8)
+        quotes = block == _QUOTE
+        strings = np.logical_xor.accumulate(quotes) ^ inside
+        inside = bool(strings[-1])
+        opens = (block == ord("[")) | (block == ord("{"))
+        steps = np.where(opens, np.int8(1), np.int8(-1))
+        steps[strings | quotes] = 0
+        depths = now + np.cumsum(steps, dtype=np.int64)
+        if int(depths.max()) > depth:
+            return True
+        now = int(depths[-1])
+    return False

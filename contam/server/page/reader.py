@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from contam.audit.review.readers import reader_name
+from contam.audit.review.sample import reader_name
 from contam.errors import UsageError
 from contam.server.middleware.keys import REVIEW, plain_name
 from contam.server.problems.failures import RequestError

@@ -1,11 +1,13 @@
-"""A body that is no JSON that can be taken: what is wrong with it, not a word of what it says."""
+"""A body that is no JSON that can be taken, or names a field twice: why, without quoting it."""
 
 from __future__ import annotations
 
 import json
 from typing import Final
 
+from contam.files.doubled_keys import doubled_key
 from contam.server.problems.failures import RequestError
+from contam.server.problems.wording import known_names
 
 _BOM: Final = b"\xef\xbb\xbf"
 _TAKEN: Final = "send one JSON object; GET /openapi.json describes it"
@@ -38,3 +40,22 @@ def no_json(body: bytes) -> RequestError:
     else:
         return RequestError(422, "a text holds half of a surrogate pair", code="surrogate")
     return RequestError(400, f"the body is no JSON{where}", hint=_TAKEN)
+
+
+def refuse_doubled(body: bytes) -> None:
+    """Raise RequestError, 422, when an object of a JSON body has a name twice; 400 for no JSON.
+
+    Names that the service does not know may be anything, and are told as `?`.
+    """
+    try:
+        path = doubled_key(body)
+    except (ValueError, RecursionError):
+        raise RequestError(400, "the body is no JSON") from None
+    if path is not None:
+        place = ".".join(
+            str(step) if isinstance(step, int) or step in known_names() else "?" for step in path
+        )
+        raise RequestError(
+            422, f"a field stands twice in one object: {place}", code="doubled-field",
+            hint="send each field of an object once",
+        )  # fmt: skip

@@ -6,15 +6,21 @@ Nothing that was sent is said again: names that the service does not know are to
 from __future__ import annotations
 
 import re
+from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.server.problems.names import known_names
+from contam.detect.model import PARTS
+from contam.detect.policies.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pydantic import BaseModel
+
     Found = Mapping[str, Any]
     Place = tuple[str | int, ...]
+
 
 _PARAMETERS: Final = frozenset(("query", "path", "header"))
 _KEY: Final = "[key]"
@@ -132,3 +138,25 @@ def _message(error: Found) -> str:
         return f"{_WITH_FIGURES[kind](said)} is expected"
     except KeyError:
         return _OTHER
+
+
+@cache
+def known_names() -> frozenset[str]:
+    """Names of the fields of every request, and of the rows that a request may give back."""
+    # Imported here: what describes requests also tells what does not fit in them.
+    from contam.server.jobs import requests
+    from contam.server.schemas import check
+    from contam.server.schemas.common import Strict
+
+    models: list[type[BaseModel]] = [check.Evidence]
+    for module in (check, requests):
+        models += [
+            one
+            for one in vars(module).values()
+            if isinstance(one, type) and issubclass(one, Strict)
+        ]
+    return frozenset(
+        {name for model in models for name in model.model_fields}
+        | {one.name for one in fields(Verdict)}
+        | {"evidence", "id", "score", "model", *PARTS}
+    )

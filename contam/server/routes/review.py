@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import RedirectResponse
 
-from contam.audit.review.readers import MOST_CHARACTERS
 from contam.audit.review.reading import case_id
+from contam.audit.review.sample import MOST_CHARACTERS
 from contam.server.page import visit
 from contam.server.page.reader import SCOPE, Reader, reader_of
 from contam.server.page.render import show

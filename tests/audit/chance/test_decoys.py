@@ -15,7 +15,7 @@ from contam.audit.spec import load_spec, make_spec
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.report import load_report
 from contam.errors import ConfigError
-from contam.tables import audit_schemas, schemas
+from contam.tables import schemas
 from tests.audit.conftest import FIXTURES, write_spec
 
 NAMES = ("Anselm", "Brunhild", "Corentin", "Dagny", "Eskil", "Fenna", "Gudrun", "Hamza")
@@ -155,7 +155,7 @@ def test_leaked_items_leave_no_chance_though_their_decoys_are_found(tmp_path):
     assert found["check"]["holds"]
     table = schemas.rows(
         schemas.read_parquet(
-            pack.folder / "calibration" / "calibration.parquet", audit_schemas.CALIBRATION
+            pack.folder / "calibration" / "calibration.parquet", schemas.CALIBRATION
         )
     )
     own = {row["item_id"]: row for row in table if row["policy"] == "contam"}

@@ -195,6 +195,22 @@ def test_relabelling_models_relabels_the_answer():
     )
 
 
+@pytest.mark.parametrize("m", [2, 3, 7, 60, ranking._MANY, ranking._MANY + 1])
+@pytest.mark.parametrize("levels", [1, 2, 5, 1_000])
+def test_tau_is_that_of_scipy_to_the_last_bit(m, levels):
+    rng = np.random.default_rng(m)
+    first = rng.integers(0, levels, m) / 7
+    others = rng.integers(0, levels, (30, m)) / 7
+    others[3] = first
+    others[4] = -first
+    others[5, m // 2] = np.nan
+    others[6] = 1.0
+    expected = [stats.kendalltau(first, one).statistic for one in others]
+    assert np.array_equal(ranking.kendall(first, others), expected, equal_nan=True)
+    first[0] = np.nan
+    assert np.isnan(ranking.kendall(first, others)).all()
+
+
 def test_a_leak_moves_ranks_more_than_random_deletion_does():
     rng = np.random.default_rng(8)
     scores = (rng.random((6, 400)) < np.linspace(0.4, 0.6, 6)[:, None]).astype(float)

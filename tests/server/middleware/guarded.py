@@ -18,8 +18,8 @@ from fastapi.responses import StreamingResponse
 
 from contam.config import Settings
 from contam.server import logs
+from contam.server.app import add_layers
 from contam.server.checks.gate import Gate
-from contam.server.middleware import guard
 from contam.server.middleware.auth import Keyring, require
 from contam.server.middleware.protocol import patient_protocol
 from contam.server.problems import failures
@@ -54,7 +54,7 @@ def small_app(running: Guarded) -> FastAPI:  # noqa: C901 - one handler after an
     app = FastAPI()
     app.state.contam = running.state
     failures.install(app)
-    guard.install(app, running.state)
+    add_layers(app, running.state)
     app.include_router(metrics.router)
     needs = [Depends(require("check"))]
 

@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.server.middleware.jsondepth import nests_deeper
+from contam.server.middleware.body import nests_deeper
 from contam.server.middleware.limits import Limits
 from contam.server.problems.failures import RequestError
 from tests.server.middleware.guarded import guarded
@@ -323,7 +323,7 @@ def test_no_sixty_seconds_see_more_than_the_limit(pauses, rate):
 
 
 def test_deflated_members_and_empty_ones_unpack_whole():
-    from contam.server.middleware.unpacking import unpacker
+    from contam.server.middleware.body import unpacker
 
     packed = gzip.compress(b"one") + gzip.compress(b"") + gzip.compress(b"two" * 200_000)
     for size in (1, 7, len(packed)):

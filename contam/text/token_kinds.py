@@ -1,18 +1,23 @@
-"""Tokens of one character, known by their hash: lone letters, digits, Han, kana and their like."""
+"""Hashes of tokens of a kind: single characters (letters, digits, Han, kana, ...) and numbers."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from contam.text.fold_rules import Kind
 from contam.text.tables import load_tables
 from contam.text.token_hash import hash_code_points, token_hash
+from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
+
 
 _FIRST_BITS = 20
 _MANY = 1 << 16
@@ -74,3 +79,17 @@ def _found(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.
     at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
     found: NDArray[np.bool_] = known[at] == hashes
     return found
+
+
+#: Of other scripts every character may be a word.
+_NUMBER: Final = re.compile(r"(?<![0-9A-Za-z])[0-9][0-9A-Za-z]*")
+
+
+def number_hashes(texts: Iterable[str]) -> NDArray[np.uint64]:
+    """Sorted token hashes of every word of the texts that begins with an ASCII digit."""
+    written: set[str] = set()
+    for text in texts:
+        written.update(_NUMBER.findall(text))
+    hashes = np.unique(tokenize_bytes(" ".join(sorted(written)).encode()).hashes)
+    hashes.setflags(write=False)
+    return hashes

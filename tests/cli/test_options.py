@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.cli.arguments import split_names, spread_values
+from contam.cli.options import split_names, spread_values
 from contam.errors import UsageError
 
 OPTIONS = ("--corpus", "--benchmark")

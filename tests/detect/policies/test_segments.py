@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.detect.policies.sums import part_sums
+from contam.detect.policies.segments import part_sums
 
 tokens = st.lists(st.floats(0, 1, width=32), max_size=7)
 

@@ -1,20 +1,21 @@
-"""Rows of Parquet files and Arrow files, the two table formats benchmarks are shipped in."""
+"""Parquet and Arrow files that benchmarks and logs are shipped in, as rows or as columns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import BenchmarkError
-from contam.facts import Public
+from contam.errors import BenchmarkError, LogError
+from contam.facts import Plain, Public
 from contam.remedies import Remedy
 from contam.tables.ipc import stream_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
 
 ARROW_FILE_MAGIC = b"ARROW1"
 _BATCH_ROWS = 4096
@@ -102,5 +103,39 @@ def _doubled(fields: Sequence[pa.Field]) -> str | None:
 def _damaged(path: Path, kind: str, error: Exception) -> BenchmarkError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return BenchmarkError(
-        "{}: cannot read as {} ({})", path, Public(kind), Public(reason), remedy=Remedy.FETCH_AGAIN
+        "{}: cannot read as {} ({})", path, Public(kind), Plain(reason), remedy=Remedy.FETCH_AGAIN
+    )
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """Top-level columns of a Parquet file; LogError when it is damaged."""
+    try:
+        with pq.ParquetFile(path) as file:
+            return tuple(file.schema_arrow.names)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable_log(path, error) from error
+
+
+def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """Columns of a Parquet file, those of `names` or all.
+
+    Numbers without a null come as an array, anything else as a list of plain values.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            table = file.read(columns=None if names is None else list(names), use_threads=False)
+            return {name: _values(table.column(name)) for name in table.schema.names}
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable_log(path, error) from error
+
+
+def _values(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array or a list
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return column.to_numpy() if number and not column.null_count else column.to_pylist()
+
+
+def _unreadable_log(path: Path, error: Exception) -> LogError:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return LogError(
+        "{}: cannot read as Parquet ({})", path, Plain(reason), remedy=Remedy.COPY_AGAIN
     )
