@@ -65,14 +65,9 @@ class Collector:
             self.skip(item.benchmark, SkippedRow(item.source, item.line, reason))
         else:
             raise BenchmarkError(
-                "{}:{}: id {!r} was given to another item at {}:{}",
-                Place(item.source),
-                item.line,
-                item.item_id,
-                Place(first.source),
-                first.line,
-                remedy=Remedy.MAP_ID,
-            )
+                "{}:{}: id {!r} was given to another item at {}:{}", Place(item.source), item.line,
+                item.item_id, Place(first.source), first.line, remedy=Remedy.MAP_ID,
+            )  # fmt: skip
 
     def skip(self, benchmark: str, row: SkippedRow) -> None:
         """Record a row that was not taken."""
@@ -93,12 +88,9 @@ class Collector:
                 first = rows[0]
                 at = f"{first.source}:{first.line}" if first.line else first.source
                 raise BenchmarkError(
-                    "benchmark {!r} has no items: everything in it was skipped ({}: {})",
-                    name,
-                    Place(at),
-                    Plain(first.reason),
-                    remedy=Remedy.MAP_FIELDS,
-                )
+                    "benchmark {!r} has no items: everything in it was skipped ({}: {})", name,
+                    Place(at), Plain(first.reason), remedy=Remedy.MAP_FIELDS,
+                )  # fmt: skip
         if not self._items:
             reasons = "; ".join(f"{row.source}: {row.reason}" for row in skipped_files[:3])
             raise BenchmarkError(

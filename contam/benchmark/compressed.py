@@ -46,12 +46,9 @@ def read_unpacked(path: Path) -> FileBytes:
             return FileBytes(unpack(codec, raw), digest, len(raw), name)
         except DamagedError as error:
             raise BenchmarkError(
-                "{}: the {} data is damaged or ends early ({})",
-                path,
-                Public(name),
-                Public(error),
+                "{}: the {} data is damaged or ends early ({})", path, Public(name), Public(error),
                 remedy=Remedy.FETCH_AGAIN,
-            ) from error
+            ) from error  # fmt: skip
     return FileBytes(raw, digest, len(raw), "")
 
 

@@ -96,12 +96,9 @@ def _records(
                 start = reader.line_num + 1
         except csv.Error as error:
             raise BenchmarkError(
-                "{}:{}: broken row ({})",
-                path,
-                start,
-                Public(error),
+                "{}:{}: broken row ({})", path, start, Public(error),
                 remedy=Remedy.LOOK_FOR_STRAY_QUOTE,
-            ) from error
+            ) from error  # fmt: skip
     return table
 
 
@@ -110,13 +107,9 @@ def _even(path: Path, table: Table) -> Table:
     for line, cells in table:
         if len(cells) != len(table[0][1]):
             raise BenchmarkError(
-                "{}:{}: {} cells, but the first row has {}",
-                path,
-                line,
-                len(cells),
-                len(table[0][1]),
-                remedy=Remedy.QUOTE_CELL,
-            )
+                "{}:{}: {} cells, but the first row has {}", path, line, len(cells),
+                len(table[0][1]), remedy=Remedy.QUOTE_CELL,
+            )  # fmt: skip
     return table
 
 
@@ -133,11 +126,9 @@ def _names_of_header(path: Path, header: Sequence[str], field_map: FieldMap) -> 
     if not _is_header(header, field_map):
         first = Names([cell[:30] for cell in header[:8]])
         raise BenchmarkError(
-            "{}: no field for the question in the first row ({})",
-            path,
-            first,
+            "{}: no field for the question in the first row ({})", path, first,
             remedy=Remedy.MAP_QUESTION_OR_COLUMN,
-        )
+        )  # fmt: skip
     names = [cell.strip() for cell in header]
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
@@ -177,9 +168,6 @@ def _decode(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = 1 + data.count(b"\n", 0, error.start)
         raise BenchmarkError(
-            "{}:{}: not valid {}",
-            path,
-            line,
-            Public(encoding.upper().removesuffix("-SIG")),
+            "{}:{}: not valid {}", path, line, Public(encoding.upper().removesuffix("-SIG")),
             remedy=Remedy.CONVERT_TO_UTF8,
-        ) from error
+        ) from error  # fmt: skip

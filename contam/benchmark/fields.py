@@ -133,11 +133,9 @@ class _Planner:
             for path in mapped:
                 if path[0] not in self._columns:
                     raise RowError(
-                        "no field {!r} among {}",
-                        path[0],
-                        _listed(self._columns),
+                        "no field {!r} among {}", path[0], _listed(self._columns),
                         remedy=Remedy.QUESTION_WAS_MAPPED_TO_IT,
-                    )
+                    )  # fmt: skip
             return mapped
         if "question_concat" in self._free:
             return self._paths("question_concat")
@@ -149,10 +147,9 @@ class _Planner:
             if name in self._free:
                 return self._paths(name)
         raise RowError(
-            "no field for the question among {}",
-            _listed(self._columns),
+            "no field for the question among {}", _listed(self._columns),
             remedy=Remedy.MAP_QUESTION_AND_ANSWER,
-        )
+        )  # fmt: skip
 
     def _passage(self, question: tuple[FieldPath, ...]) -> tuple[FieldPath, ...]:
         mapped = self._mapped.get("passage")

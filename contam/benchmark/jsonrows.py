@@ -77,12 +77,9 @@ def _lines(path: Path, lines: list[tuple[int, bytes]]) -> Iterator[tuple[int, Ro
         row = _parse(path, text, line)
         if not isinstance(row, dict):
             raise BenchmarkError(
-                "{}:{}: expected a JSON object, found {}",
-                path,
-                line,
-                Public(_kind(row)),
+                "{}:{}: expected a JSON object, found {}", path, line, Public(_kind(row)),
                 remedy=Remedy.ONE_ITEM_A_LINE,
-            )
+            )  # fmt: skip
         yield line, row
 
 
@@ -92,10 +89,9 @@ def _of_object(path: Path, value: object) -> FileRows:
             if isinstance(value.get(key), list):
                 return FileRows("json", "row", _checked_list(path, value[key], key))
     raise NoItemsHereError(
-        path,
-        "a JSON object without a list of items",
+        path, "a JSON object without a list of items",
         remedy=Remedy.PUT_LIST_UNDER(known=Public(", ".join(CONTAINERS))),
-    )
+    )  # fmt: skip
 
 
 def _checked_list(path: Path, value: object, key: str) -> list[tuple[int, Row]]:
@@ -159,11 +155,9 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
         at = f"{path}, row {int(first) + 1}" if row else f"{path}:{line or 1}"
         name = ".".join(map(str, rest if row else doubled))
         raise BenchmarkError(
-            "{}: the field {!r} stands twice in one object",
-            Place(at),
-            name,
+            "{}: the field {!r} stands twice in one object", Place(at), name,
             remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
-        )
+        )  # fmt: skip
     return value
 
 
@@ -181,12 +175,9 @@ def _tolerantly(path: Path, text: bytes, line: int) -> object:
     except json.JSONDecodeError as error:
         at = (line or 1) + error.lineno - 1
         raise BenchmarkError(
-            "{}:{}: not valid JSON ({})",
-            path,
-            at,
-            Public(error.msg),
+            "{}:{}: not valid JSON ({})", path, at, Public(error.msg),
             remedy=Remedy.ONE_OBJECT_A_LINE,
-        ) from error
+        ) from error  # fmt: skip
     except RecursionError as error:
         raise _too_deep(path, line) from error
     return value

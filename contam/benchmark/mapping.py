@@ -50,10 +50,8 @@ def parse_mapping(texts: Iterable[str]) -> dict[str, str]:
             target = target.strip()
             if not equals:
                 raise UsageError(
-                    "cannot read the mapping {!r}",
-                    piece.strip(),
-                    remedy=Remedy.WRITE_MAPPING,
-                )
+                    "cannot read the mapping {!r}", piece.strip(), remedy=Remedy.WRITE_MAPPING,
+                )  # fmt: skip
             if target in mapping:
                 raise UsageError("the mapping names {!r} twice", target)
             mapping[target] = field.strip()
@@ -69,10 +67,9 @@ def check_mapping(mapping: Mapping[str, str] | None) -> FieldMap:
     for target, field in (mapping or {}).items():
         if target not in MAPPABLE:
             raise UsageError(
-                "cannot map {!r}",
-                target,
+                "cannot map {!r}", target,
                 remedy=Remedy.MAP_TO_KNOWN_PART(known=Public(", ".join(MAPPABLE))),
-            )
+            )  # fmt: skip
         names = tuple(name.strip() for name in field.split("+") if name.strip())
         if target == "question" and not names:
             raise UsageError("the question must be mapped to a field", remedy=Remedy.MAP_QUESTION)

@@ -110,11 +110,9 @@ class _Reading:
             self._take(state, enumerate(_table_rows(source, self._columns_wanted), 1))
             if fact := difference(listed, _state_of(source.path)):
                 raise BenchmarkError(
-                    "{}: {} while it was read",
-                    source.path,
-                    Public(fact),
+                    "{}: {} while it was read", source.path, Public(fact),
                     remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
-                )
+                )  # fmt: skip
         else:
             file = read_unpacked(source.path)
             if source.family == "json":
@@ -216,12 +214,9 @@ class _Reading:
             for name in names:
                 if name not in seen and name.split(".")[0] not in seen:
                     raise BenchmarkError(
-                        "{}: no field {!r} for the {}",
-                        state.source.path,
-                        name,
-                        Public(target),
+                        "{}: no field {!r} for the {}", state.source.path, name, Public(target),
                         remedy=Remedy.CHOOSE_AMONG_FIELDS(fields=Names(sorted(seen))),
-                    )
+                    )  # fmt: skip
 
 
 def _table_rows(source: Source, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Row]:

@@ -157,10 +157,9 @@ def _family_of_content(path: Path, *, explicit: bool) -> str:
     if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         return "json"
     raise BenchmarkError(
-        "{}: cannot tell the format from the name or the first bytes",
-        path,
+        "{}: cannot tell the format from the name or the first bytes", path,
         remedy=Remedy.RENAME_BY_FORMAT,
-    )
+    )  # fmt: skip
 
 
 def _entries(folder: Path) -> Iterable[Path]:

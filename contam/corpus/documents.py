@@ -90,10 +90,9 @@ def _in_order(
     missing = next((row for row in rows if row not in found), None)
     if missing is not None:
         raise ShardError(
-            f"{shard.name}: row {missing} is not there",
-            shard=shard.name,
+            f"{shard.name}: row {missing} is not there", shard=shard.name,
             remedy=Remedy.FILE_MAY_HAVE_CHANGED,
-        )
+        )  # fmt: skip
     return [found[row] for row in rows]
 
 

@@ -46,9 +46,8 @@ class MetadataStream:
             if block is None:
                 raise ShardError(
                     f"{self._shard.name}: its metadata ends before its text",
-                    shard=self._shard.name,
-                    remedy=Remedy.DAMAGED_COPY_AGAIN_OR_LEAVE_OUT,
-                )
+                    shard=self._shard.name, remedy=Remedy.DAMAGED_COPY_AGAIN_OR_LEAVE_OUT,
+                )  # fmt: skip
             for name, refs in self._choices.items():
                 held[name] += _first_texts([block[ref] for ref in refs])
         taken: MetaColumns = {name: [None] * n for name in METADATA_NAMES if name not in held}

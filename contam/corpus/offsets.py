@@ -57,10 +57,9 @@ def span_pieces(path: str, span: Span) -> Iterator[bytes]:
         raise _unreadable(path, error) from error
     if at < span.end:
         raise ShardError(
-            f"{path}: ends at byte {at}, before what was there when it was listed",
-            shard=path,
+            f"{path}: ends at byte {at}, before what was there when it was listed", shard=path,
             remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
-        )
+        )  # fmt: skip
 
 
 def line_number(path: str, position: int) -> int:
@@ -130,10 +129,9 @@ def _identity(path: str) -> tuple[str, FileState]:
 
 def _unreadable(path: str, error: OSError) -> ShardError:
     return ShardError(
-        f"{path}: cannot be read: {error.strerror or error}",
-        shard=path,
+        f"{path}: cannot be read: {error.strerror or error}", shard=path,
         remedy=Remedy.CHECK_FILE_READABLE,
-    )
+    )  # fmt: skip
 
 
 # Kept by the file's state: one that was rewritten is counted again.

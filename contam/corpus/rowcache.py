@@ -116,16 +116,14 @@ class RowCache:
         now, digest = seen(shard)
         if source.digest is not None and digest != source.digest:
             raise ShardError(
-                f"{shard.name}: changed since it was indexed",
-                shard=shard.name,
+                f"{shard.name}: changed since it was indexed", shard=shard.name,
                 remedy=Remedy.RETIRE_AND_ADD_SHARD_AGAIN,
-            )
+            )  # fmt: skip
         if source.doubt is not None and now.state is not None and (why := source.doubt(now.state)):
             raise ShardError(
-                f"{shard.name}: {why}; {_DOUBTED}",
-                shard=shard.name,
+                f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name,
                 remedy=Remedy.VERIFY_AND_RELOAD_INDEX,
-            )
+            )  # fmt: skip
         self._shards[number] = now
 
     def units(self, number: int, rows: NDArray[np.int64], most_bytes: int) -> list[tuple[int, int]]:
@@ -357,10 +355,9 @@ def _prove(
 
 def _other_text(shard: Shard, row: int) -> ShardError:
     return ShardError(
-        f"{shard.name}: row {row} changed since it was indexed",
-        shard=shard.name,
+        f"{shard.name}: row {row} changed since it was indexed", shard=shard.name,
         remedy=Remedy.RETIRE_AND_ADD_SHARD_AGAIN,
-    )
+    )  # fmt: skip
 
 
 def _batch(number: int, rows: NDArray[np.int64], block: TextBlock) -> DocBatch:
@@ -377,7 +374,6 @@ def _size(block: TextBlock) -> int:
 
 def _missing(shard: Shard, row: int) -> ShardError:
     return ShardError(
-        f"{shard.name}: row {row} is not there",
-        shard=shard.name,
+        f"{shard.name}: row {row} is not there", shard=shard.name,
         remedy=Remedy.RETIRE_AND_ADD_SHARD_AGAIN,
-    )
+    )  # fmt: skip

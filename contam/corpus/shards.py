@@ -121,10 +121,9 @@ def check_unchanged(shard: Shard, digest: str | None) -> None:
     """
     if shard_digest(shard) != digest:
         raise ShardError(
-            f"{shard.name}: its content changed after it was listed",
-            shard=shard.name,
+            f"{shard.name}: its content changed after it was listed", shard=shard.name,
             remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
-        )
+        )  # fmt: skip
 
 
 def file_sha256(shard: Shard) -> str:

@@ -46,10 +46,9 @@ def pieces(path: str) -> Iterator[bytes]:
             _check_all_read(path, file)
     except OSError as error:
         raise ShardError(
-            f"{path}: cannot be read: {error.strerror or error}",
-            shard=path,
+            f"{path}: cannot be read: {error.strerror or error}", shard=path,
             remedy=Remedy.CHECK_FILE_READABLE,
-        ) from error
+        ) from error  # fmt: skip
 
 
 def stream(path: str) -> io.BufferedReader:
@@ -96,19 +95,17 @@ def _compression(path: str, head: bytes) -> str:
     for magic, name in _UNSUPPORTED:
         if head.startswith(magic):
             raise ShardError(
-                f"{path}: {name} compression is not supported",
-                shard=path,
+                f"{path}: {name} compression is not supported", shard=path,
                 remedy=Remedy.RECOMPRESS,
-            )
+            )  # fmt: skip
     if codec := codec_of(head):
         return codec
     promised = _SUFFIXES.get(Path(path).suffix.lower())
     if promised and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         raise ShardError(
-            f"{path}: named as {promised} but {'not that' if head else 'empty'}",
-            shard=path,
+            f"{path}: named as {promised} but {'not that' if head else 'empty'}", shard=path,
             remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
-        )
+        )  # fmt: skip
     return ""
 
 
@@ -120,16 +117,14 @@ def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
         unpacker.finish()
     except CutError as error:
         raise ShardError(
-            f"{path}: {codec} data ends in the middle",
-            shard=path,
+            f"{path}: {codec} data ends in the middle", shard=path,
             remedy=Remedy.TRUNCATED_COPY_AGAIN_OR_LEAVE_OUT,
-        ) from error
+        ) from error  # fmt: skip
     except DamagedError as error:
         raise ShardError(
-            f"{path}: corrupt {codec} data: {error}",
-            shard=path,
+            f"{path}: corrupt {codec} data: {error}", shard=path,
             remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
-        ) from error
+        ) from error  # fmt: skip
 
 
 def _check_all_read(path: str, file: BinaryIO) -> None:
@@ -137,7 +132,6 @@ def _check_all_read(path: str, file: BinaryIO) -> None:
     n_read, size = file.tell(), state_of(path).size
     if n_read != size:
         raise ShardError(
-            f"{path}: {n_read:,} of its {size:,} bytes could be read",
-            shard=path,
+            f"{path}: {n_read:,} of its {size:,} bytes could be read", shard=path,
             remedy=Remedy.CHECK_DISK_OR_COPY_AGAIN,
-        )
+        )  # fmt: skip

@@ -154,12 +154,9 @@ def _read_run(folder: Path, remedy: Remedy) -> dict[str, Any]:
         raise OutputError("{} was not written by contam", path, remedy=remedy)
     if run.get("format") != schemas.RESULT_FORMAT:
         raise OutputError(
-            "{} is a result of format {}; this contam reads format {}",
-            folder,
-            run.get("format"),
-            Public(schemas.RESULT_FORMAT),
-            remedy=Remedy.USE_VERSION_OF_RESULT,
-        )
+            "{} is a result of format {}; this contam reads format {}", folder, run.get("format"),
+            Public(schemas.RESULT_FORMAT), remedy=Remedy.USE_VERSION_OF_RESULT,
+        )  # fmt: skip
     if not _is_sound(run):
         raise _damaged(path)
     return run

@@ -229,10 +229,9 @@ def new_record(shard: Shard, text: str | None) -> ShardRecord:
 
 def _changed(record: ShardRecord) -> ShardError:
     return ShardError(
-        f"{record.name}: its content changed after it was listed",
-        shard=record.name,
+        f"{record.name}: its content changed after it was listed", shard=record.name,
         remedy=Remedy.ADD_AGAIN_WHEN_UNCHANGED,
-    )
+    )  # fmt: skip
 
 
 def failed(record: ShardRecord, reason: str) -> ShardRecord:

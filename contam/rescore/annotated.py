@@ -71,10 +71,9 @@ def annotate(
     """
     if unlisted not in {None, *UNLISTED}:
         raise UsageError(
-            "unlisted items cannot be {!r}",
-            unlisted,
+            "unlisted items cannot be {!r}", unlisted,
             remedy=Remedy.USE_ONE_OF(known=" or ".join(UNLISTED)),
-        )
+        )  # fmt: skip
     joiner = Joiner(_base_table(found))
     universe = _Universe(found)
     joined: dict[int, Joined] = {}
@@ -156,11 +155,10 @@ class _Universe:
             self.numbered.add(log.benchmark)
             if len(self.numbered) > 1:
                 raise LogError(
-                    "{}: its ids are numbers, and the logs are of {}",
-                    self.found.path,
+                    "{}: its ids are numbers, and the logs are of {}", self.found.path,
                     Public(", ".join(sorted(self.numbered))),
                     remedy=Remedy.ADD_BENCHMARK_COLUMN_OR_QUESTIONS,
-                )
+                )  # fmt: skip
 
     def check(self, *, allow_unmatched: bool) -> int:
         """How many of the file's items of the benchmarks met fit no item of a log."""
@@ -172,21 +170,15 @@ class _Universe:
         named = "; ".join(one.item_id or str(one.texts.question)[:60] for one in loose[:_SHOWN])
         if not self.matched:
             raise LogError(
-                "{}: none of its {} items is in the logs",
-                self.found.path,
-                len(items),
+                "{}: none of its {} items is in the logs", self.found.path, len(items),
                 remedy=Remedy.JOIN_BY_QUESTIONS,
-            )
+            )  # fmt: skip
         n_met = sum(one.benchmark in met for one in items)
         if len(loose) > MOST_UNMATCHED * n_met and not allow_unmatched:
             raise LogError(
-                "{}: {} of its {} items are not in the logs ({})",
-                self.found.path,
-                len(loose),
-                n_met,
-                named,
-                remedy=Remedy.ALLOW_UNMATCHED,
-            )
+                "{}: {} of its {} items are not in the logs ({})", self.found.path, len(loose),
+                n_met, named, remedy=Remedy.ALLOW_UNMATCHED,
+            )  # fmt: skip
         return len(loose)
 
     def flags(self, policy: str, unlisted: int) -> Flags:
@@ -328,14 +320,9 @@ def _set_of(log: Log) -> tuple[str, str]:
 def _not_in_file(found: Annotations, log: Log, joined: Joined) -> LogError:
     named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
     return LogError(
-        "{}: {} of {} items are not in {} ({})",
-        Place(log.path),
-        joined.n_unmatched,
-        len(log.items),
-        found.path,
-        named,
-        remedy=Remedy.SAY_UNLISTED,
-    )
+        "{}: {} of {} items are not in {} ({})", Place(log.path), joined.n_unmatched,
+        len(log.items), found.path, named, remedy=Remedy.SAY_UNLISTED,
+    )  # fmt: skip
 
 
 def _unnamed(logs: Sequence[Log], joined: dict[int, Joined]) -> dict[str, int]:
@@ -352,12 +339,9 @@ def _names_none(found: Annotations, unnamed: dict[str, int]) -> LogError:
     first = next(iter(unnamed.items()))
     more = f", nor of {len(unnamed) - 1} more benchmarks" if len(unnamed) > 1 else ""
     return LogError(
-        "{}: {}{}, all of which would be clean",
-        found.path,
-        _of_none(*first),
-        more,
+        "{}: {}{}, all of which would be clean", found.path, _of_none(*first), more,
         remedy=Remedy.SAY_UNLISTED_OR_ALLOW_UNMATCHED,
-    )
+    )  # fmt: skip
 
 
 def _source(

@@ -136,10 +136,9 @@ def read_annotations(
     for role in mapping:
         if role not in MAPPABLE:
             raise UsageError(
-                "verdicts have no {!r}",
-                role,
+                "verdicts have no {!r}", role,
                 remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(MAPPABLE))),
-            )
+            )  # fmt: skip
     if threshold is not None and not math.isfinite(threshold):
         raise UsageError(
             f"--threshold {threshold} is no score", remedy=Remedy.GIVE_THRESHOLD_AS_NUMBER
@@ -153,18 +152,14 @@ def read_annotations(
     listed = "label" not in found and (of_decon or "score" not in found)
     if listed and not of_decon and unlisted is None:
         raise UsageError(
-            "{} has neither labels nor scores (columns: {})",
-            path,
-            _names(table),
+            "{} has neither labels nor scores (columns: {})", path, _names(table),
             remedy=Remedy.NAME_LABEL_COLUMNS_OR_UNLISTED,
-        )
+        )  # fmt: skip
     if "label" not in found and not listed and threshold is None:
         raise UsageError(
-            "{} has scores in {!r} and no labels",
-            path,
-            found["score"],
+            "{} has scores in {!r} and no labels", path, found["score"],
             remedy=Remedy.GIVE_THRESHOLD,
-        )
+        )  # fmt: skip
     if threshold is not None and "score" not in found:
         raise UsageError("{} has no scores for --threshold (columns: {})", path, _names(table))
     if threshold is None and "label" in found and "label" not in mapping:
@@ -199,11 +194,9 @@ def _columns(table: Table, mapping: Mapping[str, str], *, of_decon: bool) -> dic
     for name in mapping.values():
         if name and not table.has(name):
             raise LogError(
-                "{}: no column {!r}",
-                table.file.path,
-                name,
+                "{}: no column {!r}", table.file.path, name,
                 remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=_names(table)),
-            )
+            )  # fmt: skip
     found = {role: name for role, name in mapping.items() if name or role == "question"}
     by_name = {plain(name): name for name in reversed(list(table.columns))}
     taken = set(found.values())
@@ -225,12 +218,9 @@ def _refuse_answers(table: Table, name: str) -> None:
     if plain(name) == _ANSWERS and said and said <= _BARE:
         raise UsageError(
             "{}: does its column {!r} say what is contaminated? It holds only {}, as answers of a"
-            " benchmark do",
-            table.file.path,
-            name,
-            " and ".join(sorted(said)),
+            " benchmark do", table.file.path, name, " and ".join(sorted(said)),
             remedy=Remedy.SAY_LABEL_COLUMN(column=name),
-        )
+        )  # fmt: skip
 
 
 def _row(
@@ -264,10 +254,9 @@ def _row(
     name = _name(value("id"))
     if not name and not texts.question:
         raise LogError(
-            "{}: neither an id nor a question",
-            Place(at),
+            "{}: neither an id nor a question", Place(at),
             remedy=Remedy.NAME_LABEL_AND_QUESTION_COLUMNS,
-        )
+        )  # fmt: skip
     return Annotation(
         benchmark=_name(value("benchmark")),
         split=_name(value("split")),
@@ -289,25 +278,18 @@ def _merged(rows: list[Annotation], *, of_decon: bool) -> tuple[Annotation, ...]
             continue
         if known.texts != row.texts:
             raise LogError(
-                "{}: item {} has another text than in {}",
-                Place(row.row),
-                row.item_id,
-                Place(known.row),
-                remedy=Remedy.TWO_VERSIONS_OR_BENCHMARKS,
-            )
+                "{}: item {} has another text than in {}", Place(row.row), row.item_id,
+                Place(known.row), remedy=Remedy.TWO_VERSIONS_OR_BENCHMARKS,
+            )  # fmt: skip
         for policy, label in row.label.items():
             first = known.label.setdefault(policy, label)
             # decon reports every match of an item: the best one decides.
             if first != label and not of_decon:
                 raise LogError(
-                    "{}: item {} is {} here and {} in {}",
-                    Place(row.row),
-                    row.item_id or row.texts.question,
-                    Public(LABELS[label]),
-                    Public(LABELS[first]),
-                    Place(known.row),
-                    remedy=Remedy.KEEP_ONE_LABEL,
-                )
+                    "{}: item {} is {} here and {} in {}", Place(row.row),
+                    row.item_id or row.texts.question, Public(LABELS[label]), Public(LABELS[first]),
+                    Place(known.row), remedy=Remedy.KEEP_ONE_LABEL,
+                )  # fmt: skip
             known.label[policy] = max(first, label)
             known.score[policy] = float(
                 np.fmax(known.score.get(policy, math.nan), row.score[policy])
@@ -320,11 +302,9 @@ def _check_alike(path: Path, items: tuple[Annotation, ...]) -> None:
     bare = next((one for one in items if not one.texts.question), None)
     if bare is not None and any(one.texts.question for one in items):
         raise LogError(
-            "{}: some rows have a question and others none ({})",
-            path,
-            Place(bare.row),
+            "{}: some rows have a question and others none ({})", path, Place(bare.row),
             remedy=Remedy.GIVE_ALL_QUESTIONS_OR_NONE,
-        )
+        )  # fmt: skip
 
 
 def _over(score: float, threshold: float) -> int:
@@ -335,11 +315,8 @@ def _label(value: object, at: str) -> int:
     word = _name(value).lower().replace("_", " ").replace("-", " ")
     if word not in _WORDS:
         raise LogError(
-            "{}: {!r} is no label",
-            Place(at),
-            str(value)[:40],
-            remedy=Remedy.USE_KNOWN_LABELS,
-        )
+            "{}: {!r} is no label", Place(at), str(value)[:40], remedy=Remedy.USE_KNOWN_LABELS,
+        )  # fmt: skip
     return _WORDS[word]
 
 

@@ -69,17 +69,14 @@ def _check_names(logs: Sequence[Log], lower: Sequence[str], higher: Sequence[str
         meant = [metric for metric in metrics if named(metric, (name,))]
         if not meant:
             raise UsageError(
-                "no log has a metric {}",
-                name,
+                "no log has a metric {}", name,
                 remedy=Remedy.CHOOSE_METRIC(known=", ".join(metrics)),
-            )
+            )  # fmt: skip
         twice = [metric for metric in meant if named(metric, lower) and named(metric, higher)]
         if twice:
             raise UsageError(
-                "{} cannot count both ways",
-                twice[0],
-                remedy=Remedy.SAY_ONE_DIRECTION,
-            )
+                "{} cannot count both ways", twice[0], remedy=Remedy.SAY_ONE_DIRECTION,
+            )  # fmt: skip
 
 
 def _recorded(logs: Sequence[Log], asked: Sequence[str]) -> dict[tuple[str, str], bool]:
@@ -94,15 +91,10 @@ def _recorded(logs: Sequence[Log], asked: Sequence[str]) -> dict[tuple[str, str]
             )
             if first != column.higher_is_better:
                 raise LogError(
-                    "is a higher {} of {} better? {} says {}, {} says {}",
-                    Public(column.metric),
-                    Public(log.benchmark),
-                    Place(other.path),
-                    Public(_yes(first)),
-                    Place(log.path),
-                    Public(_yes(not first)),
-                    remedy=Remedy.SAY_DIRECTION(metric=column.metric),
-                )
+                    "is a higher {} of {} better? {} says {}, {} says {}", Public(column.metric),
+                    Public(log.benchmark), Place(other.path), Public(_yes(first)), Place(log.path),
+                    Public(_yes(not first)), remedy=Remedy.SAY_DIRECTION(metric=column.metric),
+                )  # fmt: skip
     return {key: value for key, (value, _) in found.items()}
 
 
@@ -142,8 +134,6 @@ def _better(value: bool) -> str:  # noqa: FBT001 - what is spelt
 def _refuse_table(log: Log, column: ScoreColumn) -> None:
     if log.is_table:
         raise LogError(
-            "{}: is a lower {} better? A plain table does not say",
-            Place(log.path),
-            Public(column.metric),
-            remedy=Remedy.SAY_DIRECTION_OR_ADD_COLUMN(metric=column.metric),
-        )
+            "{}: is a lower {} better? A plain table does not say", Place(log.path),
+            Public(column.metric), remedy=Remedy.SAY_DIRECTION_OR_ADD_COLUMN(metric=column.metric),
+        )  # fmt: skip

@@ -68,11 +68,9 @@ def _higher(group: Group) -> bool:
     found = {log.column(group.metric).higher_is_better is not False for log in group.logs}
     if len(found) > 1:
         raise LogError(
-            "the tasks of {} do not agree whether a higher {} is better",
-            group.name,
-            Public(group.metric),
-            remedy=Remedy.SAY_DIRECTION(metric=group.metric),
-        )
+            "the tasks of {} do not agree whether a higher {} is better", group.name,
+            Public(group.metric), remedy=Remedy.SAY_DIRECTION(metric=group.metric),
+        )  # fmt: skip
     return found.pop()
 
 

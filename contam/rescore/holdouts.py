@@ -42,11 +42,9 @@ def item_numbers(logs: Sequence[Log]) -> list[NDArray[np.int64]]:
         keys = [(item.item_id, item.question or item.prompt) for item in log.items]
         if len(set(keys)) < len(keys):
             raise LogError(
-                "{}: an item of the reference benchmark {} stands twice",
-                Place(log.path),
-                Public(log.benchmark),
-                remedy=Remedy.GIVE_ITEM_ONCE,
-            )
+                "{}: an item of the reference benchmark {} stands twice", Place(log.path),
+                Public(log.benchmark), remedy=Remedy.GIVE_ITEM_ONCE,
+            )  # fmt: skip
         numbers = [known.setdefault(key, len(known)) for key in keys]
         found.append(np.array(numbers, np.int64))
     return found
@@ -76,11 +74,9 @@ def holdout_rows(
         for name, found, kind in ((benchmark, ours, "benchmark"), (other, theirs, "reference")):
             if not found:
                 raise UsageError(
-                    "no log with item scores of {} {}",
-                    Public(kind),
-                    name,
+                    "no log with item scores of {} {}", Public(kind), name,
                     remedy=Remedy.NAME_REFERENCE_BENCHMARK,
-                )
+                )  # fmt: skip
         for matrix in ours:
             counterpart = _counterpart(matrix, ours, theirs)
             own = several(cluster[matrix.items])

@@ -147,21 +147,15 @@ class Joiner:
         if not joined.n_matched and len(log.items):
             bare = all(item.question is None and item.prompt is None for item in log.items)
             raise LogError(
-                "{}: none of its {} items is in the verdicts",
-                Place(log.path),
-                len(log.items),
+                "{}: none of its {} items is in the verdicts", Place(log.path), len(log.items),
                 remedy=Remedy.IDS_DIFFER_ADD_QUESTIONS if bare else Remedy.LOG_OF_ANOTHER_BENCHMARK,
-            )
+            )  # fmt: skip
         if joined.share_unmatched > MOST_UNMATCHED and not allow_unmatched:
             named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
             raise LogError(
-                "{}: {} of {} items are not in the verdicts ({})",
-                Place(log.path),
-                joined.n_unmatched,
-                len(log.items),
-                named,
-                remedy=Remedy.ALLOW_UNMATCHED_TO_SCORE,
-            )
+                "{}: {} of {} items are not in the verdicts ({})", Place(log.path),
+                joined.n_unmatched, len(log.items), named, remedy=Remedy.ALLOW_UNMATCHED_TO_SCORE,
+            )  # fmt: skip
         return joined
 
     def _joined(self, log: Log) -> Joined:
@@ -298,11 +292,9 @@ class Joiner:
             if log.benchmark not in benchmarks:
                 named = ", ".join(sorted(benchmarks))
                 raise LogError(
-                    "{}: its ids are in {}, and it has no texts",
-                    Place(log.path),
-                    named,
+                    "{}: its ids are in {}, and it has no texts", Place(log.path), named,
                     remedy=Remedy.ADD_QUESTIONS_OR_RESCORE_APART,
-                )
+                )  # fmt: skip
             benchmarks = {log.benchmark}
         known: dict[str, list[int]] = {}
         for row, name in enumerate(self._ids):
@@ -329,11 +321,9 @@ class Joiner:
             same = at_row >= 0 and self._item_key[at_row] in {self._item_key[row] for row in rows}
             if rows and not same:
                 raise LogError(
-                    "{}: item {} has another text than in the verdicts",
-                    Place(log.path),
-                    item.item_id,
-                    remedy=Remedy.SCAN_THIS_VERSION,
-                )
+                    "{}: item {} has another text than in the verdicts", Place(log.path),
+                    item.item_id, remedy=Remedy.SCAN_THIS_VERSION,
+                )  # fmt: skip
 
     def _counted(
         self, log: Log, index: NDArray[np.int64], by: Counter[str], why: dict[int, str]
@@ -390,21 +380,15 @@ def _check_numbers(log: Log, names: Sequence[str], known: dict[str, list[int]]) 
     if not numbers or least != min(numbers):
         begin = min(numbers) if numbers else "names"
         raise LogError(
-            "{}: items are bare numbers from {}, the benchmark's begin at {}",
-            Place(log.path),
-            least,
-            begin,
-            remedy=Remedy.ADD_QUESTION_TO_LOG,
-        )
+            "{}: items are bare numbers from {}, the benchmark's begin at {}", Place(log.path),
+            least, begin, remedy=Remedy.ADD_QUESTION_TO_LOG,
+        )  # fmt: skip
     if beyond := logged - numbers:
         raise LogError(
             "{}: {} of its {} bare numbers, from {} on, are not among the items judged",
-            Place(log.path),
-            len(beyond),
-            len(logged),
-            min(beyond),
+            Place(log.path), len(beyond), len(logged), min(beyond),
             remedy=Remedy.ADD_QUESTION_TO_LOG,
-        )
+        )  # fmt: skip
 
 
 _HEAD: Final = 4

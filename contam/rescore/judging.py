@@ -87,10 +87,9 @@ def policies_of(found: Report | Annotations, wanted: Sequence[str]) -> tuple[str
     for name in wanted:
         if name not in known:
             raise UsageError(
-                "the verdicts hold no policy {}",
-                name,
+                "the verdicts hold no policy {}", name,
                 remedy=Remedy.CHOOSE_POLICY_OF_VERDICTS(known=", ".join(known)),
-            )
+            )  # fmt: skip
     return tuple(wanted or known)
 
 

@@ -65,11 +65,10 @@ def _main(
     wanted = sorted({metric for name in asked for metric in _meant(name, benchmark, metrics)})
     if len(wanted) > 1:
         raise UsageError(
-            "one main metric of {} is needed, and {} are named",
-            Public(benchmark),
+            "one main metric of {} is needed, and {} are named", Public(benchmark),
             " and ".join(wanted),
             remedy=Remedy.NAME_MAIN_METRIC(benchmark=benchmark, metric=wanted[0]),
-        )
+        )  # fmt: skip
     if wanted:
         return MainMetric(metric=wanted[0], shown=wanted[0], why="as asked")
     if len(said) > 1:

@@ -124,10 +124,9 @@ def flags_in(report: Report) -> dict[str, Flags]:
         }
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise OutputError(
-            "{} does not say how its policies judge",
-            report.folder,
+            "{} does not say how its policies judge", report.folder,
             remedy=Remedy.GIVE_FOLDER_AS_WRITTEN,
-        ) from error
+        ) from error  # fmt: skip
     return flags_of(report.verdicts, report.items, report.evidence, thresholds)
 
 

@@ -92,11 +92,6 @@ def refuse_partial(log: Log, index: Ints, judged: Judged) -> None:
             if found.n_missing > MOST_MISSING * found.n_items:
                 raise LogError(
                     "{}: {} has no {} for {} of the {} items of {} that were judged",
-                    Place(log.path),
-                    Public(log.model),
-                    Public(one.metric),
-                    found.n_missing,
-                    found.n_items,
-                    Public(found.benchmark),
-                    remedy=Remedy.ALLOW_PARTIAL,
-                )
+                    Place(log.path), Public(log.model), Public(one.metric), found.n_missing,
+                    found.n_items, Public(found.benchmark), remedy=Remedy.ALLOW_PARTIAL,
+                )  # fmt: skip

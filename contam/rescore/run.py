@@ -325,14 +325,10 @@ def _refuse_doubles(logs: Sequence[tuple[Log, str]]) -> None:
             known = seen.setdefault((model, log.benchmark, column.metric), log)
             if known is not log:
                 raise LogError(
-                    "two logs hold {} on {} by {}: {} and {}",
-                    Public(model),
-                    Public(log.benchmark),
-                    Public(column.metric),
-                    Place(known.path),
-                    Place(log.path),
+                    "two logs hold {} on {} by {}: {} and {}", Public(model), Public(log.benchmark),
+                    Public(column.metric), Place(known.path), Place(log.path),
                     remedy=Remedy.SEPARATE_RUNS,
-                )
+                )  # fmt: skip
 
 
 def _source(log: Log, index: Ints | None) -> dict[str, Any]:

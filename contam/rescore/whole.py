@@ -40,10 +40,8 @@ def whole_logs(
             logs.append(log)
     if not logs:
         raise LogError(
-            "none of the logs is whole; the first: {}",
-            damaged[0][1],
-            remedy=Remedy.SEE_LOGS,
-        )
+            "none of the logs is whole; the first: {}", damaged[0][1], remedy=Remedy.SEE_LOGS,
+        )  # fmt: skip
     return logs, [(path, str(said)) for path, said in damaged]
 
 

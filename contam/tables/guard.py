@@ -31,17 +31,15 @@ def shard_errors(path: str) -> Iterator[None]:
         ) from error
     except PermissionError as error:
         raise ShardError(
-            f"{path}: no permission to read it",
-            shard=path,
+            f"{path}: no permission to read it", shard=path,
             remedy=Remedy.CHECK_OWNER_AND_MODE_OF_FILE,
-        ) from error
+        ) from error  # fmt: skip
     except (pa.ArrowException, OSError, ValueError, EOFError, OverflowError, KeyError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ShardError(
-            f"{path}: cannot be read: {reason[:300]}",
-            shard=path,
+            f"{path}: cannot be read: {reason[:300]}", shard=path,
             remedy=Remedy.MAYBE_CORRUPT_COPY_AGAIN_OR_LEAVE_OUT,
-        ) from error
+        ) from error  # fmt: skip
 
 
 @contextmanager

@@ -153,10 +153,8 @@ def _to_the_end(path: str, source: pa.OSFile, reader: Any) -> Iterator[pa.Record
         yield batch
     if problem := stream_problem(source, at):
         raise ShardError(
-            f"{path}: {problem}",
-            shard=path,
-            remedy=Remedy.WRITE_STREAMS_APART,
-        )
+            f"{path}: {problem}", shard=path, remedy=Remedy.WRITE_STREAMS_APART,
+        )  # fmt: skip
 
 
 def _cheapest(schema: pa.Schema) -> list[str]:

@@ -101,10 +101,9 @@ def _footer(path: str, state: FileState) -> Footer:
 
 def _encrypted(path: str) -> ShardError:
     return ShardError(
-        f"{path}: the file is encrypted, whole or in some columns",
-        shard=path,
+        f"{path}: the file is encrypted, whole or in some columns", shard=path,
         remedy=Remedy.WRITE_WITHOUT_ENCRYPTION,
-    )
+    )  # fmt: skip
 
 
 def promised(path: str) -> tuple[int, int]:
@@ -149,10 +148,9 @@ def text_blocks(
     expected = sum(size.n_rows for size in sizes)
     if seen != expected:
         raise ShardError(
-            f"{path}: {seen} rows read where its footer promises {expected}",
-            shard=path,
+            f"{path}: {seen} rows read where its footer promises {expected}", shard=path,
             remedy=Remedy.DAMAGED_COPY_AGAIN_OR_LEAVE_OUT,
-        )
+        )  # fmt: skip
 
 
 def _wanted_rows(

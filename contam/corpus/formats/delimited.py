@@ -98,9 +98,8 @@ def _lines(path: str) -> Iterator[str]:
         if not line.endswith(b"\n"):
             raise ShardError(
                 f"{path}, line {number}: ends without a line break, and may have been cut",
-                shard=path,
-                remedy=Remedy.COPY_AGAIN_OR_END_LINE,
-            )
+                shard=path, remedy=Remedy.COPY_AGAIN_OR_END_LINE,
+            )  # fmt: skip
         if number == 1:
             if line.startswith(LFS_HEAD):
                 raise ShardError(f"{path} {LFS_FACT}", shard=path, remedy=Remedy.RUN_GIT_LFS_PULL)
@@ -111,10 +110,8 @@ def _lines(path: str) -> Iterator[str]:
 def _names(path: str, header: list[str]) -> list[str]:
     if not header:
         raise ShardError(
-            f"{path}: no header",
-            shard=path,
-            remedy=Remedy.HEADER_MISSING_COPY_AGAIN_OR_LEAVE_OUT,
-        )
+            f"{path}: no header", shard=path, remedy=Remedy.HEADER_MISSING_COPY_AGAIN_OR_LEAVE_OUT,
+        )  # fmt: skip
     if max(map(len, header)) > _LONGEST_NAME:
         raise _bad(path, 1, "no header, but a cell as long as a text")
     cells = [clean(cell.strip())[0].decode() for cell in header]
@@ -128,7 +125,5 @@ def _names(path: str, header: list[str]) -> list[str]:
 
 def _bad(path: str, line: int, what: str) -> ShardError:
     return ShardError(
-        f"{path}, line {line}: {what}",
-        shard=path,
-        remedy=Remedy.QUOTE_CELL_OR_LEAVE_OUT,
-    )
+        f"{path}, line {line}: {what}", shard=path, remedy=Remedy.QUOTE_CELL_OR_LEAVE_OUT,
+    )  # fmt: skip

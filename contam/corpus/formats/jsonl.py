@@ -104,10 +104,8 @@ class JsonLines(records.RecordFormat[bytes]):
 
 def _bad_line(path: str, row: int, what: str) -> ShardError:
     return ShardError(
-        f"{path}, line {row + 1}: {what}",
-        shard=path,
-        remedy=Remedy.REPAIR_JSON_LINE_OR_LEAVE_OUT,
-    )
+        f"{path}, line {row + 1}: {what}", shard=path, remedy=Remedy.REPAIR_JSON_LINE_OR_LEAVE_OUT,
+    )  # fmt: skip
 
 
 def _not_lines(head: bytes) -> str:

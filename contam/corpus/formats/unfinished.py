@@ -71,7 +71,5 @@ class Unfinished(CorpusFormat):
 
 def _refuse(path: str) -> NoReturn:
     raise ShardError(
-        f"{path}: an unfinished download or copy",
-        shard=path,
-        remedy=Remedy.LET_DOWNLOAD_FINISH,
-    )
+        f"{path}: an unfinished download or copy", shard=path, remedy=Remedy.LET_DOWNLOAD_FINISH,
+    )  # fmt: skip

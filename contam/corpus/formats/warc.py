@@ -88,10 +88,9 @@ class Wet(records.RecordFormat[records.Record]):
 
     def bad(self, path: str, row: int, what: str) -> ShardError:
         return ShardError(
-            f"{path}, document {row + 1}: {what}",
-            shard=path,
+            f"{path}, document {row + 1}: {what}", shard=path,
             remedy=Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT,
-        )
+        )  # fmt: skip
 
 
 class _Headers:
@@ -106,9 +105,8 @@ class _Headers:
         if line and not line.endswith(b"\n"):
             raise ShardError(
                 f"{self._path}: a header of a record is cut off, or longer than 1 MiB",
-                shard=self._path,
-                remedy=Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT,
-            )
+                shard=self._path, remedy=Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT,
+            )  # fmt: skip
         return line
 
     def read(self, n_bytes: int) -> bytes:

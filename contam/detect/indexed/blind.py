@@ -184,11 +184,9 @@ def refuse_other_spelling(told: Mapping[str, Any], recipe: Recipe) -> None:
     for name, mine in spelling(recipe).items():
         if told.get(name) != mine:
             raise IndexMismatchError(
-                "the index needs hashes with {} {}",
-                name,
-                Public(mine),
+                "the index needs hashes with {} {}", name, Public(mine),
                 remedy=Remedy.MAKE_HASHES_BY_RECIPE,
-            )
+            )  # fmt: skip
 
 
 def _lane(

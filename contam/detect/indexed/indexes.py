@@ -255,20 +255,14 @@ def _check_recipes(indexes: Sequence[Index]) -> None:
             if mine != theirs:
                 raise IndexMismatchError(
                     "{} and {} cannot answer as one: {} is {} in one and {} in the other",
-                    first.folder,
-                    other.folder,
-                    name,
-                    Public(mine),
-                    Public(theirs),
+                    first.folder, other.folder, name, Public(mine), Public(theirs),
                     remedy=Remedy.ASK_APART_OR_BUILD_ALIKE,
-                )
+                )  # fmt: skip
         if _tokenizer(first) != _tokenizer(other):
             raise IndexMismatchError(
-                "{} and {} were made with different tokenizer files",
-                first.folder,
-                other.folder,
+                "{} and {} were made with different tokenizer files", first.folder, other.folder,
                 remedy=Remedy.ASK_ONE_AFTER_THE_OTHER,
-            )
+            )  # fmt: skip
 
 
 def _tokenizer(index: Index) -> str | None:

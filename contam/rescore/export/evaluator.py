@@ -84,12 +84,9 @@ def judge(
     for log in found:
         if tool not in {None, log.tool}:
             raise LogError(
-                "{} is a log of {}, not of {}",
-                Place(log.path),
-                Public(log.tool),
-                Public(tool),
+                "{} is a log of {}, not of {}", Place(log.path), Public(log.tool), Public(tool),
                 remedy=Remedy.NAME_OTHER_LOGS,
-            )
+            )  # fmt: skip
     return judge_logs(report, flags, found, allow_unmatched=allow_unmatched)
 
 
@@ -123,11 +120,9 @@ def lm_eval_samples(judged: Sequence[Judged]) -> dict[str, list[int]]:
             if known.setdefault(doc, this) != this:
                 raise LogError(
                     "{}: document {} of {} is another one than in the logs before",
-                    Place(one.log.path),
-                    doc,
-                    Public(one.log.benchmark),
+                    Place(one.log.path), doc, Public(one.log.benchmark),
                     remedy=Remedy.EXPORT_ONE_VERSION,
-                )
+                )  # fmt: skip
     for task, docs in found.items():
         if not any(clean for _, clean in docs.values()):
             raise LogError(
@@ -256,10 +251,9 @@ def _doc_ids(log: Log) -> list[int]:
     """The documents' places in the evaluation split; LogError when they may be wrong."""
     if all(column.reported is None for column in log.columns):
         raise LogError(
-            "{}: no results file says which task this is",
-            Place(log.path),
+            "{}: no results file says which task this is", Place(log.path),
             remedy=Remedy.COPY_RESULTS_FILE,
-        )
+        )  # fmt: skip
     places = [item.position for item in log.items]
     known = [place for place in places if place is not None]
     if len(known) < len(places):
@@ -267,10 +261,9 @@ def _doc_ids(log: Log) -> list[int]:
     falls = [at for at, (one, other) in enumerate(pairwise(known), 1) if other < one]
     if falls and not _by_ranks(known, falls):
         raise LogError(
-            "{}: its doc_ids are not in order",
-            Place(log.path),
+            "{}: its doc_ids are not in order", Place(log.path),
             remedy=Remedy.RUN_TASK_WHOLE_OR_SORTED,
-        )
+        )  # fmt: skip
     return known
 
 
@@ -297,8 +290,7 @@ def flags_by(report: Report, policy: str | None) -> Flags:
         )
     if policy not in known:
         raise UsageError(
-            "the verdicts hold no policy {}",
-            policy,
+            "the verdicts hold no policy {}", policy,
             remedy=Remedy.CHOOSE_POLICY_OF_VERDICTS(known=held),
-        )
+        )  # fmt: skip
     return known[policy]

@@ -87,11 +87,9 @@ def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, obj
         statuses = list(zip((one[0] for one in base if one), extra, strict=False))
     if not (whole and statuses):
         raise LogError(
-            "{}: task {} has no status for each of its samples",
-            file.path,
-            name,
+            "{}: task {} has no status for each of its samples", file.path, name,
             remedy=Remedy.NOT_COMPLETE_RUN_EVALUATION_AGAIN,
-        )
+        )  # fmt: skip
     return statuses
 
 
@@ -100,12 +98,9 @@ def _passed(file: LogFile, name: str, status: object) -> bool:
         return True
     if status not in _FAILED:
         raise LogError(
-            "{}: task {} has the status {!r}",
-            file.path,
-            name,
-            str(status)[:40],
+            "{}: task {} has the status {!r}", file.path, name, str(status)[:40],
             remedy=Remedy.USE_KNOWN_STATUS,
-        )
+        )  # fmt: skip
     return False
 
 

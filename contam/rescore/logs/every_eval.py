@@ -59,11 +59,9 @@ def read(file: LogFile) -> list[Log]:
     for line, row in file.lines:
         if not is_instance(row):
             raise LogError(
-                "{}:{}: no line of instances",
-                file.path,
-                line,
+                "{}:{}: no line of instances", file.path, line,
                 remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN,
-            )
+            )  # fmt: skip
         name = str(row.get("evaluation_name"))
         key = (str(row.get("model_id")), _data_set(name, results))
         _take(file, line, row, runs.setdefault(key, _Run()))
@@ -107,20 +105,16 @@ def _check_whole(file: LogFile, promised: Row) -> None:
     rows = promised.get("total_rows")
     if isinstance(rows, int) and rows != len(file.lines):
         raise LogError(
-            "{}: {} lines, its aggregate counts {}",
-            file.path,
-            len(file.lines),
-            rows,
+            "{}: {} lines, its aggregate counts {}", file.path, len(file.lines), rows,
             remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN,
-        )
+        )  # fmt: skip
     if promised.get("hash_algorithm") == "sha256":
         digest = hashlib.sha256(file.data).hexdigest()
         if promised.get("checksum", digest) != digest:
             raise LogError(
-                "{} is not what its aggregate's checksum says",
-                file.path,
+                "{} is not what its aggregate's checksum says", file.path,
                 remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN,
-            )
+            )  # fmt: skip
 
 
 def _data_set(name: str, results: list[Row]) -> str:
@@ -138,22 +132,16 @@ def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
     known = run.items.setdefault(name, item)
     if (known.prompt, known.question) != (item.prompt, item.question):
         raise LogError(
-            "{}:{}: sample {} has another text than before",
-            file.path,
-            line,
-            name,
+            "{}:{}: sample {} has another text than before", file.path, line, name,
             remedy=Remedy.TWO_DATA_SETS,
-        )
+        )  # fmt: skip
     key = (str(row.get("evaluation_name")), str(row.get("evaluation_result_id") or ""))
     scores = run.scores.setdefault(key, {})
     if name in scores:
         raise LogError(
-            "{}:{}: sample {} stands here again",
-            file.path,
-            line,
-            name,
+            "{}:{}: sample {} stands here again", file.path, line, name,
             remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN,
-        )
+        )  # fmt: skip
     score = number_or_none(as_dict(row.get("evaluation")).get("score"))
     scores[name] = np.nan if score is None else score
     run.evaluation_id = run.evaluation_id or text_or_none(row.get("evaluation_id"))

@@ -116,11 +116,9 @@ class LogFile:
             value = parsed(text, f"{self.path}:{number}")
             if not isinstance(value, dict):
                 raise LogError(
-                    "{}:{}: expected a JSON object",
-                    self.path,
-                    number,
+                    "{}:{}: expected a JSON object", self.path, number,
                     remedy=Remedy.NOT_COMPLETE_COPY_AGAIN,
-                )
+                )  # fmt: skip
             yield number, value
 
 
@@ -153,19 +151,15 @@ def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can 
     except ValueError as error:
         reason = str(error).splitlines()[0]
         raise LogError(
-            "{}: not valid JSON ({})",
-            Place(where),
-            Public(reason),
+            "{}: not valid JSON ({})", Place(where), Public(reason),
             remedy=Remedy.NOT_COMPLETE_COPY_AGAIN,
-        ) from error
+        ) from error  # fmt: skip
     if doubled is not None:
         # Parsers give the last of the two: a score could count that nobody sees.
         raise LogError(
-            "{}: the field {!r} stands twice in one object",
-            Place(where),
-            ".".join(map(str, doubled)),
-            remedy=Remedy.REMOVE_ONE_OF_TWO_FIELDS,
-        )
+            "{}: the field {!r} stands twice in one object", Place(where),
+            ".".join(map(str, doubled)), remedy=Remedy.REMOVE_ONE_OF_TWO_FIELDS,
+        )  # fmt: skip
     return value
 
 

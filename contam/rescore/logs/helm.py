@@ -75,12 +75,9 @@ def read(file: LogFile) -> list[Log]:
         without = {name for key, name in texts if key == split} - set(rows)
         if without:
             raise LogError(
-                "{}: no scores for {} instances of {}",
-                file.path,
-                len(without),
-                Public(_STATE),
+                "{}: no scores for {} instances of {}", file.path, len(without), Public(_STATE),
                 remedy=Remedy.LOG_NOT_WHOLE_COPY_AGAIN,
-            )
+            )  # fmt: skip
         unscored = [np.isnan(column.score) for column in columns]
         n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
         notes = [note] if note else []
@@ -150,13 +147,9 @@ def _by_split(
                 continue
             if (split, name) not in texts:
                 raise LogError(
-                    "{}, row {}: instance {} is not in {}",
-                    file.path,
-                    place,
-                    name,
-                    Public(_STATE),
+                    "{}, row {}: instance {} is not in {}", file.path, place, name, Public(_STATE),
                     remedy=Remedy.FILES_OF_TWO_RUNS,
-                )
+                )  # fmt: skip
             if (split, name, trial, metric) in seen:
                 raise LogError("{}, row {}: instance {} stands here again", file.path, place, name)
             seen.add((split, name, trial, metric))

@@ -30,11 +30,9 @@ def read(file: LogFile) -> Log:
         name, value = row.get("task_id"), row.get("passed")
         if not isinstance(name, str) or not isinstance(value, bool):
             raise LogError(
-                "{}:{}: needs task_id and passed, true or false",
-                file.path,
-                line,
+                "{}:{}: needs task_id and passed, true or false", file.path, line,
                 remedy=Remedy.RUN_FUNCTIONAL_CORRECTNESS,
-            )
+            )  # fmt: skip
         passed.setdefault(name, []).append(value)
     if not passed:
         raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)

@@ -143,10 +143,8 @@ def _unzipped(file: LogFile) -> Row:
     archive = ZipMembers(file)
     if "header.json" not in archive.names:
         raise LogError(
-            "{}: the run did not end (no header.json)",
-            file.path,
-            remedy=Remedy.FINISH_INSPECT_RUN,
-        )
+            "{}: the run did not end (no header.json)", file.path, remedy=Remedy.FINISH_INSPECT_RUN,
+        )  # fmt: skip
     header = as_dict(parsed(archive.read("header.json"), f"{file.path}: header.json"))
     samples = [
         as_dict(parsed(archive.read(name), f"{file.path}: {name}"))
@@ -165,28 +163,21 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
     status = header.get("status")
     if status != "success":
         raise LogError(
-            "{}: the run ended with status {!r}",
-            file.path,
-            status,
+            "{}: the run ended with status {!r}", file.path, status,
             remedy=Remedy.FINISH_INSPECT_RUN,
-        )
+        )  # fmt: skip
     spec = as_dict(header.get("eval"))
     results = as_dict(header.get("results"))
     if not samples:
         raise LogError(
-            "{}: the log is empty",
-            file.path,
-            remedy=Remedy.LOG_INSPECT_SAMPLES,
-        )
+            "{}: the log is empty", file.path, remedy=Remedy.LOG_INSPECT_SAMPLES,
+        )  # fmt: skip
     total = number_or_none(results.get("total_samples"))
     if total is not None and int(total) != len(samples):
         raise LogError(
-            "{}: {} samples, its header counts {}",
-            file.path,
-            len(samples),
-            int(total),
+            "{}: {} samples, its header counts {}", file.path, len(samples), int(total),
             remedy=Remedy.LOG_NOT_WHOLE_COPY_AGAIN,
-        )
+        )  # fmt: skip
     by_item = _by_item(file, samples)
     shuffled = as_dict(spec.get("dataset")).get("shuffled") is not False
     items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
@@ -244,12 +235,9 @@ def _by_item(file: LogFile, samples: list[Row]) -> dict[str, list[Row]]:
         name, epoch = str(sample.get("id")), sample.get("epoch")
         if (name, epoch) in seen:
             raise LogError(
-                "{}: sample {} epoch {} stands there twice",
-                file.path,
-                name,
-                epoch,
+                "{}: sample {} epoch {} stands there twice", file.path, name, epoch,
                 remedy=Remedy.LOG_FROM_TWO,
-            )
+            )  # fmt: skip
         seen.add((name, epoch))
         by_item.setdefault(name, []).append(sample)
     return by_item

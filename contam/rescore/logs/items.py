@@ -61,13 +61,9 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
             name = (log.benchmark, log.split or "", item.item_id)
             if name in by_id:
                 raise LogError(
-                    "{}: item {} of {} has another text in {}",
-                    Place(log.path),
-                    item.item_id,
-                    Public(log.benchmark),
-                    Place(by_id[name]),
-                    remedy=Remedy.TAKE_ONE_AT_A_TIME,
-                )
+                    "{}: item {} of {} has another text in {}", Place(log.path), item.item_id,
+                    Public(log.benchmark), Place(by_id[name]), remedy=Remedy.TAKE_ONE_AT_A_TIME,
+                )  # fmt: skip
             by_id[name] = log.path
             rows.append(_row(item, log))
     if not rows:

@@ -159,12 +159,9 @@ def _check_ids(file: LogFile, items: Sequence[LoggedItem]) -> None:
         known = seen.setdefault(item.item_id, item)
         if known is not item and known.prompt == item.prompt and known.question == item.question:
             raise LogError(
-                "{}, row {}: item {} stands here again",
-                file.path,
-                row,
-                item.item_id,
+                "{}, row {}: item {} stands here again", file.path, row, item.item_id,
                 remedy=Remedy.FILE_FROM_TWO,
-            )
+            )  # fmt: skip
 
 
 def _columns(metrics: list[Row], own: Row, config: Row) -> list[ScoreColumn]:

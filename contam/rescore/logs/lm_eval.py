@@ -94,22 +94,17 @@ def read(file: LogFile) -> Log:
     lost = sorted(set(_filters(own)) - set(rows.filters))
     if lost:
         raise LogError(
-            "{}: its results file reports filter {}, of which it has no row",
-            file.path,
-            lost[0],
+            "{}: its results file reports filter {}, of which it has no row", file.path, lost[0],
             remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
-        )
+        )  # fmt: skip
     columns = _columns(rows, _Task(own, config, _better(results, task)))
     n_effective = as_dict(as_dict(results.get("n-samples")).get(task)).get("effective")
     n_expected = own.get("sample_len", n_effective)
     if isinstance(n_expected, int | float) and int(n_expected) != len(items):
         raise LogError(
-            "{}: {} documents, its results file counts {}",
-            file.path,
-            len(items),
-            int(n_expected),
+            "{}: {} documents, its results file counts {}", file.path, len(items), int(n_expected),
             remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
-        )
+        )  # fmt: skip
     unscored = [~np.isfinite(c.score) for c in columns if c.kind == "mean"]
     n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
     if n_unscored:
@@ -212,21 +207,15 @@ def _by_filter(file: LogFile, own: Row) -> _Rows:
         known = rows.filters.setdefault(str(name), {})
         if doc in known:
             raise LogError(
-                "{}:{}: document {} stands here again",
-                file.path,
-                line,
-                doc,
+                "{}:{}: document {} stands here again", file.path, line, doc,
                 remedy=Remedy.TWO_RUNS_OR_PARTS_TWICE,
-            )
+            )  # fmt: skip
         first = rows.docs.setdefault(doc, row)
         if first.get("doc_hash") != row.get("doc_hash"):
             raise LogError(
-                "{}:{}: document {} has another text than before",
-                file.path,
-                line,
-                doc,
+                "{}:{}: document {} has another text than before", file.path, line, doc,
                 remedy=Remedy.TWO_RUNS_OR_PARTS_TWICE,
-            )
+            )  # fmt: skip
         known[doc] = row
     if not rows.docs:
         raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)

@@ -166,11 +166,9 @@ class Log:
                 return column
         known = ", ".join(column.metric for column in self.columns)
         raise LogError(
-            "{} has no metric {!r}",
-            Place(self.path),
-            metric,
+            "{} has no metric {!r}", Place(self.path), metric,
             remedy=Remedy.USE_ONE_IT_HAS(known=known),
-        )
+        )  # fmt: skip
 
 
 def self_check(log: Log) -> None:
@@ -186,23 +184,17 @@ def self_check(log: Log) -> None:
         where = f"{log.path}: {column.metric} of {log.model} on {log.benchmark}"
         if column.reported_n is not None and column.reported_n != n_scored:
             raise LogError(
-                "{}: the tool counts {} scored items, the log has {}",
-                Place(where),
-                column.reported_n,
-                n_scored,
-                remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
-            )
+                "{}: the tool counts {} scored items, the log has {}", Place(where),
+                column.reported_n, n_scored, remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+            )  # fmt: skip
         if column.reported is None:
             continue
         if not column.adds_up():
             found = column.aggregate(np.ones(len(log.items), np.bool_))
             raise LogError(
-                "{}: the tool reports {:.8g}, its rows give {:.8g}",
-                Place(where),
-                column.reported,
-                found,
-                remedy=Remedy.LOG_EDITED_OR_OF_ANOTHER_RUN,
-            )
+                "{}: the tool reports {:.8g}, its rows give {:.8g}", Place(where), column.reported,
+                found, remedy=Remedy.LOG_EDITED_OR_OF_ANOTHER_RUN,
+            )  # fmt: skip
 
 
 def close(found: float, reported: float) -> bool:

@@ -75,21 +75,16 @@ def read(file: LogFile) -> Log:
     expected = number_or_none(about.get("num_instances"))
     if expected is not None and int(expected) != len(rows):
         raise LogError(
-            "{}: {} documents, its metrics count {}",
-            file.path,
-            len(rows),
-            int(expected),
+            "{}: {} documents, its metrics count {}", file.path, len(rows), int(expected),
             remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
-        )
+        )  # fmt: skip
     docs = _docs(requests) if requests else {}
     absent = [name for name in rows if docs and name not in docs]
     if absent:
         raise LogError(
-            "{}: document {} is not among the requests beside it",
-            file.path,
-            absent[0],
+            "{}: document {} is not among the requests beside it", file.path, absent[0],
             remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
-        )
+        )  # fmt: skip
     reader = PartsReader()
     config = as_dict(about.get("task_config"))
     columns = _columns(list(rows.values()), as_dict(about.get("metrics")), config)
@@ -131,20 +126,15 @@ def _rows(file: LogFile) -> dict[str, Row]:
     for line, row in file.lines:
         if not is_predictions(row):
             raise LogError(
-                "{}:{}: no doc_id, native_id and metrics",
-                file.path,
-                line,
+                "{}:{}: no doc_id, native_id and metrics", file.path, line,
                 remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
-            )
+            )  # fmt: skip
         name = str(row["doc_id"])
         if name in rows:
             raise LogError(
-                "{}:{}: document {} stands here again",
-                file.path,
-                line,
-                name,
+                "{}:{}: document {} stands here again", file.path, line, name,
                 remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
-            )
+            )  # fmt: skip
         rows[name] = row
     if not rows:
         raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)

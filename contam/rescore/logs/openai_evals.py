@@ -55,12 +55,9 @@ def read(file: LogFile) -> Log:
                 known = results.setdefault(name, {})
                 if known.keys() & values.keys():
                     raise LogError(
-                        "{}:{}: a second result for sample {}",
-                        file.path,
-                        line,
-                        name,
+                        "{}:{}: a second result for sample {}", file.path, line, name,
                         remedy=Remedy.TWO_RUNS_OR_SCORED_TWICE,
-                    )
+                    )  # fmt: skip
                 known.update(values)
                 expected.setdefault(name, data.get("expected", data.get("ideal")))
     if report is None:

@@ -60,10 +60,9 @@ def read(file: LogFile) -> Log:
     """Read the results of one data set with the predictions beside them. Raises LogError."""
     if not file.path.is_file():
         raise LogError(
-            "{} is not there: predictions without their results have no scores",
-            file.path,
+            "{} is not there: predictions without their results have no scores", file.path,
             remedy=Remedy.DUMP_EVAL_DETAILS,
-        )
+        )  # fmt: skip
     document = as_dict(file.document)
     parts = _parts(file.path)
     asked = [row for part in parts for row in _rows(part, as_dict(part.document))]
@@ -76,12 +75,9 @@ def read(file: LogFile) -> Log:
     repeats = max((len(one) for one in correct if one), default=1)
     if asked and len(asked) != len(correct) * repeats:
         raise LogError(
-            "{}: {} items, and {} predictions beside them",
-            file.path,
-            len(correct),
-            len(asked),
+            "{}: {} items, and {} predictions beside them", file.path, len(correct), len(asked),
             remedy=Remedy.FILES_OF_TWO_RUNS_COPY_AGAIN,
-        )
+        )  # fmt: skip
     rows = asked or details
     items = tuple(_item(place, rows[place]) for place in range(len(correct)))
     column = _column(correct, _reported(document))
@@ -124,10 +120,9 @@ def _rows(file: LogFile, document: Row) -> list[Row]:
     rows = [as_dict(document.get(str(place))) for place in range(len(document))]
     if not rows or not all("prediction" in row for row in rows):
         raise LogError(
-            "{}: its predictions are not numbered through",
-            file.path,
+            "{}: its predictions are not numbered through", file.path,
             remedy=Remedy.FILES_OF_TWO_RUNS_COPY_AGAIN,
-        )
+        )  # fmt: skip
     return rows
 
 
@@ -137,10 +132,9 @@ def _details(file: LogFile, found: object) -> list[Row]:
     named = {key: one for key, one in as_dict(found).items() if key != "type"}
     if set(named) != {str(place) for place in range(len(named))}:
         raise LogError(
-            "{}: its details are not numbered through",
-            file.path,
+            "{}: its details are not numbered through", file.path,
             remedy=Remedy.FILES_OF_TWO_RUNS_COPY_AGAIN,
-        )
+        )  # fmt: skip
     return [as_dict(named[str(place)]) for place in range(len(named))]
 
 

@@ -142,13 +142,9 @@ def _delimited(file: LogFile) -> Table:
     for row, place in zip(rows, places, strict=True):
         if len(row) != len(names):
             raise LogError(
-                "{}:{}: {} cells under {} columns",
-                file.path,
-                place,
-                len(row),
-                len(names),
+                "{}:{}: {} cells under {} columns", file.path, place, len(row), len(names),
                 remedy=Remedy.NOT_WHOLE_OR_CELL_UNQUOTED,
-            )
+            )  # fmt: skip
     columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
     return Table(file, columns, places[1:], "line", open_end=not text.endswith(("\n", "\r")))
 
@@ -215,19 +211,14 @@ def direction_of(table: Table, found: Mapping[str, str], rows: Iterable[int]) ->
         word = str(value).strip().lower().removesuffix(".0")
         if word not in _YES_OR_NO:
             raise LogError(
-                "{}: {!r} does not say whether {} holds",
-                Place(table.at(row)),
-                str(value)[:40],
-                Public(role),
-                remedy=Remedy.WRITE_TRUE_OR_FALSE,
-            )
+                "{}: {!r} does not say whether {} holds", Place(table.at(row)), str(value)[:40],
+                Public(role), remedy=Remedy.WRITE_TRUE_OR_FALSE,
+            )  # fmt: skip
         if said not in (None, _YES_OR_NO[word]):
             raise LogError(
-                "{}: {} is another one here than in the rows before",
-                Place(table.at(row)),
-                Public(role),
-                remedy=Remedy.SCORES_COUNT_ONE_WAY,
-            )
+                "{}: {} is another one here than in the rows before", Place(table.at(row)),
+                Public(role), remedy=Remedy.SCORES_COUNT_ONE_WAY,
+            )  # fmt: skip
         said = _YES_OR_NO[word]
     if said is None:
         return None

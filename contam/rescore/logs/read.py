@@ -78,10 +78,9 @@ def find_logs(
         found = sum([reading.take(path, explicit=path == given) for path in _below(given)])
         if not found:
             raise LogError(
-                "no logs of evaluations in {}",
-                Place(given),
+                "no logs of evaluations in {}", Place(given),
                 remedy=Remedy.CHOOSE_KNOWN(known=Public(titles())),
-            )
+            )  # fmt: skip
     every = tuple(log for own in reading.logs.values() for log in own)
     logs = _noted(every, reading)
     return LogFiles(logs, tuple(reading.skipped.items()), tuple(reading.damaged.items()))
@@ -134,11 +133,8 @@ class _Reading:
             others = [LogFile(one) for one in rows_of(path, parts_of(file))]
             if not others:
                 raise _NotBesideError(
-                    "{}: {}",
-                    path,
-                    Public(_ALONE),
-                    remedy=Remedy.NAME_ROWS_OF_RUN,
-                )
+                    "{}: {}", path, Public(_ALONE), remedy=Remedy.NAME_ROWS_OF_RUN,
+                )  # fmt: skip
             for other in others:
                 if (found := reader_of(other, self.columns)) is not None:
                     yield other, found

@@ -123,10 +123,8 @@ def rows_of(path: Path, readers: list[LogReader]) -> list[Path]:
 
 def _refuse(file: LogFile) -> list[Log]:
     raise NoScoresError(
-        "{}: no log of an evaluation",
-        file.path,
-        remedy=Remedy.GIVE_SCORES_PER_ITEM,
-    )
+        "{}: no log of an evaluation", file.path, remedy=Remedy.GIVE_SCORES_PER_ITEM,
+    )  # fmt: skip
 
 
 _NO_LOG: Final = LogReader(fits=lambda _file: True, read=_refuse)

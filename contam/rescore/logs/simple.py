@@ -91,10 +91,9 @@ def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     for name in columns or {}:
         if name not in MAPPABLE:
             raise UsageError(
-                "a log has no {!r}",
-                name,
+                "a log has no {!r}", name,
                 remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(MAPPABLE))),
-            )
+            )  # fmt: skip
     return dict(columns or {})
 
 
@@ -126,11 +125,9 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
         missing = [one for one in names if one and not table.has(one)]
         if missing:
             raise LogError(
-                "{}: no column {!r}",
-                table.file.path,
-                missing[0],
+                "{}: no column {!r}", table.file.path, missing[0],
                 remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names([*table.columns, *table.nested])),
-            )
+            )  # fmt: skip
     by_name = {plain(column): column for column in reversed(list(table.columns))}
     inside: dict[str, list[str]] = {}
     for path in table.nested:
@@ -147,11 +144,9 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
             there = [name for name in there if _score_column(table, name)]
             if len(there) > 1:
                 raise LogError(
-                    "{}: the scores may be in {}",
-                    table.file.path,
-                    " or ".join(map(repr, there)),
+                    "{}: the scores may be in {}", table.file.path, " or ".join(map(repr, there)),
                     remedy=Remedy.NAME_SCORE_COLUMNS,
-                )
+                )  # fmt: skip
         if there:
             found[role] = there[0]
             taken.add(there[0])
@@ -178,19 +173,15 @@ def _long(table: Table, found: Mapping[str, str], *, named: bool) -> list[Log]:
         items, column, note = _one(table, found, rows, texts)
         if column.note and not named:
             raise LogError(
-                "{}: {}",
-                table.file.path,
-                Public(column.note),
+                "{}: {}", table.file.path, Public(column.note),
                 remedy=Remedy.TAKE_SCORES_AS_THEY_ARE(column=found["score"]),
-            )
+            )  # fmt: skip
         known = logs.setdefault(key[:3], (items, [], []))
         if [item.item_id for item in known[0]] != [item.item_id for item in items]:
             raise LogError(
-                "{}: metric {!r} covers other items than the one before it",
-                table.file.path,
-                key[3],
-                remedy=Remedy.WRITE_FILE_PER_METRIC,
-            )
+                "{}: metric {!r} covers other items than the one before it", table.file.path,
+                key[3], remedy=Remedy.WRITE_FILE_PER_METRIC,
+            )  # fmt: skip
         known[1].append(column if not key[3] else _renamed(column, key[3]))
         known[2].extend(note)
     return [_log(table, key, *rest) for key, rest in logs.items()]
@@ -213,19 +204,16 @@ def _one(
     if many:
         if "repeat" not in found:
             raise LogError(
-                "{}: item {!r} stands here again",
-                Place(table.at(many[0][1])),
-                texts[many[0][0]].item_id,
-                remedy=Remedy.NAME_REPEAT_COLUMN,
-            )
+                "{}: item {!r} stands here again", Place(table.at(many[0][1])),
+                texts[many[0][0]].item_id, remedy=Remedy.NAME_REPEAT_COLUMN,
+            )  # fmt: skip
         again = table.column(found["repeat"])
         for of in many:
             if len({_label(again[row]) for row in of}) < len(of):
                 raise LogError(
-                    "{}: the same repeat of an item stands here again",
-                    Place(table.at(of[-1])),
+                    "{}: the same repeat of an item stands here again", Place(table.at(of[-1])),
                     remedy=Remedy.ROWS_STAND_TWICE,
-                )
+                )  # fmt: skip
     values = table.column(found["score"])
     score = np.full(len(by_item), np.nan)
     repeats = np.zeros(len(by_item), np.int32)
@@ -264,22 +252,17 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         ]
         if odd or not models or "id" not in found:
             raise NoScoresError(
-                "{}: cannot tell which columns are scores among {}{}",
-                table.file.path,
-                Names([*table.columns]),
-                _beyond(table, odd),
-                remedy=Remedy.NAME_SCORE_COLUMNS,
-            )
+                "{}: cannot tell which columns are scores among {}{}", table.file.path,
+                Names([*table.columns]), _beyond(table, odd), remedy=Remedy.NAME_SCORE_COLUMNS,
+            )  # fmt: skip
     items = _texts(table, found)
     ids = [items[row].item_id for row in range(len(table))]
     if len(set(ids)) < len(ids):
         again = next(at for at, name in enumerate(ids) if name in ids[:at])
         raise LogError(
-            "{}: item {!r} stands here again",
-            Place(table.at(again)),
-            ids[again],
+            "{}: item {!r} stands here again", Place(table.at(again)), ids[again],
             remedy=Remedy.NAME_SCORE_COLUMNS,
-        )
+        )  # fmt: skip
     shared = tuple(items[row] for row in range(len(table)))
     benchmarks = (
         {_label(v) for v in table.column(found["benchmark"])} if "benchmark" in found else {""}
@@ -328,11 +311,9 @@ def _checked(table: Table, row: int, value: object) -> float | None:
     number = number_of(value)
     if number is None or math.isinf(number):
         raise LogError(
-            "{}: {!r} is no score",
-            Place(table.at(row)),
-            str(value)[:40],
+            "{}: {!r} is no score", Place(table.at(row)), str(value)[:40],
             remedy=Remedy.USE_KNOWN_SCORES,
-        )
+        )  # fmt: skip
     return None if math.isnan(number) else number
 
 
@@ -356,10 +337,9 @@ def _texts(table: Table, found: Mapping[str, str]) -> dict[int, LoggedItem]:
         name = _label(table.column(found["id"])[row]) if "id" in found else texts.question
         if not name:
             raise LogError(
-                "{}: neither an id nor a question",
-                Place(table.at(row)),
+                "{}: neither an id nor a question", Place(table.at(row)),
                 remedy=Remedy.NAME_ID_COLUMN,
-            )
+            )  # fmt: skip
         item = LoggedItem(
             item_id=name,
             question=texts.question,

@@ -57,33 +57,24 @@ def read(file: LogFile) -> Log:
         counted = number_or_none(report.get(_COUNTS[name]))
         if counted is not None and int(counted) != len(ids):
             raise LogError(
-                "{}: {} {}, and it counts {}",
-                file.path,
-                len(ids),
-                name,
-                int(counted),
+                "{}: {} {}, and it counts {}", file.path, len(ids), name, int(counted),
                 remedy=Remedy.MAKE_REPORT_AGAIN,
-            )
+            )  # fmt: skip
     scores: dict[str, float] = {}
     for name, ids in lists.items():
         for one in ids:
             if one in scores:
                 raise LogError(
-                    "{}: instance {} stands in two lists",
-                    file.path,
-                    one,
+                    "{}: instance {} stands in two lists", file.path, one,
                     remedy=Remedy.MAKE_REPORT_AGAIN,
-                )
+                )  # fmt: skip
             scores[one] = _LISTS[name]
     total = number_or_none(report.get("total_instances"))
     if total is not None and int(total) != len(scores):
         raise LogError(
-            "{}: {} instances, and it counts {}",
-            file.path,
-            len(scores),
-            int(total),
+            "{}: {} instances, and it counts {}", file.path, len(scores), int(total),
             remedy=Remedy.MAKE_REPORT_AGAIN,
-        )
+        )  # fmt: skip
     model, _, run = file.path.name.removesuffix(".json").rpartition(".")
     notes = [
         f"{len(lists[name])} instances {words}"
@@ -121,10 +112,9 @@ def read_instances(file: LogFile) -> Log:
         found: Row = as_dict(as_dict(own.document).get(folder.name))
         if not isinstance(found.get("resolved"), bool):
             raise LogError(
-                "{}: `resolved` is neither true nor false",
-                own.path,
+                "{}: `resolved` is neither true nor false", own.path,
                 remedy=Remedy.MAKE_REPORT_AGAIN,
-            )
+            )  # fmt: skip
         scores[folder.name] = float(found["resolved"])
         digest.update(own.digest.encode())
     absent = sum(np.isnan(score) for score in scores.values())

@@ -31,11 +31,9 @@ class ZipMembers:
                 self._infos = {info.filename: info for info in archive.infolist()}
         except (zipfile.BadZipFile, ValueError, EOFError) as error:
             raise LogError(
-                "{}: no whole ZIP file ({})",
-                file.path,
-                error,
+                "{}: no whole ZIP file ({})", file.path, error,
                 remedy=Remedy.CUT_OR_DAMAGED_COPY_AGAIN,
-            ) from error
+            ) from error  # fmt: skip
 
     @property
     def names(self) -> list[str]:
@@ -60,19 +58,14 @@ class ZipMembers:
             NotImplementedError,
         ) as error:
             raise LogError(
-                "{}: cannot unpack {} ({})",
-                self._file.path,
-                name,
-                error,
+                "{}: cannot unpack {} ({})", self._file.path, name, error,
                 remedy=Remedy.CUT_OR_DAMAGED_COPY_AGAIN,
-            ) from error
+            ) from error  # fmt: skip
         if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
             raise LogError(
-                "{}: {} is not what its checksum says",
-                self._file.path,
-                name,
+                "{}: {} is not what its checksum says", self._file.path, name,
                 remedy=Remedy.CUT_OR_DAMAGED_COPY_AGAIN,
-            )
+            )  # fmt: skip
         return content
 
 
