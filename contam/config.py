@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hint
 
 from annotated_types import Ge, Gt, Le
 
-from contam.errors import ConfigError
-from contam.remedies import Remedy
+from contam.errors import ConfigError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,13 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contam.facts import Advice, Plain, Statement
-from contam.remedies import Remedy
+from contam.facts import Names, Place, Plain, Public, Statement
+from contam.remedies import Advice, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     Remedies = Remedy | Advice | tuple[Advice, ...]
+
+__all__ = [
+    "Advice",
+    "BenchmarkError",
+    "ConfigError",
+    "ContamError",
+    "CorpusError",
+    "IncompleteError",
+    "IndexBusyError",
+    "IndexDamageError",
+    "IndexMismatchError",
+    "InternalError",
+    "LogError",
+    "MissingExtraError",
+    "Names",
+    "OutputError",
+    "Place",
+    "Plain",
+    "PlanMemoryError",
+    "PolicyError",
+    "Public",
+    "Remedy",
+    "ShardError",
+    "Statement",
+    "UsageError",
+]
 
 
 class ContamError(Exception):

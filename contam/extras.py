@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
-from contam.errors import MissingExtraError
-from contam.remedies import Remedy
+from contam.errors import MissingExtraError, Remedy
 
 _MODULES: Final = {
     "scores": ("matplotlib", "statsmodels"),

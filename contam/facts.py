@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from contam.remedies import Remedy
-
 _FORMATTER: Final = Formatter()
 _QUOTES: Final = frozenset("'\"")
 _SLASHES: Final = frozenset("/\\")
@@ -119,26 +117,6 @@ class Statement:
 
         named = {name: of(fact) for name, fact in self.named.items()}
         return replace(self, facts=tuple(map(of, self.facts)), named=named)
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A remedy and its facts."""
-
-    remedy: Remedy
-    facts: Mapping[str, object] = field(default_factory=dict)
-
-    def statement(self, sentences: Mapping[Remedy, str] | None = None) -> Statement:
-        """What to say.
-
-        sentences  those of the interface that asks, for every `Own` remedy
-        """
-        template = (sentences or {}).get(self.remedy, self.remedy.value)
-        return Statement(template, named=self.facts)
-
-    def without_quotes(self) -> Advice:
-        """The same without what comes from the user's files."""
-        return Advice(self.remedy, self.statement().without_quotes().named)
 
 
 def _unquoted(fact: object) -> object:

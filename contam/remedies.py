@@ -7,9 +7,14 @@ alone. Such a remedy is `Own`: here it has a sentence for callers of the Python 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum, unique
+from typing import TYPE_CHECKING
 
-from contam.facts import Advice
+from contam.facts import Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Own(str):
@@ -41,26 +46,20 @@ class Remedy(Enum):
     COPY_AGAIN_OR_LEAVE_OUT = "copy the file again, or leave it out"
     COPY_AGAIN_OR_END_LINE = "copy the file again; if it is whole, add a line break at its end"
     COPY_RESULTS_FILE = "copy the results file of the same time beside it"
-    DAMAGED_COPY_AGAIN_OR_LEAVE_OUT = "the file is damaged: copy it again, or leave it out"
-    TRUNCATED_COPY_AGAIN_OR_LEAVE_OUT = "the file is truncated: copy it again, or leave it out"
-    MAYBE_CORRUPT_COPY_AGAIN_OR_LEAVE_OUT = (
-        "the file may be truncated or corrupt: copy it again, or leave it out"
-    )
-    CORRUPT_COPY_AGAIN_OR_LEAVE_OUT = (
-        "the file is truncated or corrupt: copy it again, or leave it out"
-    )
-    HEADER_MISSING_COPY_AGAIN_OR_LEAVE_OUT = (
-        "the first line names the columns: copy the file again, or leave it out"
-    )
-    CUT_OR_DAMAGED_COPY_AGAIN = "the file is cut off or damaged: copy it again"
-    NOT_WHOLE_OR_CHANGED_COPY_AGAIN = "the file is not whole, or was changed: copy it again"
-    NOT_COMPLETE_COPY_AGAIN = "the file is not complete: copy it again"
-    FILES_OF_TWO_RUNS_COPY_AGAIN = "the files are not whole, or of two runs: copy them again"
-    LOG_NOT_WHOLE_COPY_AGAIN = "the log is not whole: copy it again"
-    LOG_OF_ANOTHER_RUN_COPY_AGAIN = "the log is not whole, or belongs to another run: copy it again"
+    COPY_DAMAGED = "the file is damaged: copy it again, or leave it out"
+    COPY_TRUNCATED = "the file is truncated: copy it again, or leave it out"
+    COPY_MAYBE_CORRUPT = "the file may be truncated or corrupt: copy it again, or leave it out"
+    COPY_CORRUPT = "the file is truncated or corrupt: copy it again, or leave it out"
+    COPY_WITH_HEADER = "the first line names the columns: copy the file again, or leave it out"
+    COPY_CUT_OR_DAMAGED = "the file is cut off or damaged: copy it again"
+    COPY_CUT_OR_CHANGED = "the file is not whole, or was changed: copy it again"
+    COPY_INCOMPLETE = "the file is not complete: copy it again"
+    COPY_FILES_OF_ONE_RUN = "the files are not whole, or of two runs: copy them again"
+    COPY_LOG = "the log is not whole: copy it again"
+    COPY_LOG_OF_THIS_RUN = "the log is not whole, or belongs to another run: copy it again"
     LOG_EDITED_OR_OF_ANOTHER_RUN = "the log is not whole, was edited, or belongs to another run"
     MAKE_REPORT_AGAIN = "the report is not whole, or was edited: make it again"
-    NOT_COMPLETE_RUN_EVALUATION_AGAIN = "the file is not complete: run the evaluation again"
+    RUN_EVALUATION_AGAIN = "the file is not complete: run the evaluation again"
     NOT_WHOLE_OR_CELL_UNQUOTED = "the file is not whole, or a cell lacks its quotes"
     IS_FILE_WHOLE = "is the file whole?"
     IS_IT_THE_RIGHT_FILE = "is it the right file, and whole?"
@@ -72,9 +71,7 @@ class Remedy(Enum):
     WRITE_AGAIN = "write it again"
     WRITE_STREAMS_APART = "write it again to its end, each stream into a file of its own"
     RECOMPRESS = "recompress it as .gz, .zst, .bz2 or .xz"
-    WRITE_WITHOUT_ENCRYPTION = (
-        "no keys are taken: write it again without encryption, or leave it out"
-    )
+    WRITE_UNENCRYPTED = "no keys are taken: write it again without encryption, or leave it out"
     LET_DOWNLOAD_FINISH = "let it finish; if it is not wanted, remove the file"
     LET_NOBODY_WRITE_TO_IT = "let nobody write to it meanwhile"
     LET_NOBODY_WRITE_TO_CORPUS = "let nobody write to the corpus while it is read"
@@ -88,9 +85,7 @@ class Remedy(Enum):
         "line, or leave the file out"
     )
     LOOK_FOR_STRAY_QUOTE = "look for a stray quotation mark"
-    REPAIR_JSON_LINE_OR_LEAVE_OUT = (
-        "JSONL has one JSON object a line: repair the line, or leave the file out"
-    )
+    REPAIR_JSON_LINE = "JSONL has one JSON object a line: repair the line, or leave the file out"
     REPAIR_ROW_OR_LEAVE_OUT = "repair the row, or leave the file out"
     ONE_ITEM_A_LINE = "in JSON lines every line is one item"
     ONE_OBJECT_A_LINE = "in JSON lines every line is one whole object; is the file complete?"
@@ -102,12 +97,8 @@ class Remedy(Enum):
         "text is read from `conversion` records: give the WET files of the crawl, or extract the "
         "text first, and leave this file out"
     )
-    RETIRE_AND_ADD_SHARD_AGAIN = (
-        "the shard changed after it was indexed: retire it and add it again"
-    )
-    VERIFY_AND_RELOAD_INDEX = (
-        "verify the index; a service that has it open has to reload it afterwards"
-    )
+    RETIRE_AND_ADD_SHARD = "the shard changed after it was indexed: retire it and add it again"
+    VERIFY_AND_RELOAD = "verify the index; a service that has it open has to reload it afterwards"
 
     # Corpora and benchmarks.
     GIVE_FILES_OF_FORMAT = "give {formats} files"
@@ -137,9 +128,7 @@ class Remedy(Enum):
         "views: verdicts, evidence, items, documents; `describe verdicts` lists the columns of one"
     )
     ASK_TIME_AS_TEXT = "ask for it as text: `x::varchar`"
-    PUT_SHARD_BACK_OR_ASK_OTHER_VIEWS = (
-        "put the shard back, or ask verdicts, evidence and items alone"
-    )
+    PUT_SHARD_BACK = "put the shard back, or ask verdicts, evidence and items alone"
     CHOOSE_KNOWN = "known: {known}"
     CHOOSE_KNOWN_RECIPE_OR_FILE = "known: {known}; or give the path of a TOML file"
     INSTALL_KNOWN_DATASKETCH = "install datasketch 2.0.0, which draws those"
@@ -147,7 +136,7 @@ class Remedy(Enum):
     GIVE_MORE_MEMORY = "give {megabytes}MB or more"
 
     # Indexes.
-    NOTHING_RETIRED_SEE_DOCUMENT_ID = (
+    NONE_RETIRED_SEE_DOCUMENT_ID = (
         "nothing was retired; document_id in evidence.parquet is what it is called"
     )
     FINISH_BUILD_FIRST = "finish the build first"
@@ -169,7 +158,7 @@ class Remedy(Enum):
     NAME_INDEX_ONCE = "name each index once"
     ASK_ONE_AFTER_THE_OTHER = "ask them one after the other"
     ASK_APART_OR_BUILD_ALIKE = "ask them one after the other, or build them with one recipe"
-    LEAVE_POLICIES_OUT_OR_BRING_SHARD_BACK = "leave out {policies}, or bring the shard back"
+    LEAVE_POLICIES_OUT = "leave out {policies}, or bring the shard back"
     LEAVE_BOTH_OUT_OR_JUDGE_WORDS = "leave both out, or judge by words"
     NAME_POLICY_ONCE = "name each policy once"
     DEFAULTS_OF_SEED_AND_MIN_RUN = "the defaults are 5 and 8"
@@ -226,13 +215,9 @@ class Remedy(Enum):
     EXPORT_ONE_VERSION = "two versions of the task: export one at a time"
     GIVE_ITEM_ONCE = "give each item once"
     ADD_QUESTION_TO_LOG = "numbers of two tools may be one off: add the question to the log"
-    IDS_DIFFER_ADD_QUESTIONS = (
-        "it has ids only, and they are not the benchmark's: add the questions to it"
-    )
+    IDS_DIFFER = "it has ids only, and they are not the benchmark's: add the questions to it"
     LOG_OF_ANOTHER_BENCHMARK = "the log is of another benchmark, or of another version of it"
-    ADD_QUESTIONS_OR_RESCORE_APART = (
-        "add the questions to the log, or rescore one benchmark at a time"
-    )
+    ADD_QUESTIONS_OR_SPLIT = "add the questions to the log, or rescore one benchmark at a time"
     SCAN_THIS_VERSION = "the verdicts are of another version of the benchmark: scan this one"
     GIVE_FILE_OF_LABELS = "{path} is none; a scan's own verdicts have their thresholds"
     GIVE_ITS_FOLDER = "give its folder: {folder}"
@@ -265,9 +250,7 @@ class Remedy(Enum):
     RUN_AGAIN = "run it again"
     LOG_MATCH_OR_METRICS = "events of type match or metrics are read"
     SPLIT_FILE = "split the file"
-    TWO_RUNS_OR_SCORED_TWICE = (
-        "two runs in one file, or an eval that scores a sample more than once"
-    )
+    RUNS_OR_SCORES_TWICE = "two runs in one file, or an eval that scores a sample more than once"
     DUMP_EVAL_DETAILS = "run the evaluation again with --dump-eval-details"
     NAME_LOGS = "name files or folders of logs"
     RUN_WITH_SCORER = "run it with a scorer"
@@ -342,9 +325,7 @@ class Remedy(Enum):
         'mapping={{"id": FIELD}} names another id field, {{"id": ""}} makes ids from the content'
     )
     MAP_QUESTION = Own('mapping={{"question": FIELD}}')
-    MAP_QUESTION_AND_ANSWER = Own(
-        'name it, for example mapping={{"question": FIELD, "answer": FIELD}}'
-    )
+    MAP_QUESTION_ANSWER = Own('name it, for example mapping={{"question": FIELD, "answer": FIELD}}')
     MAP_QUESTION_OR_COLUMN = Own(
         'name it, for example mapping={{"question": FIELD}}; without a header {{"question": "0"}}'
     )
@@ -354,9 +335,7 @@ class Remedy(Enum):
     NOTHING_QUOTED = Own("nothing is quoted where `secret` is set")
     NAME_TEXT_COLUMN = Own("name the column that holds the text with `text`")
     NAME_A_TEXT_COLUMN = Own("name a text column with `text`")
-    NAME_TEXT_COLUMN_AMONG = Own(
-        "name one of them with `text`, with dots for fields inside structs"
-    )
+    TEXT_COLUMN_AMONG = Own("name one of them with `text`, with dots for fields inside structs")
     FETCH_CONTENTS_BY_BLOB_ID = Own(
         "fetch the contents by blob_id first, then name their column with `text`"
     )
@@ -372,9 +351,7 @@ class Remedy(Enum):
         "finish it with the call it was begun with, or begin afresh with overwrite=True"
     )
     BEGIN_AFRESH = Own("begin afresh with overwrite=True")
-    NOTHING_RETIRED_SEE_SHARDS = Own(
-        "nothing was retired; the manifest of the index lists the shards"
-    )
+    NONE_RETIRED_SEE_SHARDS = Own("nothing was retired; the manifest of the index lists the shards")
     RETIRE_SHARD_FIRST = Own("retire the shard {shard} first")
     RESTORE_INDEX = Own("restore the index from a copy, or build it again; verifying it tells all")
     NAME_INDEX_OR_FOLDER = Own("give its name or its folder")
@@ -442,9 +419,7 @@ class Remedy(Enum):
         "model)"
     )
     NAME_ID_COLUMN = Own('name one: columns={{"id": COLUMN}}')
-    NAME_REPEAT_COLUMN = Own(
-        'repeats need a column that numbers them: columns={{"repeat": COLUMN}}'
-    )
+    ADD_REPEAT_COLUMN = Own('repeats need a column that numbers them: columns={{"repeat": COLUMN}}')
     TAKE_SCORES_AS_THEY_ARE = Own(
         "percentages want dividing by 100; other scores are taken as they are under "
         'columns={{"score": "{column}"}}'
@@ -479,3 +454,23 @@ class Remedy(Enum):
     def __call__(self, **facts: object) -> Advice:
         """The remedy with the facts that its sentence names."""
         return Advice(self, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A remedy and its facts."""
+
+    remedy: Remedy
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    def statement(self, sentences: Mapping[Remedy, str] | None = None) -> Statement:
+        """What to say.
+
+        sentences  those of the interface that asks, for every `Own` remedy
+        """
+        template = (sentences or {}).get(self.remedy, self.remedy.value)
+        return Statement(template, named=self.facts)
+
+    def without_quotes(self) -> Advice:
+        """The same without what comes from the user's files."""
+        return Advice(self.remedy, self.statement().without_quotes().named)

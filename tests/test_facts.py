@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.errors import BenchmarkError, LogError
-from contam.facts import Names, Place, Plain, Public, Statement
-from contam.remedies import Remedy
+from contam.errors import BenchmarkError, LogError, Names, Place, Plain, Public, Remedy, Statement
 from contam.server.problems.telling import INSIDE, tell
 
 UNPUBLISHED = "What is the airspeed of an unladen swallow?"

@@ -20,10 +20,9 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
-from contam.errors import BenchmarkError, LogError, ShardError
+from contam.errors import BenchmarkError, LogError, Remedy, ShardError
 from contam.files.single import fingerprint
 from contam.index.open import Index
-from contam.remedies import Remedy
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:

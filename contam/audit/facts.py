@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from contam.errors import OutputError
-from contam.remedies import Remedy
+from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path

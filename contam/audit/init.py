@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from contam.audit.toml import toml_text
 from contam.corpus.shards import survey
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.index.open import Index
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

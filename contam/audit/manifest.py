@@ -7,9 +7,8 @@ import json
 import platform
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 from contam.files.single import fingerprint
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

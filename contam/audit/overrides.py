@@ -5,8 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError
-from contam.remedies import Remedy
+from contam.errors import ConfigError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence

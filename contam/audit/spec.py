@@ -13,10 +13,8 @@ from annotated_types import Ge
 
 from contam.audit.overrides import overridden
 from contam.audit.toml import first_wrong, read_toml, said_of
-from contam.errors import ConfigError, UsageError
-from contam.facts import Public
+from contam.errors import ConfigError, Public, Remedy, UsageError
 from contam.index.home import resolve_index
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

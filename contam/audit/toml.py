@@ -6,8 +6,7 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, UsageError
-from contam.remedies import Remedy
+from contam.errors import ConfigError, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,10 +13,9 @@ from contam.audit.manifest import MANIFEST, TIMES, files_of, read_sealed
 from contam.detect.match.readings import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import OutputError, UsageError
+from contam.errors import OutputError, Remedy, UsageError
 from contam.files.single import fingerprint
 from contam.kernels.tokens import CHARS, WORDS
-from contam.remedies import Remedy
 from contam.tables import schemas
 from contam.text.tokenizer import tokenize_bytes
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from contam.benchmark.items import BenchItem, Benchmark, SkippedRow, SourceFile
 from contam.benchmark.keys import content_keys
-from contam.errors import BenchmarkError
-from contam.facts import Place, Plain
-from contam.remedies import Remedy
+from contam.errors import BenchmarkError, Place, Plain, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,12 +6,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contam.errors import BenchmarkError
-from contam.facts import Public
+from contam.errors import BenchmarkError, Public, Remedy
 from contam.files.compression import DamagedError, codec_of, unpack
 from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import open_file, read_file
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path

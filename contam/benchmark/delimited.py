@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.benchmark.jsonrows import FileRows
 from contam.benchmark.names import is_question
-from contam.errors import BenchmarkError
-from contam.facts import Names, Public
+from contam.errors import BenchmarkError, Names, Public, Remedy
 from contam.files.csv_cells import large_cells
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

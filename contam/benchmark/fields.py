@@ -9,9 +9,7 @@ from typing import Literal
 
 from contam.benchmark import names
 from contam.benchmark.mapping import FieldMap, resolve
-from contam.errors import ContamError
-from contam.facts import Names, Public
-from contam.remedies import Remedy
+from contam.errors import ContamError, Names, Public, Remedy
 
 _MAX_SHOWN = 20  # fields named in an error message
 
@@ -148,7 +146,7 @@ class _Planner:
                 return self._paths(name)
         raise RowError(
             "no field for the question among {}", _listed(self._columns),
-            remedy=Remedy.MAP_QUESTION_AND_ANSWER,
+            remedy=Remedy.MAP_QUESTION_ANSWER,
         )  # fmt: skip
 
     def _passage(self, question: tuple[FieldPath, ...]) -> tuple[FieldPath, ...]:

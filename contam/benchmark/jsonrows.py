@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import orjson
 
 from contam.benchmark.names import is_question
-from contam.errors import BenchmarkError
-from contam.facts import Advice, Place, Public
+from contam.errors import Advice, BenchmarkError, Place, Public, Remedy
 from contam.files.doubled_keys import doubled_key, may_repeat
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path

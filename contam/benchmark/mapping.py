@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contam.errors import UsageError
-from contam.facts import Public
-from contam.remedies import Remedy
+from contam.errors import Public, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

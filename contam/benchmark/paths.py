@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import UsageError
-from contam.facts import Public
+from contam.errors import Public, Remedy, UsageError
 from contam.files.single import irregular
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,11 +17,9 @@ from contam.benchmark.mapping import FieldMap, check_mapping
 from contam.benchmark.rows import read_parts
 from contam.benchmark.sources import Source, find_sources
 from contam.benchmark.values import as_label
-from contam.errors import BenchmarkError
-from contam.facts import Names, Place, Public
+from contam.errors import BenchmarkError, Names, Place, Public, Remedy
 from contam.files.listed import FileState, difference
 from contam.files.single import open_file
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -12,10 +12,8 @@ from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
 from contam.benchmark.paths import expanded, natural, refuse_pipe
-from contam.errors import BenchmarkError
-from contam.facts import Public
+from contam.errors import BenchmarkError, Public, Remedy
 from contam.files.single import open_file, read_file
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path

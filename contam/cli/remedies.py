@@ -15,7 +15,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.NAME_BENCHMARK: "--benchmark PATH",
     Remedy.MAP_ID: "--map id=FIELD names another id field, --map id= makes ids from the content",
     Remedy.MAP_QUESTION: "--map question=FIELD",
-    Remedy.MAP_QUESTION_AND_ANSWER: "name it, for example --map question=FIELD,answer=FIELD",
+    Remedy.MAP_QUESTION_ANSWER: "name it, for example --map question=FIELD,answer=FIELD",
     Remedy.MAP_QUESTION_OR_COLUMN: (
         "name it, for example --map question=FIELD; without a header --map question=0"
     ),
@@ -25,9 +25,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.NOTHING_QUOTED: "nothing is quoted under --no-text",
     Remedy.NAME_TEXT_COLUMN: "name the column that holds the text with --text",
     Remedy.NAME_A_TEXT_COLUMN: "name a text column with --text",
-    Remedy.NAME_TEXT_COLUMN_AMONG: (
-        "name one of them with --text, with dots for fields inside structs"
-    ),
+    Remedy.TEXT_COLUMN_AMONG: ("name one of them with --text, with dots for fields inside structs"),
     Remedy.FETCH_CONTENTS_BY_BLOB_ID: (
         "fetch the contents by blob_id first, then name their column with --text"
     ),
@@ -43,7 +41,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
         "finish it with the call it was begun with, or begin afresh with --overwrite"
     ),
     Remedy.BEGIN_AFRESH: "begin afresh with --overwrite",
-    Remedy.NOTHING_RETIRED_SEE_SHARDS: (
+    Remedy.NONE_RETIRED_SEE_SHARDS: (
         "nothing was retired; `contam index show --json` lists the shards"
     ),
     Remedy.RETIRE_SHARD_FIRST: "retire it first: contam index retire --shard {shard}",
@@ -125,7 +123,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
         "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
     ),
     Remedy.NAME_ID_COLUMN: "name one: --columns id=COLUMN",
-    Remedy.NAME_REPEAT_COLUMN: "repeats need a column that numbers them: --columns repeat=COLUMN",
+    Remedy.ADD_REPEAT_COLUMN: "repeats need a column that numbers them: --columns repeat=COLUMN",
     Remedy.TAKE_SCORES_AS_THEY_ARE: (
         "percentages want dividing by 100; other scores are taken as they are under --columns "
         "score={column}"

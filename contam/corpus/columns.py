@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.shards import errors_named
-from contam.errors import CorpusError, ShardError
-from contam.remedies import Remedy
+from contam.errors import CorpusError, Remedy, ShardError
 from contam.tables.columns import ColumnRef, Kind, TextColumns
 
 if TYPE_CHECKING:
@@ -258,7 +257,7 @@ def _named(shard: Shard, columns: tuple[ColumnRef, ...], text: str) -> ColumnRef
     if ref is None:
         raise CorpusError(
             f"{shard.name}: no column {text}; columns seen: {_listing(columns)}",
-            remedy=Remedy.NAME_TEXT_COLUMN_AMONG,
+            remedy=Remedy.TEXT_COLUMN_AMONG,
         )
     if ref.kind not in (*_SEARCHABLE, "json"):
         raise CorpusError(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from contam.corpus.columns import METADATA_NAMES, MetadataField, Selection
 from contam.corpus.shards import errors_named
-from contam.errors import ShardError
-from contam.remedies import Remedy
+from contam.errors import Remedy, ShardError
 from contam.tables.json_text import clean
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from contam.corpus.formats.registry import (
     is_unfinished,
 )
 from contam.corpus.outputs import written_by_contam
-from contam.errors import CorpusError, UsageError
+from contam.errors import CorpusError, Remedy, UsageError
 from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import irregular
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

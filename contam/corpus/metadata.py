@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from contam.corpus.columns import METADATA_NAMES, MetadataField
 from contam.corpus.documents import as_text
 from contam.corpus.shards import errors_named
-from contam.errors import ShardError
-from contam.remedies import Remedy
+from contam.errors import Remedy, ShardError
 
 if TYPE_CHECKING:
     from contam.corpus.columns import Selection
@@ -46,7 +45,7 @@ class MetadataStream:
             if block is None:
                 raise ShardError(
                     f"{self._shard.name}: its metadata ends before its text",
-                    shard=self._shard.name, remedy=Remedy.DAMAGED_COPY_AGAIN_OR_LEAVE_OUT,
+                    shard=self._shard.name, remedy=Remedy.COPY_DAMAGED,
                 )  # fmt: skip
             for name, refs in self._choices.items():
                 held[name] += _first_texts([block[ref] for ref in refs])

@@ -7,9 +7,8 @@ from bisect import bisect_right, insort
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.listed import ListedPath, opened, state_of
-from contam.remedies import Remedy
 from contam.tables import ipc
 
 if TYPE_CHECKING:

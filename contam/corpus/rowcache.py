@@ -18,9 +18,8 @@ from contam.corpus.columns import select_columns
 from contam.corpus.shards import errors_named, seen
 from contam.corpus.shelf import Shelf
 from contam.corpus.units import WorkUnit
-from contam.errors import CorpusError, ShardError
+from contam.errors import CorpusError, Remedy, ShardError
 from contam.files.listed import FileState
-from contam.remedies import Remedy
 from contam.tables.blocks import TextBlock, block_of
 
 if TYPE_CHECKING:
@@ -117,12 +116,12 @@ class RowCache:
         if source.digest is not None and digest != source.digest:
             raise ShardError(
                 f"{shard.name}: changed since it was indexed", shard=shard.name,
-                remedy=Remedy.RETIRE_AND_ADD_SHARD_AGAIN,
+                remedy=Remedy.RETIRE_AND_ADD_SHARD,
             )  # fmt: skip
         if source.doubt is not None and now.state is not None and (why := source.doubt(now.state)):
             raise ShardError(
                 f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name,
-                remedy=Remedy.VERIFY_AND_RELOAD_INDEX,
+                remedy=Remedy.VERIFY_AND_RELOAD,
             )  # fmt: skip
         self._shards[number] = now
 
@@ -356,7 +355,7 @@ def _prove(
 def _other_text(shard: Shard, row: int) -> ShardError:
     return ShardError(
         f"{shard.name}: row {row} changed since it was indexed", shard=shard.name,
-        remedy=Remedy.RETIRE_AND_ADD_SHARD_AGAIN,
+        remedy=Remedy.RETIRE_AND_ADD_SHARD,
     )  # fmt: skip
 
 
@@ -375,5 +374,5 @@ def _size(block: TextBlock) -> int:
 def _missing(shard: Shard, row: int) -> ShardError:
     return ShardError(
         f"{shard.name}: row {row} is not there", shard=shard.name,
-        remedy=Remedy.RETIRE_AND_ADD_SHARD_AGAIN,
+        remedy=Remedy.RETIRE_AND_ADD_SHARD,
     )  # fmt: skip

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import Found, Skipped, list_files
-from contam.errors import CorpusError, ShardError
+from contam.errors import CorpusError, Remedy, ShardError
 from contam.files.lfs import LFS_FACT, is_pointer
 from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

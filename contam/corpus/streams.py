@@ -6,10 +6,9 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.files.listed import opened, state_of
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +117,7 @@ def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
     except CutError as error:
         raise ShardError(
             f"{path}: {codec} data ends in the middle", shard=path,
-            remedy=Remedy.TRUNCATED_COPY_AGAIN_OR_LEAVE_OUT,
+            remedy=Remedy.COPY_TRUNCATED,
         ) from error  # fmt: skip
     except DamagedError as error:
         raise ShardError(

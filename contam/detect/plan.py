@@ -13,8 +13,7 @@ from contam.detect.match.lane import Lane, build_lane
 from contam.detect.match.readers import with_readers
 from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
-from contam.errors import ConfigError, PlanMemoryError, PolicyError, UsageError
-from contam.remedies import Remedy
+from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
 from contam.text.bpe import BUILT_IN_UNITS
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from contam.detect.match.deadline import Deadline, DeadlinePassed, Unanswered
 from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policies.policy import get_policy
 from contam.detect.scan import as_list, worker_count
-from contam.errors import IndexMismatchError
+from contam.errors import IndexMismatchError, Remedy
 from contam.kernels import warm_up
-from contam.remedies import Remedy
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts
-from contam.errors import InternalError, OutputError
-from contam.facts import Public
+from contam.errors import InternalError, OutputError, Public, Remedy
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
-from contam.remedies import Remedy
 from contam.tables import schemas
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, na
 from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
-from contam.errors import CorpusError, InternalError, ShardError, UsageError
+from contam.errors import CorpusError, InternalError, Remedy, ShardError, UsageError
 from contam.kernels import warm_up
-from contam.remedies import Remedy
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:

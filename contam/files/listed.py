@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.single import open_file
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

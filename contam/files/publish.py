@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError
-from contam.remedies import Remedy
+from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

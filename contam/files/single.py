@@ -11,9 +11,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 from contam.files.publish import output_errors, sync_path
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

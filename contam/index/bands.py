@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import ConfigError
-from contam.facts import Public
-from contam.remedies import Remedy
+from contam.errors import ConfigError, Public, Remedy
 
 if TYPE_CHECKING:
     from datasketch import LeanMinHash, MinHash

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import survey
-from contam.errors import IndexMismatchError, OutputError, ShardError, UsageError
+from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError, UsageError
 from contam.index.files import writing
 from contam.index.intake import (
     Done,
@@ -37,7 +37,6 @@ from contam.index.recipe import load_recipe
 from contam.index.states import STATES, note_states
 from contam.index.write import write_segment
 from contam.kernels import warm_up
-from contam.remedies import Remedy
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.shards import file_sha256
-from contam.errors import IndexMismatchError, ShardError, UsageError
+from contam.errors import IndexMismatchError, Remedy, ShardError, UsageError
 from contam.files.listed import FileState
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -29,7 +29,6 @@ from contam.index.retired import read_retired, write_retired
 from contam.index.sampling import sketcher_of
 from contam.index.segment import Segment
 from contam.index.states import doubt, note_states, read_states, state_for
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -244,9 +243,9 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         raise UsageError(
             f"the index has no {thing} {', '.join(names[:_NAMED])}{more}",
-            remedy=Remedy.NOTHING_RETIRED_SEE_SHARDS
+            remedy=Remedy.NONE_RETIRED_SEE_SHARDS
             if thing == "shard"
-            else Remedy.NOTHING_RETIRED_SEE_DOCUMENT_ID,
+            else Remedy.NONE_RETIRED_SEE_DOCUMENT_ID,
         )
 
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import IndexDamageError, OutputError
+from contam.errors import IndexDamageError, OutputError, Remedy
 from contam.files.single import open_file, read_file
 from contam.index.model import FileRecord
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

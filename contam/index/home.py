@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from contam.errors import UsageError
-from contam.remedies import Remedy
+from contam.errors import Remedy, UsageError
 
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 

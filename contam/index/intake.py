@@ -11,7 +11,7 @@ from contam.corpus.coverage import ShardCoverage
 from contam.corpus.metadata import MetadataStream
 from contam.corpus.shards import Shard, file_sha256, seen, shard_digest
 from contam.corpus.units import plan_units
-from contam.errors import CorpusError, InternalError, ShardError
+from contam.errors import CorpusError, InternalError, Remedy, ShardError
 from contam.index.model import ShardRecord
 from contam.index.sampling import (
     TOKENIZER_BATCH_BYTES,
@@ -21,7 +21,6 @@ from contam.index.sampling import (
     sketcher_of,
     tokenizer_of,
 )
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,13 +15,12 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, UsageError
+from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, Remedy, UsageError
 from contam.files.single import read_file
 from contam.index.consistency import Inconsistent, check_manifest
 from contam.index.files import damaged, reading, sync, write_synced, writing
 from contam.index.model import FORMAT, Manifest
 from contam.index.plain import PlainError, from_plain, to_plain
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

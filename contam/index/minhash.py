@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 from contam.index.bands import permutations
 from contam.kernels.minhash import AFFINE32, MERSENNE61, NOTHING, sign_documents
 from contam.kernels.windows import (
@@ -23,7 +23,6 @@ from contam.kernels.windows import (
     enter_windows,
     pack_entries,
 )
-from contam.remedies import Remedy
 from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:

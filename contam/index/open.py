@@ -8,14 +8,13 @@ import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.shards import natural_key
-from contam.errors import IndexDamageError, IndexMismatchError
+from contam.errors import IndexDamageError, IndexMismatchError, Remedy
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.index.recipe import current_normaliser
 from contam.index.retired import read_retired
 from contam.index.segment import Segment
 from contam.index.states import read_states
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from contam.errors import ConfigError, UsageError
+from contam.errors import ConfigError, Remedy, UsageError
 from contam.index.model import MinHashRecipe, Recipe
 from contam.index.plain import PlainError, from_plain, to_plain
-from contam.remedies import Remedy
 
 LONGEST_GRAM: Final = 64
 LONGEST_STRIDE: Final = 256

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from contam.errors import IndexMismatchError
+from contam.errors import IndexMismatchError, Remedy
 from contam.kernels.sample import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
-from contam.remedies import Remedy
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.index.bands import permutations
 from contam.index.minhash import SCHEME_CODES
 from contam.kernels.minhash import hash_shingles, sign_texts
-from contam.remedies import Remedy
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import shard_digest, survey
-from contam.errors import IndexMismatchError, OutputError, ShardError
+from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError
 from contam.index.build import DEFAULT_MEMORY, check_free, check_limits, index_pending
 from contam.index.manifest import MANIFEST, read_manifest, writer_lock
 from contam.index.recipe import current_normaliser
 from contam.index.retired import read_retired, write_retired
 from contam.index.shards import check_shards
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,7 @@ import numpy as np
 
 from contam.benchmark.names import ITEM_ID, plain
 from contam.detect.model import LABELS, NOT_CHECKABLE
-from contam.errors import LogError, UsageError
-from contam.facts import Place, Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
 from contam.rescore.logs.files import LogFile
 from contam.rescore.logs.parts import PartsReader, Texts
 from contam.rescore.logs.plain import load
@@ -343,5 +341,5 @@ def _name(value: Any) -> str:  # noqa: ANN401 - a cell
     return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
 
 
-def _names(table: Table) -> str:
-    return ", ".join(map(repr, table.columns))
+def _names(table: Table) -> Names:
+    return Names([*table.columns])

@@ -6,9 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import LogError, UsageError
-from contam.facts import Place, Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -93,7 +91,8 @@ def _recorded(logs: Sequence[Log], asked: Sequence[str]) -> dict[tuple[str, str]
                 raise LogError(
                     "is a higher {} of {} better? {} says {}, {} says {}", Public(column.metric),
                     Public(log.benchmark), Place(other.path), Public(_yes(first)), Place(log.path),
-                    Public(_yes(not first)), remedy=Remedy.SAY_DIRECTION(metric=column.metric),
+                    Public(_yes(not first)),
+                    remedy=Remedy.SAY_DIRECTION(metric=Public(column.metric)),
                 )  # fmt: skip
     return {key: value for key, (value, _) in found.items()}
 
@@ -135,5 +134,6 @@ def _refuse_table(log: Log, column: ScoreColumn) -> None:
     if log.is_table:
         raise LogError(
             "{}: is a lower {} better? A plain table does not say", Place(log.path),
-            Public(column.metric), remedy=Remedy.SAY_DIRECTION_OR_ADD_COLUMN(metric=column.metric),
+            Public(column.metric),
+            remedy=Remedy.SAY_DIRECTION_OR_ADD_COLUMN(metric=Public(column.metric)),
         )  # fmt: skip

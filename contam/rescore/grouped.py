@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.facts import Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Public, Remedy
 from contam.rescore.logs.groups import find_groups
 from contam.rescore.logs.setup import combined
 from contam.rescore.panel import Series
@@ -69,7 +67,7 @@ def _higher(group: Group) -> bool:
     if len(found) > 1:
         raise LogError(
             "the tasks of {} do not agree whether a higher {} is better", group.name,
-            Public(group.metric), remedy=Remedy.SAY_DIRECTION(metric=group.metric),
+            Public(group.metric), remedy=Remedy.SAY_DIRECTION(metric=Public(group.metric)),
         )  # fmt: skip
     return found.pop()
 

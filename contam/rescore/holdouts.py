@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError, UsageError
-from contam.facts import Place, Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.lineup import matrices
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation

@@ -16,9 +16,7 @@ import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, item_key, normalise, text_key
-from contam.errors import LogError
-from contam.facts import Place
-from contam.remedies import Remedy
+from contam.errors import LogError, Place, Remedy
 from contam.rescore.partial import Judged
 from contam.tables.schemas import column
 
@@ -148,7 +146,7 @@ class Joiner:
             bare = all(item.question is None and item.prompt is None for item in log.items)
             raise LogError(
                 "{}: none of its {} items is in the verdicts", Place(log.path), len(log.items),
-                remedy=Remedy.IDS_DIFFER_ADD_QUESTIONS if bare else Remedy.LOG_OF_ANOTHER_BENCHMARK,
+                remedy=Remedy.IDS_DIFFER if bare else Remedy.LOG_OF_ANOTHER_BENCHMARK,
             )  # fmt: skip
         if joined.share_unmatched > MOST_UNMATCHED and not allow_unmatched:
             named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
@@ -293,7 +291,7 @@ class Joiner:
                 named = ", ".join(sorted(benchmarks))
                 raise LogError(
                     "{}: its ids are in {}, and it has no texts", Place(log.path), named,
-                    remedy=Remedy.ADD_QUESTIONS_OR_RESCORE_APART,
+                    remedy=Remedy.ADD_QUESTIONS_OR_SPLIT,
                 )  # fmt: skip
             benchmarks = {log.benchmark}
         known: dict[str, list[int]] = {}

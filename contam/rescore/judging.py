@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contam.detect.report import RUN_FILE, Report, load_report
-from contam.errors import UsageError
-from contam.remedies import Remedy
+from contam.errors import Remedy, UsageError
 from contam.rescore.annotated import annotate
 from contam.rescore.annotations import Annotations, read_annotations
 from contam.rescore.join import Joiner

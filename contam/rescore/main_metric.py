@@ -6,9 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contam.errors import UsageError
-from contam.facts import Public
-from contam.remedies import Remedy
+from contam.errors import Public, Remedy, UsageError
 from contam.rescore.direction import named
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import numpy as np
 from contam.corpus.dates import year_of
 from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.policies.verdict import FLAGGED
-from contam.errors import OutputError
-from contam.remedies import Remedy
+from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.facts import Place, Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Place, Public, Remedy
 from contam.tables.schemas import column
 
 if TYPE_CHECKING:

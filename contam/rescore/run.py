@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.detect.report import RUN_FILE
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.extras import require
-from contam.facts import Place, Public
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
-from contam.remedies import Remedy
 from contam.rescore.direction import directed
 from contam.rescore.export.plots import draw, plot_names
 from contam.rescore.export.summary import markdown

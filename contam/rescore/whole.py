@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from contam.errors import LogError
-from contam.facts import Advice
-from contam.remedies import Remedy
+from contam.errors import Advice, LogError, Remedy
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import DamagedLogError, find_logs
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contam.errors import ContamError, ShardError
+from contam.errors import ContamError, Remedy, ShardError
 from contam.files.listed import opened
 from contam.files.single import refuse_irregular
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +37,7 @@ def shard_errors(path: str) -> Iterator[None]:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ShardError(
             f"{path}: cannot be read: {reason[:300]}", shard=path,
-            remedy=Remedy.MAYBE_CORRUPT_COPY_AGAIN_OR_LEAVE_OUT,
+            remedy=Remedy.COPY_MAYBE_CORRUPT,
         ) from error  # fmt: skip
 
 

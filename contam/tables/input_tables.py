@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import BenchmarkError, LogError
-from contam.facts import Plain, Public
-from contam.remedies import Remedy
+from contam.errors import BenchmarkError, LogError, Plain, Public, Remedy
 from contam.tables.ipc import stream_problem
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.listed import ListedPath, opened, state_of
-from contam.remedies import Remedy
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
@@ -102,7 +101,7 @@ def _footer(path: str, state: FileState) -> Footer:
 def _encrypted(path: str) -> ShardError:
     return ShardError(
         f"{path}: the file is encrypted, whole or in some columns", shard=path,
-        remedy=Remedy.WRITE_WITHOUT_ENCRYPTION,
+        remedy=Remedy.WRITE_UNENCRYPTED,
     )  # fmt: skip
 
 
@@ -149,7 +148,7 @@ def text_blocks(
     if seen != expected:
         raise ShardError(
             f"{path}: {seen} rows read where its footer promises {expected}", shard=path,
-            remedy=Remedy.DAMAGED_COPY_AGAIN_OR_LEAVE_OUT,
+            remedy=Remedy.COPY_DAMAGED,
         )  # fmt: skip
 
 

@@ -8,8 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import UsageError
-from contam.remedies import Remedy
+from contam.errors import Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

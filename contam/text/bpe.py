@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import ConfigError, UsageError
-from contam.remedies import Remedy
+from contam.errors import ConfigError, Remedy, UsageError
 from contam.text.token_hash import token_hash
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import InternalError
-from contam.remedies import Remedy
+from contam.errors import InternalError, Remedy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

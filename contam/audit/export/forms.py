@@ -14,8 +14,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.verify import checked_facts
 from contam.audit.waivers.register import FALSE_POSITIVE
 from contam.detect.report import load_report
-from contam.errors import UsageError
-from contam.remedies import Remedy
+from contam.errors import Remedy, UsageError
 from contam.rescore.export.summary import cell, figure
 from contam.tables import schemas
 

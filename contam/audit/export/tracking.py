@@ -12,8 +12,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.verify import REPORT, checked_facts
 from contam.detect.policies.verdict import FLAGGED
 from contam.detect.report import load_report
-from contam.errors import UsageError
-from contam.remedies import Remedy
+from contam.errors import Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from annotated_types import Ge, Le
 
 from contam.audit.spec import TOGETHER
 from contam.audit.toml import first_wrong, read_toml, said_of
-from contam.errors import ConfigError
-from contam.facts import Public
-from contam.remedies import Remedy
+from contam.errors import ConfigError, Public, Remedy
 
 ALL: Final = "*"
 _STRICT: Final = {"extra": "forbid"}

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.audit.facts import ModelFacts
 from contam.corpus.dates import span_of
-from contam.errors import ConfigError
-from contam.remedies import Remedy
+from contam.errors import ConfigError, Remedy
 from contam.tables.sql import Database
 
 if TYPE_CHECKING:

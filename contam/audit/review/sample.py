@@ -15,9 +15,8 @@ from contam.audit.verify import REPORT, checked_facts
 from contam.detect.policies.verdict import FLAGGED
 from contam.detect.report import load_report
 from contam.detect.show.side_by_side import ItemKey, check_policy
-from contam.errors import ConfigError, OutputError, UsageError
+from contam.errors import ConfigError, OutputError, Remedy, UsageError
 from contam.files.publish import sync_path
-from contam.remedies import Remedy
 from contam.tables import schemas
 
 if TYPE_CHECKING:

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from contam.audit.toml import first_wrong, parse_toml, read_toml, said_of
 from contam.audit.waivers.reviewed import Reviewed
-from contam.errors import ConfigError
-from contam.facts import Public
-from contam.remedies import Remedy
+from contam.errors import ConfigError, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

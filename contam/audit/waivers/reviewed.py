@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from contam.detect.report import Report
-    from contam.facts import Advice
+    from contam.remedies import Advice
 
     Row = dict[str, Any]
 

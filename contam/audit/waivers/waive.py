@@ -10,9 +10,8 @@ from contam.audit.verify import checked_facts
 from contam.audit.waivers.register import KEYS, parse_waivers
 from contam.audit.waivers.reviewed import Reviewed
 from contam.detect.report import load_report
-from contam.errors import ConfigError, UsageError
+from contam.errors import ConfigError, Remedy, UsageError
 from contam.files.single import write_file
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     import datetime as dt

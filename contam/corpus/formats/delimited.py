@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from contam.corpus.formats import records
 from contam.corpus.streams import stream
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.csv_cells import large_cells
 from contam.files.lfs import LFS_FACT, LFS_HEAD
-from contam.remedies import Remedy
 from contam.tables.columns import ColumnRef
 from contam.tables.json_text import clean
 
@@ -110,7 +109,7 @@ def _lines(path: str) -> Iterator[str]:
 def _names(path: str, header: list[str]) -> list[str]:
     if not header:
         raise ShardError(
-            f"{path}: no header", shard=path, remedy=Remedy.HEADER_MISSING_COPY_AGAIN_OR_LEAVE_OUT,
+            f"{path}: no header", shard=path, remedy=Remedy.COPY_WITH_HEADER,
         )  # fmt: skip
     if max(map(len, header)) > _LONGEST_NAME:
         raise _bad(path, 1, "no header, but a cell as long as a text")

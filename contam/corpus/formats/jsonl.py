@@ -10,10 +10,9 @@ from contam.corpus.formats import records
 from contam.corpus.formats.base import Chunk, head_of, is_whole
 from contam.corpus.offsets import Span, line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.doubled_keys import repeated
 from contam.files.lfs import LFS_HEAD
-from contam.remedies import Remedy
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
 from contam.tables.json_text import parse
 
@@ -104,7 +103,7 @@ class JsonLines(records.RecordFormat[bytes]):
 
 def _bad_line(path: str, row: int, what: str) -> ShardError:
     return ShardError(
-        f"{path}, line {row + 1}: {what}", shard=path, remedy=Remedy.REPAIR_JSON_LINE_OR_LEAVE_OUT,
+        f"{path}, line {row + 1}: {what}", shard=path, remedy=Remedy.REPAIR_JSON_LINE,
     )  # fmt: skip
 
 

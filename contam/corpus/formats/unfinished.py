@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document
-from contam.errors import ShardError
-from contam.remedies import Remedy
+from contam.errors import Remedy, ShardError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contam.corpus.formats import records
 from contam.corpus.streams import stream
-from contam.errors import ShardError
-from contam.remedies import Remedy
+from contam.errors import Remedy, ShardError
 from contam.tables.columns import ColumnRef
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Wet(records.RecordFormat[records.Record]):
                 _content(path, number, record)
                 continue
             if kind is None:
-                raise _bad(path, number, "no WARC-Type", Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT)
+                raise _bad(path, number, "no WARC-Type", Remedy.COPY_CORRUPT)
             if kind != "conversion":
                 raise _bad(
                     path, number, f"a {kind} record, which holds no text", Remedy.GIVE_WET_FILES
@@ -89,7 +88,7 @@ class Wet(records.RecordFormat[records.Record]):
     def bad(self, path: str, row: int, what: str) -> ShardError:
         return ShardError(
             f"{path}, document {row + 1}: {what}", shard=path,
-            remedy=Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT,
+            remedy=Remedy.COPY_CORRUPT,
         )  # fmt: skip
 
 
@@ -105,7 +104,7 @@ class _Headers:
         if line and not line.endswith(b"\n"):
             raise ShardError(
                 f"{self._path}: a header of a record is cut off, or longer than 1 MiB",
-                shard=self._path, remedy=Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT,
+                shard=self._path, remedy=Remedy.COPY_CORRUPT,
             )  # fmt: skip
         return line
 
@@ -133,21 +132,17 @@ def _records(path: str) -> Iterator[tuple[int, ArcWarcRecord]]:
         except EOFError:
             break
         except ArchiveLoadFailed as error:
-            raise _bad(
-                path, number, "no WARC header", Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT
-            ) from error
+            raise _bad(path, number, "no WARC header", Remedy.COPY_CORRUPT) from error
         yield number, record
     if number == 1:
-        raise ShardError(
-            f"{path}: no WARC record", shard=path, remedy=Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT
-        )
+        raise ShardError(f"{path}: no WARC record", shard=path, remedy=Remedy.COPY_CORRUPT)
 
 
 def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     """All bytes of a record, and proof that it ends where it says."""
     stated = record.rec_headers.get_header("Content-Length") or ""
     if not (stated.isascii() and stated.isdecimal()):
-        raise _bad(path, number, "no Content-Length", Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT)
+        raise _bad(path, number, "no Content-Length", Remedy.COPY_CORRUPT)
     length = int(stated)
     if length > records.MAX_RECORD_BYTES:
         what = f"longer than {records.MAX_RECORD_BYTES >> 20} MiB"
@@ -159,7 +154,7 @@ def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
             path,
             number,
             f"does not end after {length:,} bytes, as it says",
-            Remedy.CORRUPT_COPY_AGAIN_OR_LEAVE_OUT,
+            Remedy.COPY_CORRUPT,
         )
     return content
 

@@ -30,15 +30,13 @@ from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, Sca
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import describe, guard, sources_of, unanswered
 from contam.detect.result import item_ranks
-from contam.errors import IndexMismatchError, UsageError
-from contam.facts import Public
+from contam.errors import IndexMismatchError, Public, Remedy, UsageError
 from contam.files.single import whole_file
 from contam.index.model import KEY_BITS
 from contam.kernels.judge import LaneSpec
 from contam.kernels.pairs import ItemFacts
 from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.tokens import CHARS, WORDS
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

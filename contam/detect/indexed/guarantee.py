@@ -9,9 +9,8 @@ import numpy as np
 
 from contam.detect.model import CLEAN, NOT_CHECKABLE, PARTS, QUESTION, Judgements
 from contam.detect.policies.policy import get_policy, list_policies, reads_text, shortest_run
-from contam.errors import IndexMismatchError, PolicyError
+from contam.errors import IndexMismatchError, PolicyError, Remedy
 from contam.kernels.constants import LEAST_WEIGHT
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,14 +14,12 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import ROOM_BYTES, RowCache, Source
 from contam.corpus.shards import Shard, natural_key
 from contam.detect.indexed.near_copies import Windows
-from contam.errors import IndexMismatchError, ShardError, UsageError
-from contam.facts import Public
+from contam.errors import IndexMismatchError, Public, Remedy, ShardError, UsageError
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
 from contam.index.states import doubt, state_for
 from contam.index.write import document_seed
 from contam.kernels.candidates import SHUT
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

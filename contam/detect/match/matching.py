@@ -10,13 +10,12 @@ import numpy as np
 from contam.detect.match.deadline import DeadlinePassed
 from contam.detect.match.pieces import Pieces, pairs_from_rows
 from contam.detect.match.readers import read_documents
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Remedy
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
 from contam.kernels.judge import NO_LIMIT
 from contam.kernels.pairs import PAIR_DOC, TOO_LONG
 from contam.kernels.pretokenized import scan_tokens
-from contam.remedies import Remedy
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Matcher:
             raise PolicyError(
                 "a policy that reads documents was asked for, and of some only the hashes are left"
                 " in the index: their shard is gone",
-                remedy=Remedy.LEAVE_POLICIES_OUT_OR_BRING_SHARD_BACK(policies=names),
+                remedy=Remedy.LEAVE_POLICIES_OUT(policies=names),
             )
         self._scan_tokens(batch, tokens, into)
 

@@ -40,8 +40,7 @@ from contam.detect.policies.common import (
 )
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import Segments, in_blocks, part_index, require_lane
-from contam.errors import PolicyError
-from contam.remedies import Remedy
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -41,8 +41,7 @@ from contam.detect.policies.common import (
 )
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import part_index, require_lane
-from contam.errors import PolicyError
-from contam.remedies import Remedy
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -36,8 +36,7 @@ from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import require_lane
-from contam.errors import PolicyError
-from contam.remedies import Remedy
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
 
 from contam.detect import policies
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits, as_table
-from contam.errors import InternalError, PolicyError
-from contam.remedies import Remedy
+from contam.errors import InternalError, PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

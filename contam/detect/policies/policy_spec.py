@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Literal, Self, cast, get_args
 
 from contam.detect.model import LABELS, PARTS
-from contam.errors import PolicyError
-from contam.remedies import Remedy
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contam.detect.model import PARTS
-from contam.errors import InternalError, PolicyError
-from contam.remedies import Remedy
+from contam.errors import InternalError, PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

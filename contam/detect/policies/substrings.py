@@ -38,8 +38,7 @@ from contam.detect.policies.segments import (
     part_index,
     require_lane,
 )
-from contam.errors import PolicyError
-from contam.remedies import Remedy
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

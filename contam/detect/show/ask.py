@@ -15,8 +15,7 @@ from contam.corpus.documents import read_metadata
 from contam.corpus.units import plan_units
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import ShardError, UsageError
-from contam.remedies import Remedy
+from contam.errors import Remedy, ShardError, UsageError
 from contam.tables.sql import Database, copied_select, shard_select, write_documents
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def _sources(report: Report, scratch: Path) -> list[str]:
         if isinstance(opened, str):
             raise UsageError(
                 f"the view documents cannot be made: {opened}",
-                remedy=Remedy.PUT_SHARD_BACK_OR_ASK_OTHER_VIEWS,
+                remedy=Remedy.PUT_SHARD_BACK,
             )
         shard, selection = opened
         if selection.text is None:

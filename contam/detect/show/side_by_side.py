@@ -10,8 +10,7 @@ from contam.detect.model import PARTS
 from contam.detect.policies.verdict import FLAGGED, Verdict
 from contam.detect.show.marks import Mark, mark
 from contam.detect.show.reread import Library, Place
-from contam.errors import UsageError
-from contam.remedies import Remedy
+from contam.errors import Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:

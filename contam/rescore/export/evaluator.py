@@ -13,9 +13,7 @@ import numpy as np
 
 from contam.detect.model import CLEAN, LABELS
 from contam.detect.report import load_report
-from contam.errors import LogError, UsageError
-from contam.facts import Place, Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.direction import directed
 from contam.rescore.export.every_eval_write import every_eval_files
 from contam.rescore.join import Joiner

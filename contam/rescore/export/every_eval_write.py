@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.facts import Place
+from contam.errors import LogError, Place
 from contam.rescore.logs.every_eval import SUFFIX
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import LogError
-from contam.remedies import Remedy
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.human_eval import pass_at_columns
 from contam.rescore.logs.model import Log, LoggedItem
@@ -88,7 +87,7 @@ def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, obj
     if not (whole and statuses):
         raise LogError(
             "{}: task {} has no status for each of its samples", file.path, name,
-            remedy=Remedy.NOT_COMPLETE_RUN_EVALUATION_AGAIN,
+            remedy=Remedy.RUN_EVALUATION_AGAIN,
         )  # fmt: skip
     return statuses
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.remedies import Remedy
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, beside, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import real_choices
@@ -60,15 +59,13 @@ def read(file: LogFile) -> list[Log]:
         if not is_instance(row):
             raise LogError(
                 "{}:{}: no line of instances", file.path, line,
-                remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN,
+                remedy=Remedy.COPY_CUT_OR_CHANGED,
             )  # fmt: skip
         name = str(row.get("evaluation_name"))
         key = (str(row.get("model_id")), _data_set(name, results))
         _take(file, line, row, runs.setdefault(key, _Run()))
     if not runs:
-        raise LogError(
-            "{}: the log is empty", file.path, remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN
-        )
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.COPY_CUT_OR_CHANGED)
     library = as_dict(aggregate.get("eval_library"))
     logs = []
     for (model, data_set), run in runs.items():
@@ -106,14 +103,14 @@ def _check_whole(file: LogFile, promised: Row) -> None:
     if isinstance(rows, int) and rows != len(file.lines):
         raise LogError(
             "{}: {} lines, its aggregate counts {}", file.path, len(file.lines), rows,
-            remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN,
+            remedy=Remedy.COPY_CUT_OR_CHANGED,
         )  # fmt: skip
     if promised.get("hash_algorithm") == "sha256":
         digest = hashlib.sha256(file.data).hexdigest()
         if promised.get("checksum", digest) != digest:
             raise LogError(
                 "{} is not what its aggregate's checksum says", file.path,
-                remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN,
+                remedy=Remedy.COPY_CUT_OR_CHANGED,
             )  # fmt: skip
 
 
@@ -140,7 +137,7 @@ def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
     if name in scores:
         raise LogError(
             "{}:{}: sample {} stands here again", file.path, line, name,
-            remedy=Remedy.NOT_WHOLE_OR_CHANGED_COPY_AGAIN,
+            remedy=Remedy.COPY_CUT_OR_CHANGED,
         )  # fmt: skip
     score = number_or_none(as_dict(row.get("evaluation")).get("score"))
     scores[name] = np.nan if score is None else score

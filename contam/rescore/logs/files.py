@@ -12,12 +12,10 @@ import orjson
 
 from contam.benchmark.compressed import read_unpacked
 from contam.benchmark.naming import format_of
-from contam.errors import BenchmarkError, LogError
-from contam.facts import Place, Public
+from contam.errors import BenchmarkError, LogError, Place, Public, Remedy
 from contam.files.doubled_keys import doubled_key, may_repeat
 from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import open_file
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +115,7 @@ class LogFile:
             if not isinstance(value, dict):
                 raise LogError(
                     "{}:{}: expected a JSON object", self.path, number,
-                    remedy=Remedy.NOT_COMPLETE_COPY_AGAIN,
+                    remedy=Remedy.COPY_INCOMPLETE,
                 )  # fmt: skip
             yield number, value
 
@@ -152,7 +150,7 @@ def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can 
         reason = str(error).splitlines()[0]
         raise LogError(
             "{}: not valid JSON ({})", Place(where), Public(reason),
-            remedy=Remedy.NOT_COMPLETE_COPY_AGAIN,
+            remedy=Remedy.COPY_INCOMPLETE,
         ) from error  # fmt: skip
     if doubled is not None:
         # Parsers give the last of the two: a score could count that nobody sees.

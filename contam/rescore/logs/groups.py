@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.facts import Public
+from contam.errors import LogError, Public
 from contam.rescore.logs.model import close
 
 if TYPE_CHECKING:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.facts import Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Public, Remedy
 from contam.rescore.logs.files import (
     LogFile,
     Row,
@@ -76,7 +74,7 @@ def read(file: LogFile) -> list[Log]:
         if without:
             raise LogError(
                 "{}: no scores for {} instances of {}", file.path, len(without), Public(_STATE),
-                remedy=Remedy.LOG_NOT_WHOLE_COPY_AGAIN,
+                remedy=Remedy.COPY_LOG,
             )  # fmt: skip
         unscored = [np.isnan(column.score) for column in columns]
         n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0

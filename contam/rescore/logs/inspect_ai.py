@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.remedies import Remedy
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, parsed, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import real_choices
@@ -176,7 +175,7 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
     if total is not None and int(total) != len(samples):
         raise LogError(
             "{}: {} samples, its header counts {}", file.path, len(samples), int(total),
-            remedy=Remedy.LOG_NOT_WHOLE_COPY_AGAIN,
+            remedy=Remedy.COPY_LOG,
         )  # fmt: skip
     by_item = _by_item(file, samples)
     shuffled = as_dict(spec.get("dataset")).get("shuffled") is not False

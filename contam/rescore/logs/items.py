@@ -10,10 +10,8 @@ import orjson
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import item_key
-from contam.errors import LogError
-from contam.facts import Place, Public
+from contam.errors import LogError, Place, Public, Remedy
 from contam.files.single import write_file
-from contam.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.remedies import Remedy
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.aggregate import CORPUS, ELSEWHERE
 from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import (
@@ -95,7 +94,7 @@ def read(file: LogFile) -> Log:
     if lost:
         raise LogError(
             "{}: its results file reports filter {}, of which it has no row", file.path, lost[0],
-            remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
         )  # fmt: skip
     columns = _columns(rows, _Task(own, config, _better(results, task)))
     n_effective = as_dict(as_dict(results.get("n-samples")).get(task)).get("effective")
@@ -103,7 +102,7 @@ def read(file: LogFile) -> Log:
     if isinstance(n_expected, int | float) and int(n_expected) != len(items):
         raise LogError(
             "{}: {} documents, its results file counts {}", file.path, len(items), int(n_expected),
-            remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
         )  # fmt: skip
     unscored = [~np.isfinite(c.score) for c in columns if c.kind == "mean"]
     n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from contam.errors import InternalError, LogError
-from contam.facts import Place
-from contam.remedies import Remedy
+from contam.errors import InternalError, LogError, Place, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -167,7 +165,7 @@ class Log:
         known = ", ".join(column.metric for column in self.columns)
         raise LogError(
             "{} has no metric {!r}", Place(self.path), metric,
-            remedy=Remedy.USE_ONE_IT_HAS(known=known),
+            remedy=Remedy.USE_ONE_IT_HAS(known=Public(known)),
         )  # fmt: skip
 
 
@@ -185,7 +183,7 @@ def self_check(log: Log) -> None:
         if column.reported_n is not None and column.reported_n != n_scored:
             raise LogError(
                 "{}: the tool counts {} scored items, the log has {}", Place(where),
-                column.reported_n, n_scored, remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+                column.reported_n, n_scored, remedy=Remedy.COPY_LOG_OF_THIS_RUN,
             )  # fmt: skip
         if column.reported is None:
             continue

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.remedies import Remedy
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import (
     LogFile,
     Row,
@@ -76,14 +75,14 @@ def read(file: LogFile) -> Log:
     if expected is not None and int(expected) != len(rows):
         raise LogError(
             "{}: {} documents, its metrics count {}", file.path, len(rows), int(expected),
-            remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
         )  # fmt: skip
     docs = _docs(requests) if requests else {}
     absent = [name for name in rows if docs and name not in docs]
     if absent:
         raise LogError(
             "{}: document {} is not among the requests beside it", file.path, absent[0],
-            remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
         )  # fmt: skip
     reader = PartsReader()
     config = as_dict(about.get("task_config"))
@@ -127,13 +126,13 @@ def _rows(file: LogFile) -> dict[str, Row]:
         if not is_predictions(row):
             raise LogError(
                 "{}:{}: no doc_id, native_id and metrics", file.path, line,
-                remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+                remedy=Remedy.COPY_LOG_OF_THIS_RUN,
             )  # fmt: skip
         name = str(row["doc_id"])
         if name in rows:
             raise LogError(
                 "{}:{}: document {} stands here again", file.path, line, name,
-                remedy=Remedy.LOG_OF_ANOTHER_RUN_COPY_AGAIN,
+                remedy=Remedy.COPY_LOG_OF_THIS_RUN,
             )  # fmt: skip
         rows[name] = row
     if not rows:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.remedies import Remedy
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.reader import LogReader, first_line
@@ -56,7 +55,7 @@ def read(file: LogFile) -> Log:
                 if known.keys() & values.keys():
                     raise LogError(
                         "{}:{}: a second result for sample {}", file.path, line, name,
-                        remedy=Remedy.TWO_RUNS_OR_SCORED_TWICE,
+                        remedy=Remedy.RUNS_OR_SCORES_TWICE,
                     )  # fmt: skip
                 known.update(values)
                 expected.setdefault(name, data.get("expected", data.get("ideal")))

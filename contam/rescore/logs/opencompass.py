@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.remedies import Remedy
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import (
     LogFile,
     Row,
@@ -76,7 +75,7 @@ def read(file: LogFile) -> Log:
     if asked and len(asked) != len(correct) * repeats:
         raise LogError(
             "{}: {} items, and {} predictions beside them", file.path, len(correct), len(asked),
-            remedy=Remedy.FILES_OF_TWO_RUNS_COPY_AGAIN,
+            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
         )  # fmt: skip
     rows = asked or details
     items = tuple(_item(place, rows[place]) for place in range(len(correct)))
@@ -121,7 +120,7 @@ def _rows(file: LogFile, document: Row) -> list[Row]:
     if not rows or not all("prediction" in row for row in rows):
         raise LogError(
             "{}: its predictions are not numbered through", file.path,
-            remedy=Remedy.FILES_OF_TWO_RUNS_COPY_AGAIN,
+            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
         )  # fmt: skip
     return rows
 
@@ -133,7 +132,7 @@ def _details(file: LogFile, found: object) -> list[Row]:
     if set(named) != {str(place) for place in range(len(named))}:
         raise LogError(
             "{}: its details are not numbered through", file.path,
-            remedy=Remedy.FILES_OF_TWO_RUNS_COPY_AGAIN,
+            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
         )  # fmt: skip
     return [as_dict(named[str(place)]) for place in range(len(named))]
 

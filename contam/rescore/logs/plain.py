@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
-from contam.facts import Place, Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Place, Public, Remedy
 from contam.rescore.logs.files import LogFile, as_dict
 
 if TYPE_CHECKING:

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.paths import expanded, refuse_pipe
-from contam.errors import LogError, UsageError
-from contam.facts import Place, Public, Statement
-from contam.remedies import Remedy
+from contam.errors import LogError, Place, Public, Remedy, Statement, UsageError
 from contam.rescore.logs.files import LogFile
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.reader import NoScoresError

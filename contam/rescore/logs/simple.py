@@ -21,9 +21,7 @@ from contam.benchmark.names import (
     plain,
 )
 from contam.benchmark.naming import name_of
-from contam.errors import LogError, UsageError
-from contam.facts import Names, Place, Public
-from contam.remedies import Remedy
+from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
 from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
 from contam.rescore.logs.plain import (
@@ -205,7 +203,7 @@ def _one(
         if "repeat" not in found:
             raise LogError(
                 "{}: item {!r} stands here again", Place(table.at(many[0][1])),
-                texts[many[0][0]].item_id, remedy=Remedy.NAME_REPEAT_COLUMN,
+                texts[many[0][0]].item_id, remedy=Remedy.ADD_REPEAT_COLUMN,
             )  # fmt: skip
         again = table.column(found["repeat"])
         for of in many:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import zstandard
 
-from contam.errors import LogError
-from contam.remedies import Remedy
+from contam.errors import LogError, Remedy
 
 if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile
@@ -32,7 +31,7 @@ class ZipMembers:
         except (zipfile.BadZipFile, ValueError, EOFError) as error:
             raise LogError(
                 "{}: no whole ZIP file ({})", file.path, error,
-                remedy=Remedy.CUT_OR_DAMAGED_COPY_AGAIN,
+                remedy=Remedy.COPY_CUT_OR_DAMAGED,
             ) from error  # fmt: skip
 
     @property
@@ -59,12 +58,12 @@ class ZipMembers:
         ) as error:
             raise LogError(
                 "{}: cannot unpack {} ({})", self._file.path, name, error,
-                remedy=Remedy.CUT_OR_DAMAGED_COPY_AGAIN,
+                remedy=Remedy.COPY_CUT_OR_DAMAGED,
             ) from error  # fmt: skip
         if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
             raise LogError(
                 "{}: {} is not what its checksum says", self._file.path, name,
-                remedy=Remedy.CUT_OR_DAMAGED_COPY_AGAIN,
+                remedy=Remedy.COPY_CUT_OR_DAMAGED,
             )  # fmt: skip
         return content
 

@@ -102,15 +102,15 @@ BY_CODE: Final = {
 SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.NAME_BENCHMARK: "send its items",
     Remedy.MAP_ID: (
-        'options.mapping: {{"id": FIELD}} names another id field, {{"id": ""}} makes ids from '
+        'options.mapping: {{"id": "FIELD"}} names another id field, {{"id": ""}} makes ids from '
         "the content"
     ),
-    Remedy.MAP_QUESTION: 'options.mapping: {{"question": FIELD}}',
-    Remedy.MAP_QUESTION_AND_ANSWER: (
-        'name it, for example options.mapping: {{"question": FIELD, "answer": FIELD}}'
+    Remedy.MAP_QUESTION: 'options.mapping: {{"question": "FIELD"}}',
+    Remedy.MAP_QUESTION_ANSWER: (
+        'name it, for example options.mapping: {{"question": "FIELD", "answer": "FIELD"}}'
     ),
     Remedy.MAP_QUESTION_OR_COLUMN: (
-        'name it, for example options.mapping: {{"question": FIELD}}; without a header '
+        'name it, for example options.mapping: {{"question": "FIELD"}}; without a header '
         '{{"question": "0"}}'
     ),
     Remedy.MAP_CHOICES: (
@@ -123,7 +123,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.NOTHING_QUOTED: "nothing of what was sent is quoted here",
     Remedy.NAME_TEXT_COLUMN: _OPERATOR,
     Remedy.NAME_A_TEXT_COLUMN: _OPERATOR,
-    Remedy.NAME_TEXT_COLUMN_AMONG: _OPERATOR,
+    Remedy.TEXT_COLUMN_AMONG: _OPERATOR,
     Remedy.FETCH_CONTENTS_BY_BLOB_ID: _OPERATOR,
     Remedy.CHECK_SHARDS_OR_TEXT_COLUMN: _OPERATOR,
     Remedy.CHOOSE_FOLDER_OR_OVERWRITE: _OPERATOR,
@@ -131,7 +131,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.ADD_SHARDS_OR_OVERWRITE: _OPERATOR,
     Remedy.FINISH_BUILD_OR_OVERWRITE: _OPERATOR,
     Remedy.BEGIN_AFRESH: _OPERATOR,
-    Remedy.NOTHING_RETIRED_SEE_SHARDS: _OPERATOR,
+    Remedy.NONE_RETIRED_SEE_SHARDS: _OPERATOR,
     Remedy.RETIRE_SHARD_FIRST: _OPERATOR,
     Remedy.RESTORE_INDEX: _OPERATOR,
     Remedy.NAME_INDEX_OR_FOLDER: "GET /v1/indexes lists those there are",
@@ -177,19 +177,19 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     ),
     Remedy.SAY_ONE_DIRECTION: "name it in options.lower_is_better or in options.higher_is_better",
     Remedy.NAME_REFERENCE_BENCHMARK: (
-        "options.references is an object {{BENCHMARK: REFERENCE}}, as the logs name them"
+        'options.references is an object {{"BENCHMARK": "REFERENCE"}}, as the logs name them'
     ),
     Remedy.NAME_QUESTION_COLUMN: (
         "lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with a column "
-        'for the question (options.columns: {{"question": COLUMN}})'
+        'for the question (options.columns: {{"question": "COLUMN"}})'
     ),
     Remedy.NAME_SCORE_COLUMNS: (
-        'name it: options.columns: {{"score": COLUMN, "id": COLUMN}} (or "models": "A+B" for a '
+        'name it: options.columns: {{"score": "COLUMN", "id": "COLUMN"}} (or "models": "A+B" for a '
         "column per model)"
     ),
-    Remedy.NAME_ID_COLUMN: 'name one: options.columns: {{"id": COLUMN}}',
-    Remedy.NAME_REPEAT_COLUMN: (
-        'repeats need a column that numbers them: options.columns: {{"repeat": COLUMN}}'
+    Remedy.NAME_ID_COLUMN: 'name one: options.columns: {{"id": "COLUMN"}}',
+    Remedy.ADD_REPEAT_COLUMN: (
+        'repeats need a column that numbers them: options.columns: {{"repeat": "COLUMN"}}'
     ),
     Remedy.TAKE_SCORES_AS_THEY_ARE: (
         "percentages want dividing by 100; other scores are taken as they are when "
@@ -226,4 +226,4 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
 
 def hint_for(code: str, said: str) -> str:
     """What was said to help, or what helps by the code."""
-    return said or BY_CODE.get(code, BY_CODE["internal"])
+    return said or BY_CODE.get(code, _OPERATOR)
