@@ -75,9 +75,9 @@ def _used() -> tuple[float, float]:
 
 def measure(path: str) -> dict[str, Any]:
     """Plan the items of a file in this process; gigabytes of 10^9 bytes."""
-    from contam.cli.main import tune_memory
+    from contam.memory import tune_command
 
-    tune_memory()
+    tune_command()
     from contam.benchmark.readers import read_benchmarks
     from contam.detect.plan import ScanParameters, plan_for
 

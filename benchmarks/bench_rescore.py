@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import CLEAN, CONTAMINATED
+from contam.detect.labels import CLEAN, CONTAMINATED
 from contam.rescore.panel import Flags, Series
 from contam.rescore.tables import Settings, make_tables
 

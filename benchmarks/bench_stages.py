@@ -16,8 +16,9 @@ from bench_task import Clock
 
 from contam.corpus.batches import read_unit
 from contam.detect.match import matching
+from contam.detect.partial import Partial
 from contam.detect.plan import ScanParameters, make_plan
-from contam.detect.scan import Corpus, start_partial
+from contam.detect.scan import Corpus
 from contam.kernels.document import new_buffers, new_room, scan_batch
 from contam.kernels.tokens import WORDS
 from contam.text.tokenizer import char_tables
@@ -93,7 +94,7 @@ def stages(corpus: list[str], items: list[str], policies: list[str]) -> dict[str
     """CPU seconds of each of STAGES; the policies must share one unit."""
     opened = Corpus.open(corpus, None)
     plan = make_plan(items, ScanParameters(policies=tuple(policies)))
-    (collection,) = start_partial(plan, opened).collections
+    (collection,) = Partial.start(plan, opened).collections
     measured = Stages(collection, max(1, *(unit.n_bytes for unit in opened.units)))
     n_bytes = 0
     for unit in opened.units:

@@ -14,7 +14,6 @@ Seconds of CPU are user and system time of the whole process, all threads, in th
 from __future__ import annotations
 
 import json
-import os
 import resource
 import sys
 import time
@@ -23,6 +22,8 @@ from typing import Any
 
 # The checkout this file lies in is what is measured, installed or not.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from contam.memory import tune_command
 
 Record = dict[str, Any]
 
@@ -49,11 +50,6 @@ class Clock:
 def peak_mb() -> float:
     """Most memory this process has held, in MB of 10^6 bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-
-
-def use_memory_of_the_command() -> None:
-    """Have Arrow take memory from where `contam scan` has it take it; before Arrow is loaded."""
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def read(corpus: list[str]) -> Record:
@@ -115,11 +111,11 @@ def scan(
     corpus: list[str], items: list[str], policies: list[str], workers: int, warm: list[str]
 ) -> Record:
     """A whole scan in its phases: what runs once (plan), the scan itself, the verdicts."""
-    use_memory_of_the_command()
+    tune_command()
     import contam
     from contam.detect.finish import finish
     from contam.detect.plan import ScanParameters, make_plan
-    from contam.detect.scan import Corpus, _scan_units
+    from contam.detect.scan import Corpus, scan_units
 
     contam.scan(warm[0], warm[1], policies=policies, workers=1)  # kernels from their cache
     started = time.time()
@@ -127,7 +123,7 @@ def scan(
     opened = Corpus.open(corpus, None)
     plan = make_plan(items, ScanParameters(policies=tuple(policies)))
     planned = clock.lap()
-    partial = _scan_units(plan, opened, workers, None)
+    partial = scan_units(plan, opened, workers=workers)
     scanned = clock.lap()
     scan_peak = peak_mb()
     sources = opened.sources(partial.coverage)
@@ -155,7 +151,7 @@ def scan(
 
 def stages(corpus: list[str], items: list[str], policies: list[str]) -> Record:
     """CPU seconds of every stage of a scan with one worker; see bench_stages.py."""
-    use_memory_of_the_command()
+    tune_command()
     import bench_stages
 
     return bench_stages.stages(corpus, items, policies)

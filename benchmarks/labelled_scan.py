@@ -15,12 +15,13 @@ from contam.detect.finish import finish
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
-from contam.detect.model import CONTAMINATED, LABELS, PASSAGE, QUESTION, Pairs, Totals
+from contam.detect.labels import CONTAMINATED, LABELS
+from contam.detect.model import PASSAGE, QUESTION, Pairs, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policies.policy import get_policy
 from contam.detect.policies.standing import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.query import describe, guard, sources_of
-from contam.detect.scan import Corpus, _scan_units
+from contam.detect.scan import Corpus, scan_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     usual = plan.parameters.max_evidence
     unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
     planned = time.time()
-    partial = _scan_units(unbounded, corpus, workers, None)
+    partial = scan_units(unbounded, corpus, workers=workers)
     scanned = time.time()
     names = [shard.name for shard in corpus.shards]
     ids = _document_ids(data / "corpus")
@@ -77,7 +78,7 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
         # Where a reading was folded into a pair, it is no longer what those policies saw.
         asked = replace(plan.parameters, policies=tuple(strict), max_evidence=_EVERY_PAIR)
         other = make_plan([data / "items"], asked)
-        found = _scan_units(other, corpus, workers, None).collections
+        found = scan_units(other, corpus, workers=workers).collections
         pairs = pa.concat_tables([pairs, _pair_table(other, names, found, ids)])
     for collection in partial.collections:
         collection.shared.kept.keep_only(usual)

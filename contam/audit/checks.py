@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contam.benchmark.items import ItemName
 from contam.benchmark.paths import expanded
 from contam.benchmark.readers import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
@@ -94,9 +95,7 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
         (natural if entry.decoys else reported).extend(named)
         if entry.released:
             released |= {one.name: entry.released.isoformat() for one in read}
-    count = Counter(
-        (i.benchmark, i.split, i.item_id) for one in (*reported, *natural) for i in one.items
-    )
+    count = Counter(ItemName.of(i) for one in (*reported, *natural) for i in one.items)
     name, n = count.most_common(1)[0]
     if n > 1:
         raise BenchmarkError(

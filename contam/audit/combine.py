@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.benchmark.items import ItemName
+from contam.detect.labels import WORST_FIRST
 from contam.detect.result import VERDICTS, ScanResult
 from contam.errors import InternalError
 from contam.tables import schemas
@@ -15,11 +17,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-WORST_FIRST: Final = ("contaminated", "suspect", "not_checkable", "clean")
-"""Labels in the order in which one corpus outweighs another."""
-
-
-_KEY: Final = ("benchmark", "split", "item_id", "policy")
+_KEY: Final = (*ItemName._fields, "policy")
 
 
 def combine(reports: Mapping[str, Report]) -> ScanResult:
@@ -62,9 +60,7 @@ def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
 
 
 def _worst(rows: Sequence[Row], names: Sequence[str]) -> Row:
-    keys = {
-        tuple(row[name] for name in ("benchmark", "split", "item_id", "policy")) for row in rows
-    }
+    keys = {tuple(row[name] for name in _KEY) for row in rows}
     if len(keys) != 1:
         raise InternalError("corpora of one audit were asked in different orders")
     at = min(range(len(rows)), key=lambda i: (WORST_FIRST.index(rows[i]["label"]), _low(rows[i])))

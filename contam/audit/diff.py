@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contam.audit.verify import checked_facts
-from contam.detect.policies.verdict import FLAGGED
+from contam.benchmark.items import ItemName
+from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.tables import schemas
 
@@ -27,7 +28,6 @@ relabelled     any other two labels
 added          new, and not flagged;  removed  gone, whatever it was
 """
 
-_ITEM: Final = ("benchmark", "split", "item_id")
 _SCORE: Final = ("benchmark", "model", "metric", "policy")
 _WAIVER: Final = ("benchmark", "split", "item", "policy", "document")
 _COVERAGE: Final = ("complete", "shards_read", "shards_expected", "rows", "n_bytes")
@@ -142,11 +142,11 @@ def _read(folder: Path) -> _Side:
         facts,
         manifest["digest"],
         {
-            (*(row[name] for name in _ITEM), row["policy"]): row["label"]
+            (*ItemName.in_row(row), row["policy"]): row["label"]
             for row in schemas.rows(report.verdicts)
         },
         {
-            tuple(row[name] for name in _ITEM): (row["key_version"], row["full_key"])
+            ItemName.in_row(row): (row["key_version"], row["full_key"])
             for row in schemas.rows(report.items)
         },
         frozenset(waived),

@@ -10,6 +10,7 @@ import numpy as np
 
 from contam.audit.facts import read_facts
 from contam.audit.manifest import MANIFEST, TIMES, files_of, read_sealed
+from contam.benchmark.items import ItemName
 from contam.detect.match.readings import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
@@ -109,9 +110,7 @@ def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str
     n = report.evidence.num_rows
     drawn = np.sort(np.random.default_rng(seed).permutation(n)[:sample])
     rows = schemas.rows(schemas.take(report.evidence, drawn))
-    items = {
-        (row["benchmark"], row["split"], row["item_id"]): row for row in schemas.rows(report.items)
-    }
+    items = {ItemName.in_row(row): row for row in schemas.rows(report.items)}
     library = Library(report.run)
     for row in rows:
         place = (row["shard"], row["row"])
@@ -124,7 +123,7 @@ def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str
             yield "", library.problem(place) or "its document cannot be read"
             continue
         span = text[row["document_start"] : row["document_end"]]
-        item = items[row["benchmark"], row["split"], row["item_id"]]
+        item = items[ItemName.in_row(row)]
         part = item[row["part"]]
         own = "\n".join(part) if isinstance(part, list) else part
         name = f"{row['benchmark']}/{row['item_id']} in {row['document_id']}"

@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from contam.benchmark.items import BenchItem, Benchmark, SkippedRow, SourceFile
+from contam.benchmark.items import BenchItem, Benchmark, ItemName, SkippedRow, SourceFile
 from contam.benchmark.keys import content_keys
 from contam.errors import BenchmarkError, Place, Plain, Remedy
 
@@ -54,7 +54,7 @@ class Collector:
 
     def add_item(self, item: BenchItem) -> None:
         """Take an item with an id; skip an exact repeat, raise BenchmarkError for another item."""
-        key = (item.benchmark, item.split, item.item_id)
+        key = ItemName.of(item)
         first = self._by_id.setdefault(key, item)
         if first is item:
             self._items[item.benchmark].append(item)

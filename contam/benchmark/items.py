@@ -3,15 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from contam.errors import InternalError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from contam.benchmark.keys import ContentKeys
 
 PARTS = ("passage", "question", "choices", "answer")
 """The texts of an item, in the order every array over parts uses."""
+
+
+class Named(Protocol):
+    """Anything that says which item it is of."""
+
+    @property
+    def benchmark(self) -> str:
+        """Name of the benchmark."""
+
+    @property
+    def split(self) -> str:
+        """Its split, "" without one."""
+
+    @property
+    def item_id(self) -> str:
+        """Id within the split."""
+
+
+class ItemName(NamedTuple):
+    """What tells items apart in every table and answer."""
+
+    benchmark: str
+    split: str
+    item_id: str
+
+    @classmethod
+    def of(cls, item: Named) -> ItemName:
+        """The name of an item, or of the item of a verdict."""
+        return cls(item.benchmark, item.split, item.item_id)
+
+    @classmethod
+    def in_row(cls, row: Mapping[str, Any]) -> ItemName:
+        """The name of the item that a row of a table is of."""
+        return cls(row["benchmark"], row["split"], row["item_id"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import glob
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import Public, Remedy, UsageError
+from contam.files.natural_order import natural_key
 from contam.files.single import irregular
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def expanded(
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         if not matches:
             raise error_kind("no such {}: {}", Public(what), path, remedy=Remedy.CHECK_PATH)
-        for match in sorted(map(Path, matches), key=natural):
+        for match in map(Path, sorted(matches, key=natural_key)):
             refuse_pipe(match, error_kind)
             yield match
 
@@ -55,9 +55,3 @@ def refuse_pipe(path: Path, error_kind: type[ContamError]) -> None:
     """Raise for a pipe, a socket or a device, before anybody opens it and waits."""
     if fact := irregular(path):
         raise error_kind("{}: {}", path, Public(fact), remedy=Remedy.WRITE_TO_FILE_FIRST)
-
-
-def natural(path: Path) -> list[tuple[int, int, str]]:
-    """Sort key under which part-10 comes after part-9."""
-    pieces = re.findall(r"\d+|\D+", str(path))
-    return [(0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in pieces]

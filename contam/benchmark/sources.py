@@ -11,8 +11,9 @@ import orjson
 from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
-from contam.benchmark.paths import expanded, natural, refuse_pipe
+from contam.benchmark.paths import expanded, refuse_pipe
 from contam.errors import BenchmarkError, Public, Remedy
+from contam.files.natural_order import natural_key
 from contam.files.single import open_file, read_file
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _below(
     if (folder / _STATE).is_file():
         yield from _saved_dataset(folder, folder, None)
         return
-    for entry in sorted(entries, key=natural):
+    for entry in sorted(entries, key=lambda entry: natural_key(str(entry))):
         if entry.name.startswith(".") or entry.name in _METADATA:
             continue
         if entry.is_dir():

@@ -7,7 +7,6 @@ Exit codes: 0 done; 1 failed; 2 wrong call; 3 items flagged (only with --fail-on
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -45,6 +44,7 @@ from contam.cli.options import spread_values
 from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
+from contam.memory import tune_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +148,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if _command(arguments) != "serve":
-        tune_memory()
+        tune_command()
     if not sys.warnoptions and "--debug" not in arguments:
         warnings.simplefilter("ignore")
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -236,34 +236,6 @@ def _flush(stream: TextIO | None) -> None:
     if stream is not None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-
-
-#: What Arrow takes its memory from, read when it is first loaded.
-_ARROW_POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
-#: What glibc reads instead of what is set here.
-_OWN_WISHES: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
-#: Numbers of `mallopt` in glibc.
-_MMAP_THRESHOLD: Final = -3
-_TRIM_THRESHOLD: Final = -1
-_LARGE: Final = 1 << 20
-
-
-def tune_memory() -> None:
-    """Take memory so that what is freed goes back; what the environment says comes first.
-
-    Arrow's own allocator gives pages back only to touch them anew for the next batch: a scan of a
-    gigabyte took a tenth more processor time and a quarter more memory with it. And glibc raises
-    the size from which it gives back with every large array that is freed, up to 32 MiB: of arrays
-    below it the holes stay, and a scan of 4.4 GB took a fifth more memory.
-    """
-    os.environ.setdefault(_ARROW_POOL, "system")
-    if any(name in os.environ for name in _OWN_WISHES):
-        return
-    # Only glibc has it.
-    with contextlib.suppress(OSError, AttributeError):
-        tune = ctypes.CDLL(None).mallopt
-        tune(_MMAP_THRESHOLD, _LARGE)
-        tune(_TRIM_THRESHOLD, _LARGE)
 
 
 #: Calls back from machine code, where an exception cannot come out.

@@ -242,11 +242,12 @@ def _print_text(
     """Print what was found; sizes  tokens of the text, and of a run that is sure to be found."""
     from dataclasses import replace
 
+    from contam.benchmark.items import ItemName
     from contam.cli import render
     from contam.cli.show import as_tree, item_blocks
     from contam.cli.terminal import emit
     from contam.detect.report import Report
-    from contam.detect.show.side_by_side import ItemKey, view_items
+    from contam.detect.show.side_by_side import view_items
 
     report = Report(
         folder=Path(),
@@ -257,7 +258,7 @@ def _print_text(
     )
     (item,) = result.items_in_order
     n_tokens, guarantee_tokens = sizes
-    key = ItemKey(item.benchmark, item.split, item.item_id)
+    key = ItemName.of(item)
     (view,) = view_items(report, [key], max_documents=max_documents)
     view = replace(view, verdicts=())
     if as_json:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from contam.cli.terminal import emit, laid_out, plain, visible
+from contam.detect.labels import SHOWN
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from contam.cli.sheet import Sheet
 
-_LABELS = ("contaminated", "suspect", "clean", "not_checkable")
 _LABEL_STYLES = {
     "contaminated": "bold red",
     "suspect": "yellow",
@@ -48,7 +48,7 @@ def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Shee
 
     from contam.cli.sheet import Sheet
 
-    labels_shown = (label.replace("_", " ") for label in _LABELS)
+    labels_shown = (label.replace("_", " ") for label in SHOWN)
     sheet = Sheet(("benchmark", "policy"), ("items", *labels_shown, "flagged"), grouped=True)
     for benchmark, policies in counts.items():
         for policy, labels in policies.items():
@@ -56,7 +56,7 @@ def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Shee
             n_flagged = labels["contaminated"] + labels["suspect"]
             numbers = (
                 Text(f"{labels[label]:,}", style=label_style(label) if labels[label] else "dim")
-                for label in _LABELS
+                for label in SHOWN
             )
             sheet.add(
                 (visible(benchmark), visible(policy)),

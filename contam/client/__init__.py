@@ -11,8 +11,9 @@ Loads neither Numba nor Arrow until a result folder is written or logs are read.
 
 from __future__ import annotations
 
+from contam.benchmark.items import ItemName
 from contam.client.aio import AsyncClient
-from contam.client.answers import Answer, Evidence, ItemName, Job
+from contam.client.answers import Answer, Evidence, Job
 from contam.client.failures import (
     AnswerError,
     BusyError,

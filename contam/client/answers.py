@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from contam.benchmark.items import ItemName
+from contam.detect.labels import SHOWN
 from contam.errors import IncompleteError
 
 if TYPE_CHECKING:
@@ -12,19 +14,10 @@ if TYPE_CHECKING:
 
     from contam.detect.policies.verdict import Verdict
 
-LABELS: Final = ("contaminated", "suspect", "clean", "not_checkable")
 LATE: Final = "deadline"
 """How the reason of a verdict begins for which there was no time."""
 
 ENDED: Final = frozenset({"done", "failed", "cancelled"})
-
-
-class ItemName(NamedTuple):
-    """What tells items apart."""
-
-    benchmark: str
-    split: str
-    item_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +84,7 @@ class Answer:
 
     def evidence_of(self, verdict: Verdict) -> tuple[Evidence, ...]:
         """The evidence of a verdict's item."""
-        name = ItemName(verdict.benchmark, verdict.split, verdict.item_id)
+        name = ItemName.of(verdict)
         return self.evidence.get(name, ())
 
     def flagged(self) -> tuple[Verdict, ...]:
@@ -103,7 +96,7 @@ class Answer:
         counts: dict[str, dict[str, dict[str, int]]] = {}
         for one in self.verdicts:
             by_policy = counts.setdefault(one.benchmark, {})
-            by_policy.setdefault(one.policy, dict.fromkeys(LABELS, 0))[one.label] += 1
+            by_policy.setdefault(one.policy, dict.fromkeys(SHOWN, 0))[one.label] += 1
         return counts
 
     def exit_code(self) -> int:

@@ -18,7 +18,8 @@ from contam.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.client.answers import Answer, ItemName
+    from contam.benchmark.items import ItemName
+    from contam.client.answers import Answer
     from contam.client.wire import Item, Items
 
 CHECK_ITEMS: Final = 256

@@ -10,7 +10,7 @@ import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.model import CLEAN, LABELS
+from contam.detect.labels import CLEAN, LABELS
 from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.logs.files import LogFile, as_list
 from contam.rescore.logs.zipped import ZipMembers

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from contam.benchmark.items import ItemName
 from contam.client import wire
-from contam.client.answers import Answer, ItemName, Job
+from contam.client.answers import Answer, Job
 from contam.client.calls import Flow, Part, Pause, Send, sent
 from contam.client.failures import AnswerError, JobError
 from contam.client.retry import PATIENT, Retry, retry_after_s
@@ -200,9 +201,7 @@ def rescore(
         evidence = {name: [asdict(one) for one in rows] for name, rows in verdicts.evidence.items()}
         rows = [one.to_dict() for one in verdicts]
         for row in rows:
-            row["evidence"] = evidence.get(
-                ItemName(row["benchmark"], row["split"], row["item_id"]), []
-            )
+            row["evidence"] = evidence.get(ItemName.in_row(row), [])
         asked = [
             {name: value for name, value in row.items() if name != "answer_index"}
             for row in map(wire.item_row, items)

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from contam.client.answers import ENDED, LABELS, Answer, Evidence, ItemName, Job
+from contam.benchmark.items import ItemName
+from contam.client.answers import ENDED, Answer, Evidence, Job
 from contam.client.failures import AnswerError
+from contam.detect.labels import LABELS
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import UsageError
 
@@ -132,7 +134,7 @@ def _judged(
         if not isinstance(row, dict):
             raise AnswerError("a verdict is no JSON object")
         verdict = verdict_of(row)
-        name = ItemName(verdict.benchmark, verdict.split, verdict.item_id)
+        name = ItemName.of(verdict)
         if name not in judged or verdict.policy in judged[name]:
             raise AnswerError("a verdict about an item or policy that was not asked, or again")
         judged[name].add(verdict.policy)

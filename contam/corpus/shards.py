@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from contam.corpus.listing import Found, Skipped, list_files
 from contam.errors import CorpusError, Remedy, ShardError
 from contam.files.lfs import LFS_FACT, is_pointer
 from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
+from contam.files.natural_order import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,12 +76,6 @@ def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skippe
         for file, name in zip(found, names, strict=True)
     ]
     return tuple(sorted(shards, key=lambda shard: natural_key(shard.name))), skipped
-
-
-def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
-    """Order names as people count: part-2 before part-10."""
-    parts = re.split(r"([0-9]+)", name)
-    return tuple(int(p) if i % 2 else p for i, p in enumerate(parts)), name
 
 
 def shard_digest(shard: Shard) -> str:

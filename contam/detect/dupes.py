@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.benchmark.items import PARTS
 from contam.benchmark.readers import read_benchmarks
-from contam.detect.model import CHOICES, PARTS, PASSAGE, QUESTION
+from contam.detect.model import CHOICES, PASSAGE, QUESTION
 from contam.errors import UsageError
 from contam.index.bands import best_bands, permutations
 from contam.kernels.minhash import AFFINE32, hash_shingles, sign

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contam.benchmark.items import PARTS
 from contam.benchmark.keys import KEY_VERSION, content_keys
-from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE, PARTS, Judgements
+from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
+from contam.detect.model import Judgements
 from contam.detect.plan import SEED
 from contam.detect.policies.standing import (
     EXPOSURES,

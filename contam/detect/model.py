@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contam.benchmark.items import PARTS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PARTS: Final = ("passage", "question", "choices", "answer")
 PASSAGE: Final = 0
 QUESTION: Final = 1
 CHOICES: Final = 2
@@ -24,12 +25,6 @@ N_PARTS: Final = len(PARTS)
 
 #: Figures in the last axis of `Pairs.read`.
 FIGURES_READ: Final = 4
-
-LABELS: Final = ("clean", "suspect", "contaminated", "not_checkable")
-CLEAN: Final = 0
-SUSPECT: Final = 1
-CONTAMINATED: Final = 2
-NOT_CHECKABLE: Final = 3
 
 Bools = NDArray[np.bool_]
 Int8s = NDArray[np.int8]

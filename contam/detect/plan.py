@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contam.benchmark.items import ItemName
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.readers import read_benchmarks
 from contam.detect.match.lane import Lane, build_lane
@@ -212,7 +213,7 @@ def _in_order(
     """
     items = [item for one in benchmarks for item in one.items]
     keys = [key for one in benchmarks for key in one.keys]
-    rank = item_ranks([(item.benchmark, item.split, item.item_id) for item in items])
+    rank = item_ranks([ItemName.of(item) for item in items])
     order = np.argsort(rank, kind="stable").tolist()
     known = keys if len(keys) == len(items) else []
     return tuple(items[i] for i in order), tuple(known[i] for i in order if known)

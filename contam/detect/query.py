@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.benchmark.items import ItemName
 from contam.detect.finish import finish
 from contam.detect.indexed.candidates import LEAST_SHARE
 from contam.detect.indexed.guarantee import Guarded, doubts_of, items_at_risk, refuse_unanswerable
@@ -22,7 +24,7 @@ from contam.kernels import warm_up
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.detect.indexed.indexes import PathLike
     from contam.detect.indexed.search import Answer
@@ -123,24 +125,50 @@ def query_opened(
     deadline  past it nothing is called clean; None waits for the answer
     """
     limit = Deadline(None) if deadline is None else deadline
-    try:
-        answer = search(opened, plan, workers=workers, progress=progress, deadline=limit)
-        guarded = guard(plan, answer)
-    except DeadlinePassed:
-        guarded, answer = unanswered(opened, plan)
-    # What became of a shard meanwhile was not looked for where none of its documents was wanted.
-    opened.check_shards()
-    answer.coverage = opened.coverage
-    said = describe(opened, guarded, answer)
-    for lane in plan.lanes:
-        lane.release_table()
-    release_unused()
-    sources = sources_of(opened, answer)
-    result = finish(guarded, sources, [answer.collection], started=started, workers=workers)
-    result.run["index"] = said
+    ask = partial(search, opened, plan, workers=workers, progress=progress, deadline=limit)
+    result = answered(opened, plan, ask, started=started, workers=workers, whole=True)
     if progress is not None:
         progress.finish()
     return result
+
+
+def answered(
+    opened: IndexSet,
+    plan: Plan,
+    ask: Callable[[], Answer],
+    *,
+    started: float,
+    workers: int = 1,
+    whole: bool = False,
+) -> ScanResult:
+    """What `ask` finds, judged with what the indexes can vouch for; past its deadline, nothing.
+
+    whole  for a result that is written: look at every shard once more, use the plan up, and make
+           the record now. Else it is made when somebody reads it, since it may cost more than a
+           short answer.
+    """
+    try:
+        answer = ask()
+        guarded = guard(plan, answer)
+    except DeadlinePassed:
+        guarded, answer = unanswered(opened, plan)
+    if whole:
+        # What became of a shard meanwhile was not looked for where none of its documents was
+        # wanted.
+        opened.check_shards()
+        answer.coverage = opened.coverage
+        for lane in plan.lanes:
+            lane.release_table()
+        release_unused()
+    return finish(
+        guarded,
+        sources_of(opened, answer),
+        [answer.collection],
+        started=started,
+        workers=workers,
+        index=partial(describe, opened, guarded, answer),
+        late=not whole,
+    )
 
 
 def guard(plan: Plan, answer: Answer) -> Plan:
@@ -205,7 +233,7 @@ def describe(opened: IndexSet, plan: Plan, answer: Answer) -> dict[str, Any]:
     for policy in plan.policies:
         risky |= items_at_risk(policy, answer.lookup, answer.capped)
     named = [
-        [item.benchmark, item.split, item.item_id]
+        [*ItemName.of(item)]
         for item in (plan.items[i] for i in np.flatnonzero(risky)[:_MOST_LISTED].tolist())
     ]
     return {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
+from contam.benchmark.items import ItemName
+from contam.detect.labels import SHOWN
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError
+from contam.files.natural_order import natural_key
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ VERDICTS: Final = schemas.schema_of((one.name, one.kind, one.nullable) for one i
 OPTIONAL: Final = frozenset(one.name for one in COLUMNS if one.optional)
 """Columns of `VERDICTS` that a result of an older version may lack."""
 
-_NUMBERS: Final = re.compile("([0-9]+)")
 LEFT_OUT: Final = "left out of the corpus: "
 """How a note begins that names a file beside the shards."""
 
@@ -180,30 +181,14 @@ def label_counts(verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
     counts: dict[str, dict[str, dict[str, int]]] = {}
     columns = (schemas.column(verdicts, name) for name in ("benchmark", "policy", "label"))
     for benchmark, policy, label in zip(*columns, strict=True):
-        labels = counts.setdefault(benchmark, {}).setdefault(
-            policy, {"contaminated": 0, "suspect": 0, "clean": 0, "not_checkable": 0}
-        )
+        labels = counts.setdefault(benchmark, {}).setdefault(policy, dict.fromkeys(SHOWN, 0))
         labels[label] += 1
     return counts
 
 
-def natural_key(text: str) -> tuple[int | str, ...]:
-    """A sort key that puts `item-9` before `item-10`; equal only for equal texts.
-
-    Text and number take turns, so that keys meet text with text and number with number.
-    """
-    pieces = _NUMBERS.split(text)
-    key: list[int | str] = pieces[:1]
-    for digits, rest in zip(pieces[1::2], pieces[2::2], strict=True):
-        # By length, then as text: `int` refuses more than 4300 digits, and ids come from strangers.
-        significant = digits.lstrip("0")
-        key += (len(significant), significant, digits, rest)
-    return tuple(key)
-
-
 def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
     """Rows by benchmark, split and item, then by policy; rows of one item else keep their order."""
-    names = [schemas.column(table, name) for name in ("benchmark", "split", "item_id")]
+    names = [schemas.column(table, name) for name in ItemName._fields]
     rows = list(zip(*names, strict=True))
     ranks = item_ranks(rows)
     if policy_rank:

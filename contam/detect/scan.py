@@ -16,10 +16,9 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.shards import check_unchanged, shard_digest, survey
 from contam.corpus.units import plan_units
 from contam.detect.finish import finish
-from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
+from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
-from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
 from contam.errors import CorpusError, InternalError, Remedy, ShardError, UsageError
@@ -58,24 +57,6 @@ class Progress(Protocol):
 
     def finish(self) -> None:
         """No more will come."""
-
-
-@dataclass(eq=False)
-class Partial:
-    """What some of the units gave: a collection a lane, and what was read. Merges in any order."""
-
-    collections: list[Collection]
-    coverage: Coverage
-
-    def beside(self, corpus: Corpus) -> Partial:
-        """An empty one for another worker, whose collections share what can be shared."""
-        return Partial([one.beside() for one in self.collections], corpus.coverage)
-
-    def merge(self, other: Partial) -> None:
-        """Add the partial answer of other units."""
-        for mine, theirs in zip(self.collections, other.collections, strict=True):
-            mine.merge(theirs)
-        self.coverage = self.coverage.merge(other.coverage)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -253,17 +234,29 @@ def scan_opened(
     release_unused()
     if progress is not None:
         progress.start(sum(one.n_bytes for one in opened.units))
-    partial = _scan_units(plan, opened, workers, progress)
-    partial.coverage = _changed(opened, partial.coverage)
-    refuse_without_text(partial.coverage, allow_missing=plan.parameters.allow_missing)
-    for lane in plan.lanes:
-        lane.release_table()
-    release_unused()
-    sources = opened.sources(partial.coverage)
-    result = finish(plan, sources, partial.collections, started=started, workers=workers)
+    partial = scan_units(plan, opened, workers=workers, progress=progress)
+    result = finish_scan(plan, opened, partial, workers=workers, started=started)
     if progress is not None:
         progress.finish()
     return result
+
+
+def finish_scan(
+    plan: Plan, corpus: Corpus, partial: Partial, *, workers: int, started: float
+) -> ScanResult:
+    """The result when all units are in one partial answer; the plan is used up by it.
+
+    Shards that are not as they were listed, or of which a unit is missing, were not read.
+
+    Raises CorpusError when nothing that was read has a text.
+    """
+    coverage = _changed(corpus, partial.coverage)
+    refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
+    for lane in plan.lanes:
+        lane.release_table()
+    release_unused()
+    sources = corpus.sources(coverage)
+    return finish(plan, sources, partial.collections, started=started, workers=workers)
 
 
 def scan_unit(
@@ -295,34 +288,29 @@ def scan_unit(
         name = corpus.shards[unit.shard].name
         failure = ShardFailure(unit.shard, name, error.message, error.hint)
         partial.coverage = partial.coverage.with_failure(failure)
+        partial.units.add(unit)
         return
     partial.coverage = partial.coverage.with_unit(unit, counts)
+    partial.units.add(unit)
     if progress is not None:
         progress.advance(max(unit.n_bytes - told, 0))
 
 
-def start_partial(plan: Plan, corpus: Corpus) -> Partial:
-    """A partial answer in which nothing is read yet."""
-    ranking = get_policy(DEFAULT)
-    collections = [
-        Collection.start(
-            lane,
-            [p for p, at in zip(plan.policies, plan.lane_of, strict=True) if at == number],
-            ranking,
-            plan.parameters.max_evidence,
-        )
-        for number, lane in enumerate(plan.lanes)
-    ]
-    return Partial(collections, corpus.coverage)
-
-
-def _scan_units(plan: Plan, corpus: Corpus, workers: int, progress: Progress | None) -> Partial:
-    """All units on threads; each thread fills a partial answer of its own."""
+def scan_units(
+    plan: Plan,
+    corpus: Corpus,
+    *,
+    workers: int,
+    units: Sequence[WorkUnit] | None = None,
+    progress: Progress | None = None,
+) -> Partial:
+    """Match these units of the corpus, or all, on threads that each fill a partial answer."""
+    units = corpus.units if units is None else units
     stop = threading.Event()
-    waiting = iter(corpus.units)
+    waiting = iter(units)
     lock = threading.Lock()
 
-    first = start_partial(plan, corpus)
+    first = Partial.start(plan, corpus)
 
     def work() -> Partial:
         partial = first.beside(corpus)
@@ -341,7 +329,7 @@ def _scan_units(plan: Plan, corpus: Corpus, workers: int, progress: Progress | N
     pending: set[Future[Partial]] = set()
     answer: Partial | None = None
     try:
-        count = max(1, min(workers, len(corpus.units)))
+        count = max(1, min(workers, len(units)))
         pending = {pool.submit(work) for _ in range(count)}
         while pending:
             done, pending = wait(pending, return_when=FIRST_COMPLETED)

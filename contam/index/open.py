@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.corpus.shards import natural_key
 from contam.errors import IndexDamageError, IndexMismatchError, Remedy
+from contam.files.natural_order import natural_key
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.index.recipe import current_normaliser

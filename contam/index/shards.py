@@ -10,8 +10,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from contam.corpus.listing import list_files
-from contam.corpus.shards import Shard, file_sha256, natural_key, seen, shard_digest, survey
+from contam.corpus.shards import Shard, file_sha256, seen, shard_digest, survey
 from contam.errors import ContamError, ShardError
+from contam.files.natural_order import natural_key
 from contam.index.intake import shard_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
-from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
+from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.annotations import decon_text
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.benchmark.names import ITEM_ID, plain
-from contam.detect.model import LABELS, NOT_CHECKABLE
+from contam.detect.labels import LABELS, NOT_CHECKABLE
 from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
 from contam.rescore.logs.files import LogFile
 from contam.rescore.logs.parts import PartsReader, Texts

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.benchmark.items import ItemName
 from contam.corpus.dates import year_of
-from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import CLEAN, FLAGGED, LABELS, NOT_CHECKABLE
 from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
@@ -141,11 +141,12 @@ def flags_of(
     places = zip(*(schemas.column(evidence, n) for n in ("shard", "row", "source")), strict=True)
     source = {(shard, row): name for shard, row, name in places}
 
-    keys = list(zip(*(schemas.column(items, n) for n in _ITEM_KEY), strict=True))
+    keys = list(zip(*(schemas.column(items, n) for n in ItemName._fields), strict=True))
     place = {key: at for at, key in enumerate(keys)}
     columns = {name: schemas.column(verdicts, name) for name in verdicts.schema.names}
     rows = np.array(
-        [place.get(key, -1) for key in zip(*(columns[n] for n in _ITEM_KEY), strict=True)], np.int64
+        [place.get(key, -1) for key in zip(*(columns[n] for n in ItemName._fields), strict=True)],
+        np.int64,
     )
     policy = np.array(columns["policy"], object)
     known = set(columns["policy"]) <= thresholds.keys() and set(columns["label"]) <= set(LABELS)
@@ -188,9 +189,6 @@ def flags_of(
             threshold=thresholds.get(name),
         )
     return result
-
-
-_ITEM_KEY: Final = ("benchmark", "split", "item_id")
 
 
 def _spread(at: Ints, values: Sequence[str], n: int) -> NDArray[np.object_]:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from contam.errors import ContamError, InternalError
+from contam.memory import tune_service
 from contam.server import logs
 from contam.server.page.reviews import Reviews
 from contam.server.state import COMPILING, OPENING
@@ -80,10 +81,9 @@ def _is_compiled() -> bool:
 def _open(state: State) -> IndexHolder:
     # Imported here, on the thread: this loads the compiler.
     from contam.server.indexes.holder import IndexHolder
-    from contam.server.indexes.room import give_back_memory
     from contam.server.warm import warm_kernels
 
-    give_back_memory()
+    tune_service()
     holder = IndexHolder.open(state.settings)
     if holder.names:
         warm_kernels()

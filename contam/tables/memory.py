@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
 
 import pyarrow as pa
+
+from contam.memory import trim
 
 
 def release_unused() -> None:
@@ -18,6 +18,4 @@ def give_back() -> None:
     """Give back all that was freed, whoever keeps it: else the parts of a run add up."""
     gc.collect()
     release_unused()
-    # Only glibc has it, and only glibc needs it.
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    trim()

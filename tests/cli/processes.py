@@ -1,71 +1,31 @@
-"""Run the command line as a real process; `scan` may be stood in for to reach its edges."""
+"""Run the command line, as a real process or in this one; `scan` may be stood in for."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from contam.cli.main import main
 from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
-
-# The command is real from its first line to its last; only the matching is canned.
-CANNED = """
-import sys, types
-from tests.detect.samples import make_result
-import contam.detect
-module = types.ModuleType("contam.detect.scan")
-def scan(corpus, benchmark, *, progress, **options):
-    import json, os, signal
-    told = os.environ.get("CANNED_CALL")
-    if told:
-        with open(told, "w") as file:
-            json.dump({"corpus": corpus, "benchmark": benchmark, **options}, file)
-    progress.note("compiling kernels, first run only")
-    progress.start(50_000_000)
-    for _ in range(25):
-        progress.advance(2_000_000)
-    progress.finish()
-    mode = os.environ.get("CANNED", "")
-    if mode == "wait":
-        print("ready", flush=True)
-        signal.pause()
-    if mode == "crash":
-        raise RuntimeError("unexpected\\x1b[31m")
-    if mode == "memory":
-        raise MemoryError
-    result = make_result(
-        complete=mode != "incomplete",
-        allow_missing=options["allow_missing"],
-        keep_text=options["keep_text"],
-    )
-    if mode == "clean":
-        result.verdict_columns = {**result.verdict_columns, "label": ["clean"] * 6}
-    result.run["notes"] = ["2 rows of items.jsonl were skipped"]
-    result.run["coverage"] = {
-        "shards_expected": 12, "shards_read": 12 if result.complete else 11,
-        "shards_failed": [] if result.complete else [{"shard": "b.parquet", "reason": "no footer"}],
-        "complete": result.complete, "rows": 1234, "n_bytes": 5_600_000, "n_null": 2,
-        "n_empty": 0, "n_undecodable": 0, "undecodable_bytes": 0, "by_shard": [],
-    }
-    return result
-module.scan = scan
-sys.modules["contam.detect.scan"] = module
-from contam.cli.main import run
-run()
-"""
+_NOT_OURS = {"COLUMNS", "FORCE_COLOR", "NO_COLOR"}
 
 
 def environment(**extra):
-    kept = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "FORCE_COLOR", "NO_COLOR"}}
+    kept = {k: v for k, v in os.environ.items() if k not in _NOT_OURS}
     return kept | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **extra}
 
 
 def command(*arguments, canned=False):
-    start = ["-c", CANNED] if canned else ["-m", "contam"]
-    return [sys.executable, *start, *map(str, arguments)]
+    module = "tests.cli.canned" if canned else "contam"
+    return [sys.executable, "-m", module, *map(str, arguments)]
 
 
 def contam(*arguments, cwd=None, canned=False, **extra):
@@ -80,6 +40,31 @@ def contam(*arguments, cwd=None, canned=False, **extra):
         timeout=HANG_S,
         check=False,
     )
+
+
+def contam_here(*arguments, cwd=None, canned=False, **extra):
+    """The same in this process, which spares its start: for what is printed and written.
+
+    Streams of its own, signals and what ends a process need `contam`.
+    """
+    out, said = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _NOT_OURS:
+            patch.delenv(name, raising=False)
+        for name, value in extra.items():
+            patch.setenv(name, value)
+        patch.chdir(cwd or Path.cwd())
+        if canned:
+            from tests.cli.canned import module
+
+            patch.setitem(sys.modules, "contam.detect.scan", module())
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+            code = main([str(word) for word in arguments])
+    printed = []
+    for stream in (out, said):
+        stream.flush()
+        printed.append(stream.buffer.getvalue().decode())
+    return subprocess.CompletedProcess(arguments, code, *printed)
 
 
 def assert_one_line_error(process, code, *words):

@@ -5,7 +5,14 @@ import sys
 import pytest
 
 from contam.detect.report import write_report
-from tests.cli.processes import ROOT, assert_one_line_error, command, contam, environment
+from tests.cli.processes import (
+    ROOT,
+    assert_one_line_error,
+    command,
+    contam,
+    contam_here,
+    environment,
+)
 from tests.detect.samples import make_result
 
 HEAVY = ("numba", "numpy", "pyarrow", "rich", "duckdb", "tokenizers")
@@ -66,8 +73,8 @@ print(pyarrow.default_memory_pool().backend_name if name in os.environ else None
 def test_what_is_freed_goes_back_unless_the_environment_says_otherwise(chosen, gives_back):
     code = """
 import ctypes, sys
-from contam.cli.main import tune_memory
-tune_memory()
+from contam.memory import tune_command
+tune_command()
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 class Info(ctypes.Structure):
@@ -128,7 +135,7 @@ def test_help_names_every_command_and_the_exit_codes():
     ],
 )
 def test_a_wrong_call_is_exit_code_2_and_one_line(arguments, words, tmp_path):
-    assert_one_line_error(contam(*arguments, cwd=tmp_path), 2, *words)
+    assert_one_line_error(contam_here(*arguments, cwd=tmp_path), 2, *words)
     assert list(tmp_path.iterdir()) == []
 
 

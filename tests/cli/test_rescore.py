@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import contam as library
-from tests.cli.processes import assert_one_line_error, contam
+from tests.cli.processes import assert_one_line_error, contam_here
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def verdicts(bench_fixtures, tmp_path_factory):
 
 def test_a_planted_leak_is_found_and_the_ranking_flips(verdicts, bench_fixtures, tmp_path):
     out = tmp_path / "scores"
-    process = contam(
+    process = contam_here(
         "rescore",
         "--verdicts",
         verdicts,
@@ -60,12 +60,12 @@ def test_a_planted_leak_is_found_and_the_ranking_flips(verdicts, bench_fixtures,
         "summary.md",
     } <= names
     assert pq.read_table(out / "scores.parquet").num_rows == len(tree["scores"])
-    again = contam(
+    again = contam_here(
         "rescore", "--verdicts", verdicts, "--logs", bench_fixtures / "logs", "--out", out
     )
     assert_one_line_error(again, 1, "already holds")
     # Another bar for what is estimated, other plots: they take the place of the old ones.
-    replaced = contam(
+    replaced = contam_here(
         "rescore",
         "--verdicts",
         verdicts,
@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_one_line(verdicts, bench_fixtures, tmp_path, chang
     }
     options |= {change[0]: change[1:]}
     flat = [part for name, values in options.items() for part in (name, *values)]
-    assert_one_line_error(contam("rescore", *flat), code, words)
+    assert_one_line_error(contam_here("rescore", *flat), code, words)
     assert not (tmp_path / "out").exists()
 
 
@@ -108,7 +108,7 @@ def test_verdicts_of_another_benchmark_are_refused(bench_fixtures, tmp_path):
     )
     result = library.scan(bench_fixtures / "corpus", items, workers=1)
     verdicts = library.write_report(result, tmp_path / "verdicts")
-    process = contam(
+    process = contam_here(
         "rescore",
         "--verdicts",
         verdicts,
@@ -131,11 +131,11 @@ def test_damaged_logs_stop_a_rescore_unless_they_are_left_out_by_name(
     started.write_text(json.dumps({"status": "started", "eval": {}, "plan": {}}), encoding="utf-8")
     out = tmp_path / "out"
     command = ["rescore", "--verdicts", verdicts, "--logs", logs, "--out", out, "--quiet"]
-    process = contam(*command, "--least", "15")
+    process = contam_here(*command, "--least", "15")
     assert_one_line_error(process, 1, str(cut))
     assert "--skip-damaged" in process.stderr
     assert not out.exists()
-    process = contam(*command[:-1], "--least", "15", "--skip-damaged")
+    process = contam_here(*command[:-1], "--least", "15", "--skip-damaged")
     assert process.returncode == 0, process.stderr
     assert f"note: bad log, left out: {cut}" in process.stderr
     run = json.loads((out / "run.json").read_text())
@@ -176,14 +176,14 @@ def test_a_table_of_errors_is_refused_until_it_is_said_that_less_is_better(
         "--json",
     ]
     given += ["--permutations", "99"]
-    refused = contam(*given, "--out", tmp_path / "none")
+    refused = contam_here(*given, "--out", tmp_path / "none")
     assert_one_line_error(refused, 1, "--lower-is-better error")
     twice = ("--lower-is-better", "error", "--higher-is-better", "error")
-    assert_one_line_error(contam(*given, "--out", tmp_path / "none", *twice), 2, "both ways")
-    unknown = contam(*given, "--out", tmp_path / "none", "--lower-is-better", "wer")
+    assert_one_line_error(contam_here(*given, "--out", tmp_path / "none", *twice), 2, "both ways")
+    unknown = contam_here(*given, "--out", tmp_path / "none", "--lower-is-better", "wer")
     assert_one_line_error(unknown, 2, "no log has a metric wer")
     assert not (tmp_path / "none").exists()
-    told = contam(*given, "--out", tmp_path / "scores", "--lower-is-better", "error")
+    told = contam_here(*given, "--out", tmp_path / "scores", "--lower-is-better", "error")
     assert told.returncode == 0, told.stderr
     tree = json.loads(told.stdout)
     whole = {row["model"]: row for row in tree["scores"] if row["subset_by"] == "all"}
@@ -194,7 +194,7 @@ def test_a_table_of_errors_is_refused_until_it_is_said_that_less_is_better(
     assert ranks["quokka-7b"]["rank_full"] == 1
     assert ranks["quokka-7b"]["full"] == min(row["full"] for row in ranks.values())
     assert "lower is better" in (tmp_path / "scores" / "summary.md").read_text()
-    shown = contam(*[one for one in given if one != "--json"], "--out", tmp_path / "scores",
+    shown = contam_here(*[one for one in given if one != "--json"], "--out", tmp_path / "scores",
                    "--overwrite", "--lower-is-better", "error")  # fmt: skip
     assert "error (lower is better)" in shown.stdout
     assert "ranking, all items" in shown.stdout

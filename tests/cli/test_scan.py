@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from contam.detect.report import load_report
-from tests.cli.processes import assert_one_line_error, command, contam, environment
+from tests.cli.processes import assert_one_line_error, command, contam, contam_here, environment
 from tests.waiting import HANG_S
 
 CALL = ("scan", "--corpus", "a", "b", "--benchmark", "c", "--out")
@@ -20,7 +20,7 @@ def files(folder):
 
 
 def test_a_finished_scan_prints_the_verdict_table_and_where_the_evidence_is(tmp_path):
-    process = contam(*CALL, tmp_path / "out", canned=True)
+    process = contam_here(*CALL, tmp_path / "out", canned=True)
     assert process.returncode == 0
     lines = process.stdout.splitlines()
     assert re.split(r"\s{2,}", lines[0].strip()) == [
@@ -44,7 +44,7 @@ def test_a_finished_scan_prints_the_verdict_table_and_where_the_evidence_is(tmp_
 
 
 def test_progress_is_a_line_per_tenth_when_stderr_is_no_terminal(tmp_path):
-    lines = contam(*CALL, tmp_path / "out", canned=True).stderr.splitlines()
+    lines = contam_here(*CALL, tmp_path / "out", canned=True).stderr.splitlines()
     assert lines[0] == "compiling kernels, first run only"
     assert [line.split(" %")[0].strip() for line in lines[1:11]] == [
         str(n) for n in range(10, 101, 10)
@@ -54,7 +54,7 @@ def test_progress_is_a_line_per_tenth_when_stderr_is_no_terminal(tmp_path):
 
 
 def test_quiet_says_nothing_on_stderr(tmp_path):
-    process = contam(*CALL, tmp_path / "out", "--quiet", canned=True)
+    process = contam_here(*CALL, tmp_path / "out", "--quiet", canned=True)
     assert process.stderr == ""
     assert "quiz" in process.stdout
 
@@ -82,7 +82,7 @@ def test_a_terminal_gets_a_bar_and_no_colour_when_not_wanted(tmp_path):
 
 
 def test_json_is_one_document_on_stdout(tmp_path):
-    process = contam(*CALL, tmp_path / "out", "--json", canned=True)
+    process = contam_here(*CALL, tmp_path / "out", "--json", canned=True)
     told = json.loads(process.stdout)
     assert told["exit_code"] == 0
     assert told["counts"]["quiz"]["contam"]["contaminated"] == 1
@@ -92,7 +92,7 @@ def test_json_is_one_document_on_stdout(tmp_path):
 
 def test_every_option_reaches_the_library(tmp_path):
     call = tmp_path / "call.json"
-    contam(
+    contam_here(
         "scan", "--corpus", "a", "b", "--corpus=d", "--benchmark", "c", "--out", tmp_path / "out",
         "--policy", "contam,gpt3-test", "palm-70", "--unit", "char", "--workers", "3",
         "--text", "meta.text", "--map", "question=prompt,answer=x", "--name", "n", "--split", "s",
@@ -121,7 +121,7 @@ def test_every_option_reaches_the_library(tmp_path):
     ],
 )
 def test_exit_codes(tmp_path, mode, options, code):
-    process = contam(*CALL, tmp_path / "out", *options, canned=True, CANNED=mode)
+    process = contam_here(*CALL, tmp_path / "out", *options, canned=True, CANNED=mode)
     assert process.returncode == code
     # An incomplete answer is written all the same: it says what it covers.
     assert load_report(tmp_path / "out").run["coverage"]["complete"] == (mode != "incomplete")
@@ -131,26 +131,34 @@ def test_exit_codes(tmp_path, mode, options, code):
     assert ("not read whole" in process.stderr) == (mode == "incomplete")
 
 
+@pytest.mark.parametrize(
+    ("mode", "option", "code"),
+    [("clean", "--flag-nothing", 2), ("", "--fail-on-flagged", 3), ("incomplete", "-q", 4)],
+)
+def test_the_process_ends_with_the_exit_code(tmp_path, mode, option, code):
+    assert contam(*CALL, tmp_path / "out", option, canned=True, CANNED=mode).returncode == code
+
+
 def test_a_second_run_refuses_before_it_reads_anything(tmp_path):
-    contam(*CALL, tmp_path / "out", canned=True)
+    contam_here(*CALL, tmp_path / "out", canned=True)
     before = (tmp_path / "out" / "run.json").stat().st_mtime_ns
     call = tmp_path / "call.json"
-    process = contam(*CALL, tmp_path / "out", canned=True, CANNED_CALL=str(call))
+    process = contam_here(*CALL, tmp_path / "out", canned=True, CANNED_CALL=str(call))
     assert_one_line_error(process, 1, "already holds a finished result", "--overwrite")
     assert not call.exists()
     assert (tmp_path / "out" / "run.json").stat().st_mtime_ns == before
-    assert contam(*CALL, tmp_path / "out", "--overwrite", canned=True).returncode == 0
+    assert contam_here(*CALL, tmp_path / "out", "--overwrite", canned=True).returncode == 0
 
 
 def test_results_are_not_put_where_the_next_run_reads_the_corpus(tmp_path):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for out in (corpus, corpus / "deep" / "out", tmp_path / "corpus" / ".." / "corpus" / "x"):
-        process = contam("scan", "--corpus", corpus, "--benchmark", "b", "--out", out)
+        process = contam_here("scan", "--corpus", corpus, "--benchmark", "b", "--out", out)
         assert_one_line_error(process, 2, "lies inside the corpus folder")
     assert files(tmp_path) == []
     assert (
-        contam(
+        contam_here(
             "scan",
             "--corpus",
             corpus,
@@ -167,7 +175,7 @@ def test_results_are_not_put_where_the_next_run_reads_the_corpus(tmp_path):
 @pytest.mark.parametrize("out", ["/dev/null/x", "/proc/x", "/dev/null"])
 def test_an_output_that_cannot_be_written_is_known_before_any_work(tmp_path, out):
     call = tmp_path / "call.json"
-    process = contam(*CALL, out, canned=True, CANNED_CALL=str(call))
+    process = contam_here(*CALL, out, canned=True, CANNED_CALL=str(call))
     assert_one_line_error(process, 1, out)
     assert not call.exists()
 
@@ -192,7 +200,7 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_a_signal_in_the_middle_leaves_nothing_and_keeps_the_old_result(tmp_path, number, code):
-    contam(*CALL, tmp_path / "deep" / "old", canned=True)
+    contam_here(*CALL, tmp_path / "deep" / "old", canned=True)
     before = files(tmp_path)
     for out in ("deep/old", "new/deeper"):
         with subprocess.Popen(

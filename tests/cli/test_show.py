@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from contam.detect.report import write_report
-from tests.cli.processes import assert_one_line_error, command, contam, environment
+from tests.cli.processes import assert_one_line_error, command, contam, contam_here, environment
 from tests.detect.samples import DOCUMENT, QUESTION, make_result
 from tests.detect.show.test_show import shard_entry, write_corpus
 
@@ -30,7 +30,7 @@ def columns_of(text):
 
 
 def test_flagged_items_are_shown_side_by_side_with_marks(folder):
-    process = contam("show", folder, COLUMNS="200")
+    process = contam_here("show", folder, COLUMNS="200")
     assert process.returncode == 0, process.stderr
     text = process.stdout
     assert "quiz/test/q9" in text
@@ -44,7 +44,7 @@ def test_flagged_items_are_shown_side_by_side_with_marks(folder):
 
 
 def test_nothing_in_the_data_steers_the_terminal(folder):
-    text = contam("show", folder).stdout
+    text = contam_here("show", folder).stdout
     for character in "\x1b\x9b\u202e":
         assert character not in text
     assert "<U+001B>[31m" in text
@@ -76,7 +76,7 @@ def test_a_terminal_without_unicode_gets_other_marks(folder):
 
 
 def test_json_has_both_sides(folder):
-    told = json.loads(contam("show", folder, "--json").stdout)
+    told = json.loads(contam_here("show", folder, "--json").stdout)
     (item,) = told["items"]
     (document,) = item["documents"]
     (part,) = document["parts"]
@@ -86,22 +86,22 @@ def test_json_has_both_sides(folder):
 
 
 def test_one_item_by_name_flagged_or_not(folder):
-    text = contam("show", folder, "quiz/q10").stdout
+    text = contam_here("show", folder, "quiz/q10").stdout
     assert "clean  contam, score 0: nothing found" in text
     assert "Question of q10" in text
-    assert_one_line_error(contam("show", folder, "q11"), 2, "no item 'q11'", "q10")
+    assert_one_line_error(contam_here("show", folder, "q11"), 2, "no item 'q11'", "q10")
 
 
 def test_one_policy(folder):
-    text = contam("show", folder, "--policy", "lmeval-13").stdout
+    text = contam_here("show", folder, "--policy", "lmeval-13").stdout
     assert "lmeval-13, score 1" in text
     assert "contam, score" not in text
-    assert_one_line_error(contam("show", folder, "--policy", "gpt4"), 2, "gpt4", "lmeval-13")
+    assert_one_line_error(contam_here("show", folder, "--policy", "gpt4"), 2, "gpt4", "lmeval-13")
 
 
 def test_a_shard_that_is_gone_is_said(folder, tmp_path):
     (tmp_path / "corpus" / "a.parquet").unlink()
-    process = contam("show", folder)
+    process = contam_here("show", folder)
     assert process.returncode == 0
     assert "its text cannot be shown" in process.stdout
     assert f"⟦{QUESTION[:20]}" in process.stdout
@@ -111,16 +111,16 @@ def test_no_flagged_item_is_said(tmp_path):
     result = make_result()
     result.verdict_columns = {**result.verdict_columns, "label": ["clean"] * 6}
     folder = write_report(result, tmp_path / "clean")
-    assert contam("show", folder).stdout.startswith("no item is flagged")
+    assert contam_here("show", folder).stdout.startswith("no item is flagged")
 
 
 def test_a_limit_says_how_many_are_left(tmp_path):
     result = make_result()
     result.verdict_columns = {**result.verdict_columns, "label": ["suspect"] * 6}
     folder = write_report(result, tmp_path / "many")
-    text = contam("show", folder, "--limit", "1").stdout
+    text = contam_here("show", folder, "--limit", "1").stdout
     assert "2 more flagged items" in text
-    assert len(json.loads(contam("show", folder, "--json").stdout)["items"]) == 3
+    assert len(json.loads(contam_here("show", folder, "--json").stdout)["items"]) == 3
 
 
 @pytest.mark.parametrize("change", ["missing", "cut", "folder"])
@@ -131,4 +131,4 @@ def test_a_result_that_is_not_whole_is_one_line(folder, change):
         (folder / "verdicts.parquet").write_bytes(b"PAR1")
     else:
         folder = folder.parent
-    assert_one_line_error(contam("show", folder), 1)
+    assert_one_line_error(contam_here("show", folder), 1)

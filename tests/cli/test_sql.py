@@ -7,7 +7,7 @@ import pytest
 
 from contam.detect.report import write_report
 from contam.detect.scan import scan
-from tests.cli.processes import assert_one_line_error, contam
+from tests.cli.processes import assert_one_line_error, contam_here
 
 QUESTION = (
     "How many copper kettles does the lighthouse keeper polish before the third bell rings out?"
@@ -64,7 +64,7 @@ def make_result(tmp_path):
 @pytest.mark.parametrize("write", [parquet, binary, jsonl, chat])
 def test_a_span_of_the_evidence_quotes_the_text_of_its_document(make_result, write):
     folder, _ = make_result(write)
-    process = contam("sql", folder, QUOTES, "--json")
+    process = contam_here("sql", folder, QUOTES, "--json")
     assert process.returncode == 0, process.stderr
     quoted = [row["quoted"] for row in json.loads(process.stdout)]
     assert QUESTION.removesuffix("?") in quoted
@@ -74,7 +74,7 @@ def test_a_span_of_the_evidence_quotes_the_text_of_its_document(make_result, wri
 @pytest.mark.parametrize("write", [parquet, jsonl])
 def test_every_row_of_a_shard_is_a_document(make_result, write):
     folder, corpus = make_result(write)
-    process = contam("sql", folder, "select row, text from documents order by row", "--json")
+    process = contam_here("sql", folder, "select row, text from documents order by row", "--json")
     rows = json.loads(process.stdout)
     n_lines = 6 if any(corpus.glob("*.jsonl")) else 5
     assert [row["row"] for row in rows] == list(range(n_lines))
@@ -83,16 +83,18 @@ def test_every_row_of_a_shard_is_a_document(make_result, write):
 
 def test_metadata_and_csv(make_result):
     folder, _ = make_result(parquet)
-    process = contam("sql", folder, "select document_id, url from documents order by row", "--csv")
+    process = contam_here(
+        "sql", folder, "select document_id, url from documents order by row", "--csv"
+    )
     assert process.stdout.splitlines()[:3] == ["document_id,url", "7,u'0", "8,a"]
 
 
 def test_verdicts_answer_though_the_corpus_is_gone(make_result):
     folder, corpus = make_result(parquet)
     next(corpus.iterdir()).unlink()
-    process = contam("sql", folder, "select label from verdicts", "--json")
+    process = contam_here("sql", folder, "select label from verdicts", "--json")
     assert json.loads(process.stdout) == [{"label": "contaminated"}]
-    refused = contam("sql", folder, "select count(*) from Documents")
+    refused = contam_here("sql", folder, "select count(*) from Documents")
     assert_one_line_error(refused, 2, "gone")
 
 
@@ -100,40 +102,40 @@ def test_a_changed_shard_is_not_asked(make_result):
     folder, corpus = make_result(jsonl)
     with (corpus / "a.jsonl").open("a") as file:
         file.write('{"text": "more"}\n')
-    assert_one_line_error(contam("sql", folder, "from documents"), 2, "has changed")
+    assert_one_line_error(contam_here("sql", folder, "from documents"), 2, "has changed")
 
 
 def test_a_wrong_query_says_what_there_is(make_result):
     folder, _ = make_result(parquet)
-    process = contam("sql", folder, "select nonsense from verdicts")
+    process = contam_here("sql", folder, "select nonsense from verdicts")
     assert_one_line_error(process, 2, "nonsense", "views: verdicts")
-    assert_one_line_error(contam("sql", folder, "select 1", "--json", "--csv"), 2, "exclude")
-    assert_one_line_error(contam("sql", Path("/nowhere"), "select 1"), 1, "nowhere")
+    assert_one_line_error(contam_here("sql", folder, "select 1", "--json", "--csv"), 2, "exclude")
+    assert_one_line_error(contam_here("sql", Path("/nowhere"), "select 1"), 1, "nowhere")
 
 
 def test_times_with_a_zone_need_no_other_package(make_result):
     folder, _ = make_result(parquet)
     query = "select timestamptz '2020-01-01 00:00:00+02' as t, [t] as l, {'a': t} as s, 'x' as v"
-    process = contam("sql", folder, f"set timezone = 'UTC'; {query}", "--json")
+    process = contam_here("sql", folder, f"set timezone = 'UTC'; {query}", "--json")
     assert process.returncode == 0, process.stderr
     shown = "2019-12-31 22:00:00+00:00"
     (row,) = json.loads(process.stdout)
     assert row == {"t": shown, "l": [shown], "s": {"a": shown}, "v": "x"}
-    assert shown in contam("sql", folder, f"set timezone = 'UTC'; {query}").stdout
-    far = contam("sql", folder, "select 'infinity'::timestamptz as t")
+    assert shown in contam_here("sql", folder, f"set timezone = 'UTC'; {query}").stdout
+    far = contam_here("sql", folder, "select 'infinity'::timestamptz as t")
     assert_one_line_error(far, 2, "no calendar", "::varchar")
 
 
 def test_a_query_that_fails_says_so_without_a_picture_of_it(make_result):
     folder, _ = make_result(parquet)
     for query in ("select label\nfrom verdict", "selec"):
-        process = contam("sql", folder, query)
+        process = contam_here("sql", folder, query)
         assert_one_line_error(process, 2, "the query fails: ")
         assert not {"^", "LINE", "Traceback"} & set(process.stderr.replace("^^", " ^ ").split())
 
 
 def test_text_cannot_steer_the_terminal(make_result):
     folder, _ = make_result(parquet)
-    process = contam("sql", folder, "select chr(27) || '[31m' as x")
+    process = contam_here("sql", folder, "select chr(27) || '[31m' as x")
     assert "\x1b" not in process.stdout
     assert "<U+001B>[31m" in process.stdout

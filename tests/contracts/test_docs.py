@@ -338,7 +338,7 @@ def test_the_page_of_policies_is_what_the_policies_say():
 
 
 def test_the_readme_names_every_label_exposure_and_kind_and_where_policies_are_compared(repository):
-    from contam.detect.model import LABELS
+    from contam.detect.labels import LABELS
 
     readme = (repository / "README.md").read_text(encoding="utf-8")
     exposures = ("question", "question+answer", "passage_only", "answer_only", "none")

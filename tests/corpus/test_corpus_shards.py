@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.corpus.formats.registry import TITLES
-from contam.corpus.shards import file_sha256, find_shards, natural_key, shard_digest, survey
+from contam.corpus.shards import file_sha256, find_shards, shard_digest, survey
 from contam.errors import CorpusError, ShardError
+from contam.files.natural_order import natural_key
 
 
 def make(folder, *names):

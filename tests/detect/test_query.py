@@ -11,7 +11,7 @@ import pytest
 import contam
 from contam.cli.remedies import hint
 from contam.detect.indexed import indexes as indexed
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.errors import IndexMismatchError, PolicyError, UsageError
 from tests.detect.indexed.indexes import evidence, long_pairs, make, retire, verdicts
 

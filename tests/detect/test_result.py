@@ -1,8 +1,8 @@
 import pytest
 
 from contam.detect.policies.verdict import Verdict
-from contam.detect.result import natural_key
 from contam.errors import InternalError
+from contam.files.natural_order import natural_key
 from contam.tables import schemas
 from tests.detect.samples import make_result
 

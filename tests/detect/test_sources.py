@@ -11,7 +11,7 @@ import pytest
 from contam.corpus.documents import DocumentMeta
 from contam.detect.finish import finish
 from contam.detect.plan import ScanParameters, make_plan
-from contam.detect.scan import Corpus, _scan_units, scan
+from contam.detect.scan import Corpus, scan, scan_units
 from contam.errors import ShardError
 
 QUESTION = "Which grey heron of the northern marsh counted seven silver coins before sunrise"
@@ -58,7 +58,7 @@ class Kept:
 def finished(world, **changes):
     corpus, items = world
     opened, plan = Corpus.open([corpus], None), make_plan([items], ScanParameters())
-    partial = _scan_units(plan, opened, 1, None)
+    partial = scan_units(plan, opened, workers=1)
     kept = replace(Kept((corpus.name,), partial.coverage), **changes)
     return finish(plan, kept, partial.collections, started=0.0, workers=1)
 

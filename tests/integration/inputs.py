@@ -1,8 +1,6 @@
 """Small corpora and benchmarks, good and bad, and the real command to run on them."""
 
-import contextlib
 import ctypes
-import io
 import json
 import os
 import subprocess
@@ -13,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contam.cli.main import main
 from contam.detect.scan import scan
 from contam.kernels._jit import INTERPRETED
+from tests.cli.processes import contam_here
 from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,14 +123,6 @@ def contam(*arguments, cwd=None, unprivileged=False, **extra):
         check=False,
         preexec_fn=_without_override if unprivileged else None,
     )
-
-
-def contam_here(*arguments):
-    """Run the command in this process, which spares its start; as `contam` else."""
-    out, said = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
-        code = main([str(word) for word in arguments])
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), said.getvalue())
 
 
 def run_scan(corpus, benchmark, out, *options, **how):

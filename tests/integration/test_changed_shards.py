@@ -260,7 +260,7 @@ SCAN_MOMENTS = {
     "planned, not opened": (before_call, scan_module, "scan_opened"),
     "a unit was read": (after_call, scan_module, "scan_unit"),
     "within a unit": (after_call, scan_module.Matcher, "match"),
-    "all units were read": (after_call, scan_module, "_scan_units"),
+    "all units were read": (after_call, scan_module, "scan_units"),
 }
 QUERY_MOMENTS = {
     "indexed, not opened": (before_call, query_module.IndexSet, "open"),

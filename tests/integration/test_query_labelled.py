@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import contam
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from tests.detect.indexed.indexes import make
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from contam.benchmark.items import BenchItem
+from contam.benchmark.items import PARTS, BenchItem
 from contam.corpus.batches import DocBatch
 from contam.detect.match.collect import Collection
 from contam.detect.match.lane import Lane, build_lane
 from contam.detect.match.matching import Matcher
-from contam.detect.model import PARTS
 from contam.detect.policies.policy import get_policy
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text import names

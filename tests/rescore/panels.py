@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from contam.detect.model import LABELS
+from contam.detect.labels import LABELS
 from contam.rescore.panel import Flags, Series
 
 

@@ -14,7 +14,7 @@ from contam.cli.remedies import hint
 from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.run import rescore, write_rescore
 from contam.rescore.tables import Settings
-from tests.cli.processes import assert_one_line_error, contam
+from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import lm_eval, write_lines
 
 FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=5)
@@ -318,8 +318,8 @@ def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
     log = named_log(tmp_path)
     path = write(tmp_path / "list.csv", [{"id": f"quay/{i}"} for i in sorted(DIRTY)])
     command = ["rescore", "--verdicts", path, "--logs", log, "--least", "5", "--out"]
-    assert_one_line_error(contam(*command, tmp_path / "a"), 2, "neither labels nor scores")
-    done = contam(*command, tmp_path / "a", "--unlisted", "clean", "--json")
+    assert_one_line_error(contam_here(*command, tmp_path / "a"), 2, "neither labels nor scores")
+    done = contam_here(*command, tmp_path / "a", "--unlisted", "clean", "--json")
     assert done.returncode == 0, done.stderr
     assert "labels from elsewhere" in done.stderr
     (row,) = [one for one in json.loads(done.stdout)["scores"] if one["subset_by"] == "all"]

@@ -17,7 +17,7 @@ from contam.files.single import fingerprint
 from contam.rescore.run import rescore
 from contam.rescore.tables import Settings
 from contam.tables import schemas
-from tests.cli.processes import assert_one_line_error, contam
+from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
 
 FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=5)
@@ -115,11 +115,11 @@ def test_a_table_that_lacks_more_than_one_percent_of_the_items_is_refused(
     half = table(tmp_path, rows_of(items[:24]))
     out = tmp_path / "out"
     given = ("--verdicts", verdicts, "--logs", half, "--out", out, "--permutations", "99")
-    done = contam("rescore", *given)
+    done = contam_here("rescore", *given)
     assert_one_line_error(done, 1, "has no score for 24 of the 49 items of brook_math")
     assert "--allow-partial" in done.stderr
     assert not out.exists()
-    assert contam("rescore", *given, "--allow-partial").returncode == 0
+    assert contam_here("rescore", *given, "--allow-partial").returncode == 0
     assert json.loads((out / "run.json").read_bytes())["parameters"]["allow_partial"] is True
     assert "24 items of the benchmark are not in the log" in (out / "summary.md").read_text("utf-8")
 
@@ -200,7 +200,7 @@ def test_a_table_of_another_benchmark_is_refused(verdicts, tmp_path):
         {"item_id": f"l{at}", "question": q, "model": "m", "score": 1}
         for at, q in enumerate(QUESTIONS)
     ]
-    done = contam(
+    done = contam_here(
         *("rescore", "--verdicts", verdicts, "--logs", table(tmp_path, rows), "--out"),
         tmp_path / "out",
     )

@@ -10,7 +10,7 @@ from scipy import stats
 import contam as library
 from contam.rescore.holdouts import holdout_rows
 from contam.rescore.stats.holdout import constat, equivalent, inflation
-from tests.cli.processes import assert_one_line_error, contam
+from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.panels import series_of
 
 #: The models that the authors call references, by the ends of their names.
@@ -292,7 +292,7 @@ def brook(bench_fixtures, tmp_path_factory):
 
 def test_a_reference_benchmark_is_given_on_the_command_line(brook, tmp_path):
     """The logs of the reference benchmark belong to no verdicts, and need not."""
-    done = contam(
+    done = contam_here(
         *("rescore", *brook, "--out", tmp_path / "out", "--reference", "m0,m1,m2,m3,m4"),
         *("--reference-benchmark", "brook_math=brook_again"),
     )
@@ -322,6 +322,6 @@ def test_a_reference_benchmark_is_given_on_the_command_line(brook, tmp_path):
 )
 def test_a_reference_benchmark_that_is_not_there_is_an_error(brook, tmp_path, given, code, words):
     out = tmp_path / "out"
-    done = contam("rescore", *brook, "--out", out, "--reference-benchmark", given)
+    done = contam_here("rescore", *brook, "--out", out, "--reference-benchmark", given)
     assert_one_line_error(done, code, words)
     assert not out.exists()

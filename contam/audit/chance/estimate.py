@@ -10,7 +10,8 @@ import numpy as np
 
 from contam.audit.chance.decoys import JOIN, SWAP
 from contam.audit.chance.fdr import calibrate, compete, entrap, smallest_claim
-from contam.detect.policies.verdict import FLAGGED
+from contam.benchmark.items import ItemName
+from contam.detect.labels import FLAGGED
 from contam.tables import schemas
 from contam.tables.sql import Database
 
@@ -71,7 +72,6 @@ class _Found:
         return self.label in FLAGGED, self.score
 
 
-Item = tuple[str, str, str]
 Figures = tuple[float, float, float]
 Judged = dict[tuple[str, str], dict[tuple[str, str], _Found]]
 """(benchmark, policy) -> (split, item id) -> what was found; not checkable ones are left out."""
@@ -269,14 +269,14 @@ def _judged(report: Result) -> Judged:
     for row in schemas.iter_rows(report.verdicts):
         group = found.setdefault((row["benchmark"], row["policy"]), {})
         if row["score"] is not None:
-            name = (row["benchmark"], row["split"], row["item_id"])
+            name = ItemName.in_row(row)
             group[row["split"], row["item_id"]] = _Found(
                 row["label"], row["score"], tokens.get(name, 0)
             )
     return found
 
 
-def _tokens(report: Result) -> dict[Item, int]:
+def _tokens(report: Result) -> dict[ItemName, int]:
     """How many tokens of an item stand in the document that has most of them."""
     database = Database()
     try:
@@ -284,7 +284,7 @@ def _tokens(report: Result) -> dict[Item, int]:
         found = database.ask(_TOKENS)[1]
     finally:
         database.close()
-    return {(benchmark, split, item_id): int(n) for benchmark, split, item_id, n in found}
+    return {ItemName(*name): int(n) for *name, n in found}
 
 
 def _columns(

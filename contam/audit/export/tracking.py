@@ -10,7 +10,7 @@ from contam.audit.gate.judge import first_policy
 from contam.audit.report.chapters import clean_missing
 from contam.audit.spec import TOGETHER
 from contam.audit.verify import REPORT, checked_facts
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.errors import Remedy, UsageError
 from contam.tables import schemas

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.report.tally import CLASSES, class_of
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.detect.show.side_by_side import flagged_items, view_items
 
 if TYPE_CHECKING:

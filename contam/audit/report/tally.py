@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from contam.audit.facts import Counted, PolicyFacts, SourceFacts
 from contam.corpus.dates import span_of
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.detect.result import label_counts
 from contam.tables.sql import Database
 

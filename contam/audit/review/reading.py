@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from contam.audit.review.sample import Label, draw, open_result, population
-from contam.detect.show.side_by_side import ItemKey, view_items
+from contam.benchmark.items import ItemName
+from contam.detect.show.side_by_side import view_items
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def answer(case: Case, reader: str, said: bool | None, note: str = "") -> Label:
     )
 
 
-def _of(table: Table, keys: set[ItemKey]) -> Table:
-    columns = (schemas.column(table, name) for name in ItemKey._fields)
+def _of(table: Table, keys: set[ItemName]) -> Table:
+    columns = (schemas.column(table, name) for name in ItemName._fields)
     rows = zip(*columns, strict=True)
-    return schemas.take(table, [at for at, row in enumerate(rows) if ItemKey(*row) in keys])
+    return schemas.take(table, [at for at, row in enumerate(rows) if ItemName(*row) in keys])

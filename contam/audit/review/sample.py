@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
 
 from contam.audit.verify import REPORT, checked_facts
-from contam.detect.policies.verdict import FLAGGED
+from contam.benchmark.items import ItemName
+from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
-from contam.detect.show.side_by_side import ItemKey, check_policy
+from contam.detect.show.side_by_side import check_policy
 from contam.errors import ConfigError, OutputError, Remedy, UsageError
 from contam.files.publish import sync_path
 from contam.tables import schemas
@@ -34,7 +35,7 @@ LEAST_IN_STRATUM: Final = 2
 _BLOCK: Final = 1 << 16
 CHECKED: Final = (*FLAGGED, "clean")
 # What the evidence is, without numbers of ours that say nothing of it.
-_LEFT_OUT: Final = ("benchmark", "split", "item_id", "alignment", "similarity", "answer_mark")
+_LEFT_OUT: Final = (*ItemName._fields, "alignment", "similarity", "answer_mark")
 
 Judged = tuple[str, str, str, str]
 """Benchmark, split, item id and policy."""
@@ -79,9 +80,9 @@ class Case:
     digest: str
 
     @property
-    def key(self) -> ItemKey:
+    def key(self) -> ItemName:
         """The item."""
-        return ItemKey(*self.judged[:3])
+        return ItemName(*self.judged[:3])
 
     @property
     def flagged(self) -> bool:
@@ -103,7 +104,7 @@ def open_result(folder: Path) -> Report:
 def population(report: Report, policy: str | None = None) -> list[Case]:
     """Every item that was checkable, under each policy or one. Raises UsageError."""
     check_policy(report, policy)
-    evidence: defaultdict[ItemKey, list[str]] = defaultdict(list)
+    evidence: defaultdict[ItemName, list[str]] = defaultdict(list)
     for row in schemas.iter_rows(report.evidence):
         rest = [[name, row[name]] for name in row if name not in _LEFT_OUT]
         evidence[_key(row)].append(json.dumps(rest))
@@ -252,8 +253,8 @@ def _kept(file: BinaryIO) -> tuple[int, bytes]:
     return 0, b""
 
 
-def _key(row: Mapping[str, Any]) -> ItemKey:
-    return ItemKey(row["benchmark"], row["split"], row["item_id"])
+def _key(row: Mapping[str, Any]) -> ItemName:
+    return ItemName(row["benchmark"], row["split"], row["item_id"])
 
 
 def _digest(value: object) -> str:

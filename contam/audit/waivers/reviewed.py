@@ -8,7 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.policies.verdict import FLAGGED
+from contam.benchmark.items import ItemName
+from contam.detect.labels import FLAGGED
 from contam.remedies import Remedy
 from contam.tables import schemas
 
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-Item = tuple[str, str, str]
-_NAME: Final = ("benchmark", "split", "item_id")
 _VERDICT: Final = ("policy", "label", "exposure", "n_documents", "n_occurrences")
 # Which alignment of a document a span belongs to is a number of ours, and says nothing.
-_LEFT_OUT: Final = (*_NAME, "alignment", "similarity", "answer_mark")
+_LEFT_OUT: Final = (*ItemName._fields, "alignment", "similarity", "answer_mark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Flagged:
     item  benchmark, split and id;  policies  whose flags these are
     """
 
-    item: Item
+    item: ItemName
     policies: tuple[str, ...]
     keys: tuple[str | None, ...]
     verdicts: tuple[Row, ...]
@@ -70,10 +69,10 @@ class Reviewed:
 
     def __init__(self, report: Report, corpora: Sequence[str]) -> None:
         alone = f"{corpora[0]}/" if len(corpora) == 1 else ""
-        self._verdicts: defaultdict[Item, list[Row]] = defaultdict(list)
-        self._known: set[Item] = set()
-        self._keys: dict[Item, tuple[str | None, ...]] = {}
-        self._evidence: defaultdict[Item, list[Row]] = defaultdict(list)
+        self._verdicts: defaultdict[ItemName, list[Row]] = defaultdict(list)
+        self._known: set[ItemName] = set()
+        self._keys: dict[ItemName, tuple[str | None, ...]] = {}
+        self._evidence: defaultdict[ItemName, list[Row]] = defaultdict(list)
         for row in schemas.rows(report.verdicts):
             self._known.add(_item(row))
             if row["label"] in FLAGGED:
@@ -122,7 +121,7 @@ class Reviewed:
             else Remedy.ONLY_FLAGGED_ARE_WAIVED
         )
 
-    def _same(self, benchmark: str | None, split: str | None, item_id: str) -> list[Item]:
+    def _same(self, benchmark: str | None, split: str | None, item_id: str) -> list[ItemName]:
         return [
             item
             for item in sorted(self._known)
@@ -139,9 +138,9 @@ class Reviewed:
         return set(found.documents) <= set(documents) and n_documents <= len(places)
 
 
-def _places(items: Sequence[Item]) -> str:
+def _places(items: Sequence[ItemName]) -> str:
     return ", ".join(f"{name}/{part}" if part else name for name, part, _ in items)
 
 
-def _item(row: Row) -> Item:
-    return (row["benchmark"], row["split"], row["item_id"])
+def _item(row: Row) -> ItemName:
+    return ItemName.in_row(row)

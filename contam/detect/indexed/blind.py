@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.items import BenchItem
-from contam.detect.finish import finish
+from contam.benchmark.items import PARTS, BenchItem, ItemName
 from contam.detect.indexed.candidates import Lookup
 from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
 from contam.detect.indexed.search import search_hashes
-from contam.detect.match.deadline import Deadline, DeadlinePassed
+from contam.detect.match.deadline import Deadline
 from contam.detect.match.grams import Grams
 from contam.detect.match.lane import LaneTokens, build_lane, lane_of
-from contam.detect.model import N_PARTS, PARTS
+from contam.detect.model import N_PARTS
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
 from contam.detect.policies.policy import get_policy
-from contam.detect.query import describe, guard, sources_of, unanswered
+from contam.detect.query import answered
 from contam.detect.result import item_ranks
 from contam.errors import IndexMismatchError, Public, Remedy, UsageError
 from contam.files.single import whole_file
@@ -132,7 +131,7 @@ def check_blind(
     IndexMismatchError when the index cannot answer a policy.
     """
     started = time.time()
-    names = [(one.benchmark, one.split, one.item_id) for one in items]
+    names = [ItemName.of(one) for one in items]
     if not names or len(set(names)) != len(names):
         raise UsageError("items must be one or more, each named once")
     ordered = [items[i] for i in np.argsort(item_ranks(names)).tolist()]
@@ -161,20 +160,8 @@ def check_blind(
     lookup = Lookup.of(lane, opened.recipe)
     keys = key_at[lookup.grams.place[lookup.grams.start[:-1]]]
     lookup = replace(lookup, keys=keys, order=np.argsort(keys, kind="stable"))
-    try:
-        answer = search_hashes(opened, plan, lookup, Deadline(deadline))
-        guarded = guard(plan, answer)
-    except DeadlinePassed:
-        guarded, answer = unanswered(opened, plan)
-    return finish(
-        guarded,
-        sources_of(opened, answer),
-        [answer.collection],
-        started=started,
-        workers=1,
-        index=partial(describe, opened, guarded, answer),
-        late=True,
-    )
+    ask = partial(search_hashes, opened, plan, lookup, Deadline(deadline))
+    return answered(opened, plan, ask, started=started)
 
 
 def refuse_other_spelling(told: Mapping[str, Any], recipe: Recipe) -> None:

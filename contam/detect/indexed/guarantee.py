@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.detect.model import CLEAN, NOT_CHECKABLE, PARTS, QUESTION, Judgements
-from contam.detect.policies.policy import get_policy, list_policies, reads_text, shortest_run
+from contam.benchmark.items import PARTS
+from contam.detect.labels import CLEAN, NOT_CHECKABLE
+from contam.detect.model import QUESTION, Judgements
+from contam.detect.policies.policy import (
+    Wrapped,
+    get_policy,
+    list_policies,
+    reads_text,
+    shortest_run,
+)
 from contam.errors import IndexMismatchError, PolicyError, Remedy
 from contam.kernels.constants import LEAST_WEIGHT
 
@@ -17,9 +25,8 @@ if TYPE_CHECKING:
 
     from contam.detect.indexed.candidates import Lookup
     from contam.detect.match.lane import Lane
-    from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
+    from contam.detect.model import Bools, LaneItems, Totals
     from contam.detect.policies.policy import Policy
-    from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
     from contam.index.model import Recipe
 
 #: Words that the recipe `standard` guarantees.
@@ -80,32 +87,13 @@ def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guarded:
+class Guarded(Wrapped):
     """A policy over an index: it says `not_checkable` where the index cannot vouch for `clean`.
 
     doubts  item -> why something may have been missed of it
     """
 
-    policy: Policy
     doubts: Mapping[int, str]
-
-    @property
-    def spec(self) -> PolicySpec:
-        """What the policy declares."""
-        return self.policy.spec
-
-    @property
-    def traits(self) -> PolicyTraits:
-        """As the policy's."""
-        return self.policy.traits
-
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
-        """As the policy does."""
-        return self.policy.score_pairs(pairs, items)
-
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
-        """As the policy does."""
-        return self.policy.hits(pairs, items, score)
 
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """As the policy does, but for the items that are in doubt."""

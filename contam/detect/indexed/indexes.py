@@ -12,9 +12,10 @@ import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import ROOM_BYTES, RowCache, Source
-from contam.corpus.shards import Shard, natural_key
+from contam.corpus.shards import Shard
 from contam.detect.indexed.near_copies import Windows
 from contam.errors import IndexMismatchError, Public, Remedy, ShardError, UsageError
+from contam.files.natural_order import natural_key
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
 from contam.index.states import doubt, state_for

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.items import BenchItem
+from contam.benchmark.items import BenchItem, ItemName
 from contam.corpus.rowcache import ROOM_BYTES
-from contam.detect.finish import finish
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
-from contam.detect.match.deadline import Deadline, DeadlinePassed
+from contam.detect.match.deadline import Deadline
 from contam.detect.plan import Plan, ScanParameters, unit_lane
 from contam.detect.policies.policy import get_policy
-from contam.detect.query import describe, guard, sources_of, unanswered
+from contam.detect.query import answered
 from contam.detect.result import item_ranks
 from contam.errors import UsageError
 
@@ -91,20 +90,9 @@ class IndexReader:
         chosen = tuple(self._policy(name) for name in parameters.policies)
         refuse_unanswerable(chosen, self._opened.recipe)
         plan = _plan(_as_items(items), parameters, chosen)
-        try:
-            answer = search(self._opened, plan, keep_rows=True, deadline=Deadline(deadline))
-            guarded = guard(plan, answer)
-        except DeadlinePassed:
-            guarded, answer = unanswered(self._opened, plan)
-        return finish(
-            guarded,
-            sources_of(self._opened, answer),
-            [answer.collection],
-            started=started,
-            workers=1,
-            index=partial(describe, self._opened, guarded, answer),
-            late=True,
-        )
+        limit = Deadline(deadline)
+        ask = partial(search, self._opened, plan, keep_rows=True, deadline=limit)
+        return answered(self._opened, plan, ask, started=started)
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
@@ -137,7 +125,7 @@ def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> list[BenchItem]:
         return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=items)]
     if isinstance(items, BenchItem):
         return [items]
-    names = [(one.benchmark, one.split, one.item_id) for one in items]
+    names = [ItemName.of(one) for one in items]
     if not names or len(set(names)) != len(names):
         raise UsageError("items must be one or more, each named once")
     return [items[i] for i in np.argsort(item_ranks(names)).tolist()]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.match.lane import Lane
-    from contam.detect.model import Float64s
+    from contam.detect.model import Float64s, Int32s
     from contam.detect.policies.policy import Policy
 
 #: Pairs that wait to be scored together: a policy's work over all items is done once for them.
@@ -37,6 +37,22 @@ class Shared:
     counts: list[PolicyCount]
     kept: Kept
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Collected:
+    """What a collection holds, without the lane it was made for: plain arrays.
+
+    longest_at, n_tokens  as of `Collection`;  counts  one a policy
+    pairs, pieces, rank   the documents kept
+    """
+
+    n_tokens: int
+    longest_at: Int32s
+    counts: tuple[PolicyCount, ...]
+    pairs: Pairs
+    pieces: Pieces
+    rank: Float64s
 
 
 class _Fresh(NamedTuple):
@@ -150,6 +166,33 @@ class Collection:
         for mine, theirs in zip(self.counts, other.counts, strict=True):
             mine.merge(theirs)
         self.shared.kept.merge(other.shared.kept)
+
+    def collected(self) -> Collected:
+        """All that was collected, to be added to a collection of the same lane by `take`."""
+        counts = tuple(self.counts)
+        pairs, pieces, rank = self.shared.kept.ranked()
+        return Collected(
+            n_tokens=self.n_tokens,
+            longest_at=self.longest_at,
+            counts=counts,
+            pairs=pairs,
+            pieces=pieces,
+            rank=rank,
+        )
+
+    def take(self, other: Collected) -> None:
+        """Add what a collection for an equal lane held, in this process or in another.
+
+        Values are copied into arrays of our own: the types and layouts that the kernels were
+        compiled for stay, whatever the way they came changed.
+        """
+        self.settle()
+        np.maximum(self.longest_at, other.longest_at, out=self.longest_at)
+        self.n_tokens += other.n_tokens
+        for mine, theirs in zip(self.shared.counts, other.counts, strict=True):
+            mine.merge(theirs)
+        if len(other.pairs):
+            self.shared.kept.add(other.pairs, other.pieces, other.rank)
 
     def evidence(self) -> tuple[Pairs, Pieces]:
         """The documents kept, by item and best first, and their pieces."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.detect.model import NOT_CHECKABLE, Judgements
+from contam.detect.labels import NOT_CHECKABLE
+from contam.detect.model import Judgements
+from contam.detect.policies.policy import Wrapped
 from contam.kernels.judge import NO_LIMIT
 
 if TYPE_CHECKING:
-    from contam.detect.model import Bools, Float64s, LaneItems, Pairs, Totals
-    from contam.detect.policies.policy import Policy
-    from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
+    from contam.detect.model import LaneItems, Totals
 
 REASON: Final = "deadline"
 """Why an item is `not_checkable` whose question was not answered in time."""
@@ -49,28 +49,8 @@ class Deadline:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unanswered:
+class Unanswered(Wrapped):
     """A policy that was not asked in time: it says so of every item."""
-
-    policy: Policy
-
-    @property
-    def spec(self) -> PolicySpec:
-        """What the policy declares."""
-        return self.policy.spec
-
-    @property
-    def traits(self) -> PolicyTraits:
-        """As the policy's."""
-        return self.policy.traits
-
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
-        """As the policy does."""
-        return self.policy.score_pairs(pairs, items)
-
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
-        """As the policy does."""
-        return self.policy.hits(pairs, items, score)
 
     def judge(self, items: LaneItems, totals: Totals) -> Judgements:
         """Not checkable, all of them."""

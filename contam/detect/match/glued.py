@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from contam.benchmark.items import PARTS
 from contam.detect.match.pieces import Pieces
 from contam.detect.match.readings import Trace, behind_each_other, is_among
-from contam.detect.model import N_PARTS, PARTS, QUESTION, Pairs
+from contam.detect.model import N_PARTS, QUESTION, Pairs
 from contam.kernels.constants import READING_LEAD
 from contam.kernels.items import code_point_spans
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from contam.benchmark.items import PARTS
 from contam.detect.match.glued import Traced
 from contam.detect.match.readings import readings_of
-from contam.detect.model import ANSWER, CHOICES, N_PARTS, PARTS, QUESTION
+from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.detect.policies.segments import part_sums
 from contam.kernels.items import code_point_spans, tokenize_parts
 from contam.kernels.parts import count_words, longest_pieces, word_starts

@@ -113,9 +113,14 @@ class Kept:
             # What was let go lies in holes between what was kept.
             release_unused()
 
-    def best(self) -> tuple[Pairs, Pieces]:
-        """The documents kept, by item and best first, and their pieces."""
+    def ranked(self) -> tuple[Pairs, Pieces, Float64s]:
+        """The documents kept, by item and best first, their pieces and ranks."""
         self.prune()
         if not self._pairs:
-            return Pairs.empty(), Pieces.empty()
-        return self._pairs[0], self._pieces[0]
+            return Pairs.empty(), Pieces.empty(), np.empty(0)
+        return self._pairs[0], self._pieces[0], self._rank[0]
+
+    def best(self) -> tuple[Pairs, Pieces]:
+        """The documents kept, by item and best first, and their pieces."""
+        pairs, pieces, _ = self.ranked()
+        return pairs, pieces

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from contam.detect.model import CLEAN, CONTAMINATED, NOT_CHECKABLE, Judgements
+from contam.detect.labels import CLEAN, CONTAMINATED, NOT_CHECKABLE
+from contam.detect.model import Judgements
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     PerItems,

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from contam.detect.model import NOT_CHECKABLE
+from contam.detect.labels import NOT_CHECKABLE
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     counted,

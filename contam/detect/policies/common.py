@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 
-from contam.detect.model import LABELS, NOT_CHECKABLE, PARTS, Judgements, LaneItems
+from contam.benchmark.items import PARTS
+from contam.detect.labels import LABELS, NOT_CHECKABLE
+from contam.detect.model import Judgements, LaneItems
 from contam.detect.policies.policy_spec import PolicyTraits
 from contam.detect.policies.segments import part_index
 

@@ -13,17 +13,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from contam.detect.model import (
-    CHOICES,
-    CLEAN,
-    CONTAMINATED,
-    NOT_CHECKABLE,
-    PARTS,
-    PASSAGE,
-    QUESTION,
-    SUSPECT,
-    Judgements,
-)
+from contam.benchmark.items import PARTS
+from contam.detect.labels import CLEAN, CONTAMINATED, NOT_CHECKABLE, SUSPECT
+from contam.detect.model import CHOICES, PASSAGE, QUESTION, Judgements
 from contam.detect.policies.common import counted, several, unit_name
 from contam.detect.policies.contam_definition import CONTAM, TRAITS
 from contam.detect.policies.segments import part_sums

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from contam.detect.model import CLEAN, NOT_CHECKABLE, PASSAGE, QUESTION, ItemsRead
+from contam.detect.labels import CLEAN, NOT_CHECKABLE
+from contam.detect.model import PASSAGE, QUESTION, ItemsRead
 from contam.detect.policies.common import COUNTS_RUNS, counted, judgements, passes, percent
 from contam.detect.policies.decon_document import NOTHING, Document, Scorer, as_scores
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
@@ -77,6 +77,31 @@ class Policy(Protocol):
 
     def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """One plain sentence with the figures behind the label of item i."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wrapped:
+    """A policy whose verdicts are qualified by what is known of the search; see its subclasses."""
+
+    policy: Policy
+
+    @property
+    def spec(self) -> PolicySpec:
+        """What the policy declares."""
+        return self.policy.spec
+
+    @property
+    def traits(self) -> PolicyTraits:
+        """As the policy's."""
+        return self.policy.traits
+
+    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+        """As the policy does."""
+        return self.policy.score_pairs(pairs, items)
+
+    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+        """As the policy does."""
+        return self.policy.hits(pairs, items, score)
 
 
 class TextReader(Protocol):

@@ -8,7 +8,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Literal, Self, cast, get_args
 
-from contam.detect.model import LABELS, PARTS
+from contam.benchmark.items import PARTS
+from contam.detect.labels import LABELS
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from contam.detect.model import PARTS
+from contam.benchmark.items import PARTS
 from contam.errors import InternalError, PolicyError, Remedy
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from contam.detect.model import CONTAMINATED, NOT_CHECKABLE, QUESTION
+from contam.detect.labels import CONTAMINATED, NOT_CHECKABLE
+from contam.detect.model import QUESTION
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     PerItems,

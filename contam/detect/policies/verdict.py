@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from types import NoneType
 from typing import Any, Final, get_args, get_type_hints
 
-FLAGGED: Final = ("contaminated", "suspect")
+from contam.detect.labels import FLAGGED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.model import PARTS
-from contam.detect.policies.verdict import FLAGGED, Verdict
+from contam.benchmark.items import PARTS, ItemName
+from contam.detect.labels import FLAGGED
+from contam.detect.policies.verdict import Verdict
 from contam.detect.show.marks import Mark, mark
 from contam.detect.show.reread import Library, Place
 from contam.errors import Remedy, UsageError
@@ -24,14 +25,6 @@ _DOCUMENT_CONTEXT: Final = 160
 _ITEM_CONTEXT: Final = 600
 # Documents are read again in this many items at a time, so that memory stays bounded.
 _CHUNK_ITEMS: Final = 128
-
-
-class ItemKey(NamedTuple):
-    """What names an item in every table of a result."""
-
-    benchmark: str
-    split: str
-    item_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +70,14 @@ class ItemView:
     n_more_documents     documents with evidence that are not in `documents`
     """
 
-    key: ItemKey
+    key: ItemName
     verdicts: tuple[Verdict, ...]
     texts: dict[str, str]
     documents: tuple[DocumentMatch, ...]
     n_more_documents: int
 
 
-def flagged_items(report: Report, policy: str | None = None) -> list[ItemKey]:
+def flagged_items(report: Report, policy: str | None = None) -> list[ItemName]:
     """The items called contaminated or suspect, by this policy or by any, in table order.
 
     Raises UsageError when the result has no such policy.
@@ -93,14 +86,14 @@ def flagged_items(report: Report, policy: str | None = None) -> list[ItemKey]:
     names = ("benchmark", "split", "item_id", "policy", "label")
     columns = (schemas.column(report.verdicts, name) for name in names)
     found = {
-        ItemKey(benchmark, split, item_id): None
+        ItemName(benchmark, split, item_id): None
         for benchmark, split, item_id, judge, label in zip(*columns, strict=True)
         if label in FLAGGED and policy in {None, judge}
     }
     return list(found)
 
 
-def find_items(report: Report, name: str) -> list[ItemKey]:
+def find_items(report: Report, name: str) -> list[ItemName]:
     """The items of that id; `benchmark/id` or `benchmark/split/id` tells equal ids apart.
 
     Raises UsageError, naming close matches, when there is none.
@@ -129,7 +122,7 @@ def check_policy(report: Report, policy: str | None) -> None:
 
 def view_items(
     report: Report,
-    keys: Sequence[ItemKey],
+    keys: Sequence[ItemName],
     *,
     policy: str | None = None,
     max_documents: int = 3,
@@ -150,7 +143,7 @@ def view_items(
 class _Tables:
     """The rows of some items in each table of a result, found in one pass."""
 
-    def __init__(self, report: Report, keys: Sequence[ItemKey]) -> None:
+    def __init__(self, report: Report, keys: Sequence[ItemName]) -> None:
         self.verdicts = _RowsByItem(report.verdicts, keys)
         self.items = _RowsByItem(report.items, keys)
         self.evidence = _RowsByItem(report.evidence, keys)
@@ -159,17 +152,17 @@ class _Tables:
 class _RowsByItem:
     """Where in a table the rows of each item stand."""
 
-    def __init__(self, table: Table, keys: Sequence[ItemKey]) -> None:
+    def __init__(self, table: Table, keys: Sequence[ItemName]) -> None:
         self._table = table
-        self._places: dict[ItemKey, list[int]] = {key: [] for key in keys}
-        columns = (schemas.column(table, name) for name in ItemKey._fields)
+        self._places: dict[ItemName, list[int]] = {key: [] for key in keys}
+        columns = (schemas.column(table, name) for name in ItemName._fields)
         for at, key in enumerate(zip(*columns, strict=True)):
             # A plain tuple is equal to the key it spells.
             places = self._places.get(key)  # type: ignore[call-overload] # see above
             if places is not None:
                 places.append(at)
 
-    def of(self, keys: Sequence[ItemKey]) -> dict[ItemKey, list[dict[str, Any]]]:
+    def of(self, keys: Sequence[ItemName]) -> dict[ItemName, list[dict[str, Any]]]:
         """The rows of these items, in table order."""
         places = [self._places[key] for key in keys]
         rows = iter(schemas.rows(schemas.take(self._table, [at for own in places for at in own])))
@@ -179,7 +172,7 @@ class _RowsByItem:
 def _view_chunk(
     tables: _Tables,
     library: Library,
-    keys: Sequence[ItemKey],
+    keys: Sequence[ItemName],
     policy: str | None,
     max_documents: int,
 ) -> Iterator[ItemView]:
@@ -273,12 +266,12 @@ def _part_texts(item: dict[str, Any]) -> dict[str, str]:
     return texts
 
 
-def _keys(table: Table) -> list[ItemKey]:
-    columns = (schemas.column(table, name) for name in ItemKey._fields)
-    return [ItemKey(*row) for row in zip(*columns, strict=True)]
+def _keys(table: Table) -> list[ItemName]:
+    columns = (schemas.column(table, name) for name in ItemName._fields)
+    return [ItemName(*row) for row in zip(*columns, strict=True)]
 
 
-def _names(key: ItemKey) -> tuple[str, ...]:
+def _names(key: ItemName) -> tuple[str, ...]:
     return (
         key.item_id,
         f"{key.benchmark}/{key.item_id}",

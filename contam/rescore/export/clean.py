@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.detect.model import CLEAN, LABELS
+from contam.detect.labels import CLEAN, LABELS
 from contam.rescore.logs.groups import find_groups
 
 if TYPE_CHECKING:

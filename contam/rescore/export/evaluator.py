@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.detect.model import CLEAN, LABELS
+from contam.detect.labels import CLEAN, LABELS
 from contam.detect.report import load_report
 from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.direction import directed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import orjson
 
+from contam.benchmark.items import ItemName
 from contam.detect.indexed.quote import quote
 from contam.tables import schemas
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Place = tuple[str, int]
 
-_NAMES: Final = ("benchmark", "split", "item_id")
 #: Documents whose texts are held at once, unless one item has more.
 _DOCUMENTS: Final = 128
 #: JSON of a row without any text has more bytes than that.
@@ -81,7 +81,7 @@ class Evidence:
         columns = schemas.part(self._columns, begin, end)
         rows = schemas.records(columns, schemas.EVIDENCE)
         for row in rows:
-            for name in _NAMES:
+            for name in ItemName._fields:
                 del row[name]
         return rows
 

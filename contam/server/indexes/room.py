@@ -1,8 +1,7 @@
-"""How much text a service keeps in memory when nobody says so, and that the rest is given back."""
+"""How much text a service keeps in memory when nobody says so."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,9 +16,6 @@ _LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-#: Numbers of these settings in glibc's `mallopt`.
-_TRIM_THRESHOLD: Final = -1
-_MMAP_THRESHOLD: Final = -3
 _LEAST: Final = 256 * MIB
 #: A gigabyte of corpus fits twice; of a larger one most text is never asked for again.
 _MOST: Final = 2048 * MIB
@@ -45,16 +41,3 @@ def text_room(cache_bytes: int, n_indexes: int, usable: int) -> int:
                  indexes together, and for each at least 256 MiB and at most 2 GiB
     """
     return cache_bytes or max(_LEAST, min(_MOST, usable // 8 // max(1, n_indexes)))
-
-
-def give_back_memory() -> None:
-    """Have the C library return every freed block of 256 KiB or more to the system at once.
-
-    By itself it keeps blocks of the size of what was freed before, up to 32 MiB, among small ones
-    that live on: a service grows for hours though it holds no more than in its first minute.
-    Does nothing where the C library has no such setting.
-    """
-    tune = getattr(ctypes.CDLL(None), "mallopt", None)
-    if tune is not None:
-        tune(_MMAP_THRESHOLD, 256 * 1024)
-        tune(_TRIM_THRESHOLD, 1024 * 1024)

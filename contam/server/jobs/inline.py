@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from contam.benchmark.items import BenchItem
+from contam.benchmark.items import PARTS, BenchItem, ItemName
 from contam.benchmark.keys import KEY_VERSION, content_keys
-from contam.detect.model import LABELS, PARTS
+from contam.detect.labels import LABELS
 from contam.detect.policies.policy import get_policy
 from contam.detect.policies.verdict import COLUMNS
 from contam.detect.report import write_report
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     Row = Mapping[str, Any]
-    Key = tuple[str, str, str]
 
-_KEY: Final = ("benchmark", "split", "item_id")
 _SCORES: Final = "scores.jsonl"
 _AS_GIVEN: Final = "send rows as POST /v1/check gave them"
 
@@ -39,7 +37,7 @@ def write_inline(inline: Row, verdicts: Path) -> None:
     """
     rows = [_verdict(at, row) for at, row in enumerate(inline["verdicts"])]
     _refuse_doubles(rows)
-    keys = list(dict.fromkeys(tuple(row[name] for name in _KEY) for row in rows))
+    keys = list(dict.fromkeys(ItemName.in_row(row) for row in rows))
     items = {(one["benchmark"], one["split"], one["id"]): one for one in inline["items"]}
     if len(items) < len(inline["items"]):
         raise UsageError("two items have one id", hint="send each item once")
@@ -95,7 +93,7 @@ def _verdict(at: int, row: Row) -> dict[str, Any]:
 
 
 def _refuse_doubles(rows: Sequence[Row]) -> None:
-    seen = {(*(row[name] for name in _KEY), row["policy"]) for row in rows}
+    seen = {(*ItemName.in_row(row), row["policy"]) for row in rows}
     if len(seen) != len(rows):
         raise UsageError(
             "two verdicts are of one item and policy", hint="send the verdict of each once"
@@ -105,15 +103,15 @@ def _refuse_doubles(rows: Sequence[Row]) -> None:
 def _evidence(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Evidence rows, each item's once: it stands behind every policy's verdict."""
     found: list[dict[str, Any]] = []
-    seen: set[Key] = set()
+    seen: set[ItemName] = set()
     for row in rows:
-        key = tuple(row[name] for name in _KEY)
+        key = ItemName.in_row(row)
         evidence = row.get("evidence") or []
         if not isinstance(evidence, list) or not all(isinstance(one, dict) for one in evidence):
             raise UsageError("the evidence of a verdict is no list of rows", hint=_AS_GIVEN)
         if key not in seen and evidence:
             seen.add(key)
-            own = dict(zip(_KEY, key, strict=True))
+            own = key._asdict()
             found += [
                 {name: {**one, **own}.get(name) for name in schemas.EVIDENCE.names}
                 for one in evidence
@@ -123,7 +121,7 @@ def _evidence(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 _TOKEN_COLUMNS: Final = tuple(f"{part}_tokens" for part in PARTS)
 _ITEM_COLUMNS: Final = (
-    *_KEY,
+    *ItemName._fields,
     "key_version",
     "passage_key",
     "question_key",
@@ -135,8 +133,8 @@ _ITEM_COLUMNS: Final = (
 )
 
 
-def _item(item: Row | None, key: Key) -> dict[str, Any]:
-    known = {**dict(zip(_KEY, key, strict=True)), "key_version": KEY_VERSION}
+def _item(item: Row | None, key: ItemName) -> dict[str, Any]:
+    known = {**key._asdict(), "key_version": KEY_VERSION}
     if item is None:
         # Nobody knows its text, so it stands for itself: no key of a text is as this one.
         alone = hashlib.sha256("\0".join(key).encode()).hexdigest()

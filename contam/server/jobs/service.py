@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from contam.config import Settings
-    from contam.server.jobs.clock import Clock
     from contam.server.jobs.model import Job, Kind
     from contam.server.jobs.uploads import Received
 
@@ -56,7 +55,6 @@ class Jobs:
         settings: Settings,
         locate: Callable[[Sequence[str]], Sequence[Path]],
         *,
-        clock: Clock | None = None,
         stopping: Callable[[], bool] = bool,
     ) -> None:
         self._settings = settings
@@ -64,7 +62,7 @@ class Jobs:
         self._home = Path(settings.data).resolve() / "jobs"
         self._lock = own(self._home)
         try:
-            self._store = JobStore(self._home.parent / "jobs.db", clock=clock, busy_s=_BUSY_S)
+            self._store = JobStore(self._home.parent / "jobs.db", busy_s=_BUSY_S)
             self._recover()
             self._tidy()
         except BaseException as error:

@@ -6,9 +6,9 @@ import contextlib
 import json
 import sqlite3
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
-from contam.server.jobs.clock import Clock, passed
 from contam.server.jobs.model import (
     Job,
     KeyInUseError,
@@ -30,7 +30,7 @@ from contam.server.jobs.store_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from contam.server.jobs.model import Kind, State
@@ -39,12 +39,19 @@ if TYPE_CHECKING:
 class JobStore:
     """Jobs on disk. Every method may be called from any thread and raises StoreError subclasses.
 
+    Retention counts the seconds that a store was open: nobody can set that clock, and what waits
+    for its end waits longer while the service is down, never shorter.
+
+    clock   seconds that never go back
     busy_s  seconds that a lock held by another process is waited for
     """
 
-    def __init__(self, path: Path, *, clock: Clock | None = None, busy_s: float = 2.0) -> None:
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float] = time.monotonic, busy_s: float = 2.0
+    ) -> None:
         self._path = path
-        self._clock = clock or Clock()
+        self._clock = clock
+        self._began_s = 0.0
         self._lock = threading.Lock()
         self._busy_s = busy_s
         self._is_damaged = False
@@ -82,7 +89,7 @@ class JobStore:
                 )
             # Nobody can still be sending it: the service that received it is gone.
             self._db.execute("DELETE FROM idempotency WHERE job IS NULL")
-            self._tick()
+            self._began_s = self._clock() - self._noted()
         (verdict,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise damaged()
@@ -158,7 +165,7 @@ class JobStore:
                 self._db.execute(
                     "INSERT INTO jobs (id, owner, kind, state, about, created) "
                     "VALUES (?,?,?,?,?,?)",
-                    (job_id, owner, kind, "queued", json.dumps(about), self._clock.wall()),
+                    (job_id, owner, kind, "queued", json.dumps(about), time.time()),
                 )
                 if idempotency is not None:
                     name, fingerprint = idempotency
@@ -205,7 +212,7 @@ class JobStore:
             self._db.execute(
                 "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1 "
                 "WHERE id = ?",
-                (self._clock.wall(), row[0]),
+                (time.time(), row[0]),
             )
             return self._one(row[0])
 
@@ -253,7 +260,7 @@ class JobStore:
             self._db.execute(
                 "UPDATE jobs SET state = ?, code = ?, finished = ?, kept_until = ? "
                 "WHERE id = ? AND state IN ('queued', 'running')",
-                (state, code, self._clock.wall(), now + retention_s, job_id),
+                (state, code, time.time(), now + retention_s, job_id),
             )
             return self._one(job_id)
 
@@ -331,22 +338,21 @@ class JobStore:
         ).fetchone()
         return int(number)
 
-    def _now(self) -> float:
-        """Reading of the store's clock: it only counts time that is certain to have passed."""
-        row = self._db.execute("SELECT * FROM clock").fetchone()
+    def _noted(self) -> float:
+        """Seconds that the store was open before."""
+        row = self._db.execute("SELECT seconds FROM clock").fetchone()
         if row is None:
             raise damaged()
-        seconds, start, running = row
-        now = (self._clock.start_id(), self._clock.running())
-        return float(seconds) + passed((start, running), now)
+        return float(row[0])
+
+    def _now(self) -> float:
+        """Seconds that the store was open, in all."""
+        return self._clock() - self._began_s
 
     def _tick(self) -> float:
-        """Note the reading, so that a restart goes on from it."""
+        """Note the seconds, so that a restart goes on from them."""
         now = self._now()
-        self._db.execute(
-            "UPDATE clock SET seconds = ?, start = ?, running = ?",
-            (now, self._clock.start_id(), self._clock.running()),
-        )
+        self._db.execute("UPDATE clock SET seconds = ?", (now,))
         return now
 
     @contextlib.contextmanager

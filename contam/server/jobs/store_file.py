@@ -155,8 +155,8 @@ CREATE INDEX jobs_by_state ON jobs (state, number);
 CREATE INDEX jobs_by_owner ON jobs (owner, number);
 CREATE TABLE idempotency (name TEXT PRIMARY KEY, fingerprint TEXT, job TEXT);
 CREATE INDEX idempotency_by_job ON idempotency (job);
-CREATE TABLE clock (seconds REAL NOT NULL, start TEXT NOT NULL, running REAL NOT NULL);
-INSERT INTO clock VALUES (0, '', 0);
+CREATE TABLE clock (seconds REAL NOT NULL);
+INSERT INTO clock VALUES (0);
 """
 
 

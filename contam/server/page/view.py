@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from contam.detect.model import PARTS
+from contam.benchmark.items import PARTS
 from contam.detect.show.marks import Mark, mark
 from contam.detect.show.side_by_side import mark_of
 

@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.model import PARTS
+from contam.benchmark.items import PARTS
 from contam.detect.policies.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import RedirectResponse
 
+from contam.detect.labels import SHOWN
 from contam.server.checks.answers import summary
 from contam.server.checks.asking import items_of, judge, within
 from contam.server.checks.policies import known_policies
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from contam.server.page.sessions import Session
     from contam.server.schemas.check import CheckRequest
 
-_LABELS: Final = ("contaminated", "suspect", "clean", "not_checkable")
 _PARTS: Final = ("passage", "question", "choices", "right", "answer", "text")
 _UNITS: Final = {"word": ("word", "words"), "char": ("letter or digit", "letters and digits")}
 _SEE_OTHER: Final = 303
@@ -213,7 +213,7 @@ def show_job(
     job = jobs.show(jobs.get(job_id, owner_of(visitor.may("jobs"))))
     return show(
         request, state, "job.html", job=job, refresh=0 if job["ended"] or still else 2,
-        labels=_LABELS, base=str(request.base_url).rstrip("/"), keys=visitor.session is not None,
+        labels=SHOWN, base=str(request.base_url).rstrip("/"), keys=visitor.session is not None,
     )  # fmt: skip
 
 
@@ -280,7 +280,7 @@ def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[st
     return {
         **found,
         "asked": list(zip(found["index"], found["states"], strict=True)),
-        "labels": _LABELS,
+        "labels": SHOWN,
         "unit": _UNITS.get(unit, ("token", "tokens")),
         "policies": known_policies(),
         "beside": beside(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"])),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import ConfigDict, Field, create_model, model_validator
 
+from contam.detect.labels import SHOWN
 from contam.detect.policies.verdict import Verdict
 from contam.server.schemas.common import Open, Strict
 
@@ -144,7 +145,7 @@ else:
         __module__=__name__,
         __doc__="What one policy says about one item.",
         **{name: (hint, ...) for name, hint in get_type_hints(Verdict).items()}
-        | {"label": (Literal["contaminated", "suspect", "clean", "not_checkable"], ...)},
+        | {"label": (Literal[SHOWN], ...)},
         evidence=(tuple[Evidence, ...], ()),
     )
 

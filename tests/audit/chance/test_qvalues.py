@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from contam.audit.chance.qvalues import QValues, q_values
 from contam.cli.main import main
-from contam.detect.policies.verdict import FLAGGED
+from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.tables import schemas
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.benchmark.items import PARTS
 from contam.detect.match.lane import build_lane
 from contam.detect.match.readings import Reading, readings_of, ways_to_read
-from contam.detect.model import PARTS
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import few, make_item
 

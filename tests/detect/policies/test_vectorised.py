@@ -4,7 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect.model import NOT_CHECKABLE, PARTS, LaneItems, Pairs, Totals
+from contam.benchmark.items import PARTS
+from contam.detect.labels import NOT_CHECKABLE
+from contam.detect.model import LaneItems, Pairs, Totals
 from contam.detect.policies.policy import policy_from_dict
 from contam.detect.policies.segments import Segments
 from contam.detect.policies.substrings import GPT4_50CHAR, Substrings

@@ -4,13 +4,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contam.benchmark.items import ItemName
 from contam.corpus.shards import find_shards, shard_digest
 from contam.detect.report import load_report, write_report
-from contam.detect.show.side_by_side import ItemKey, find_items, flagged_items, view_items
+from contam.detect.show.side_by_side import find_items, flagged_items, view_items
 from contam.errors import UsageError
 from tests.detect.samples import DOCUMENT, QUESTION, make_result
 
-Q9 = ItemKey("quiz", "test", "q9")
+Q9 = ItemName("quiz", "test", "q9")
 
 
 def write_corpus(folder, texts=(DOCUMENT, "Another document.")):

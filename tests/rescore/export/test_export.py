@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import contam as library
-from contam.detect.model import LABELS
+from contam.detect.labels import LABELS
 from contam.errors import LogError
 from contam.rescore.export.evaluator import Judged, every_eval_logs, inspect_log, lm_eval_samples
 from contam.rescore.logs import read_logs, self_check
-from tests.cli.processes import assert_one_line_error, contam
+from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import TIME, lm_eval
 
 CLEAN, SUSPECT, CONTAMINATED, NOT_CHECKABLE = range(4)
@@ -57,7 +57,7 @@ def test_the_clean_documents_go_out_by_their_place_in_the_task(verdicts, docs, c
     rows = [{key: row.get(key) for key in ("question", "choices", "passage")} for row in docs]
     scores = [float(place % 3 > 0) for place in range(len(rows))]
     lm_eval(tmp_path / "logs", scores, docs=rows)
-    process = contam(
+    process = contam_here(
         "export", "--verdicts", verdicts, "--logs", tmp_path / "logs", "--lm-eval-samples"
     )
     assert process.returncode == 0, process.stderr
@@ -248,7 +248,9 @@ def test_an_inspect_log_without_a_clean_item_is_refused(tmp_path):
 )
 def test_what_does_not_fit_is_one_line(verdicts, bench_fixtures, tmp_path, arguments, code, words):
     logs = bench_fixtures / "logs" / "lantern_quiz.csv"
-    process = contam("export", "--verdicts", verdicts, "--logs", logs, *arguments, cwd=tmp_path)
+    process = contam_here(
+        "export", "--verdicts", verdicts, "--logs", logs, *arguments, cwd=tmp_path
+    )
     assert_one_line_error(process, code, words)
     assert list(tmp_path.iterdir()) == []
 
@@ -259,9 +261,9 @@ def test_a_file_that_is_there_is_kept(verdicts, docs, tmp_path):
     out = tmp_path / "out.json"
     out.write_text("mine")
     options = ["--verdicts", verdicts, "--logs", tmp_path / "logs", "--lm-eval-samples"]
-    assert_one_line_error(contam("export", *options, "--out", out), 1, "is there already")
+    assert_one_line_error(contam_here("export", *options, "--out", out), 1, "is there already")
     assert out.read_text() == "mine"
-    assert contam("export", *options, "--out", out, "--overwrite").returncode == 0
+    assert contam_here("export", *options, "--out", out, "--overwrite").returncode == 0
     assert len(json.loads(out.read_bytes())["lantern"]) == 17
 
 
@@ -276,8 +278,8 @@ def test_logs_of_any_tool_go_out_in_the_shared_form(verdicts, docs, clean, tmp_p
     (tmp_path / "logs" / "lantern_quiz.csv").write_text(f"id,model,score\n{lines}")
     out = tmp_path / "shared"
     command = ["export", "--verdicts", verdicts, "--logs", tmp_path / "logs", "--every-eval-ever"]
-    assert_one_line_error(contam(*command), 2, "writes a folder")
-    process = contam(*command, "--out", out)
+    assert_one_line_error(contam_here(*command), 2, "writes a folder")
+    process = contam_here(*command, "--out", out)
     assert process.returncode == 0, process.stderr
     assert f"{len(clean)} clean by contam" in process.stderr
     logs = {log.model: log for log in read_logs([out])}
@@ -294,10 +296,10 @@ def test_logs_of_any_tool_go_out_in_the_shared_form(verdicts, docs, clean, tmp_p
         assert full["score_details"]["score"] == pytest.approx(column.reported)
         assert without["score_details"]["score"] == pytest.approx(column.aggregate(mask))
         assert without["score_details"]["details"]["policy"] == "contam"
-    again = contam(*command, "--out", out)
+    again = contam_here(*command, "--out", out)
     assert_one_line_error(again, 1, "already holds")
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    assert contam(*command, "--out", out, "--overwrite").returncode == 0
+    assert contam_here(*command, "--out", out, "--overwrite").returncode == 0
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
@@ -340,7 +342,7 @@ def test_a_metric_of_which_less_is_better_goes_out_as_one(tmp_path):
 def test_the_direction_of_a_metric_can_be_said_on_the_command_line(verdicts, docs, tmp_path):
     lines = "".join(f"{row['id']},m,{place % 2}\n" for place, row in enumerate(docs))
     (tmp_path / "lantern_quiz.csv").write_text(f"id,model,loss\n{lines}")
-    process = contam(
+    process = contam_here(
         *("export", "--verdicts", verdicts, "--logs", tmp_path, "--every-eval-ever"),
         *("--columns", "score=loss", "--lower-is-better", "loss", "--out", tmp_path / "shared"),
     )

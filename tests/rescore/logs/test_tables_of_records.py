@@ -11,7 +11,7 @@ import pytest
 from contam.benchmark.readers import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.logs import read_logs
-from tests.cli.processes import contam
+from tests.cli.processes import contam_here
 from tests.rescore.logs.small import QUESTIONS, write_lines
 
 
@@ -76,7 +76,7 @@ def test_a_benchmark_is_made_of_a_plain_table(tmp_path):
     lines = "".join(f'"{question}",{i % 2}\n' for i, question in enumerate(QUESTIONS))
     (tmp_path / "quay.csv").write_text(f"question,score\n{lines}", encoding="utf-8")
     out = tmp_path / "items.jsonl"
-    done = contam("items", "--from-logs", tmp_path / "quay.csv", "--out", out)
+    done = contam_here("items", "--from-logs", tmp_path / "quay.csv", "--out", out)
     assert done.returncode == 0, done.stderr
     assert "6 items of a benchmark without a name" in done.stdout
     (benchmark,) = read_benchmarks([out])
@@ -89,7 +89,7 @@ def test_columns_of_the_table_are_named_for_a_benchmark_too(tmp_path):
     path = write_lines(tmp_path / "t.jsonl", records())
     out = tmp_path / "items.jsonl"
     columns = ["score=metrics.acc", "id=doc.id", "question=doc.stem", "choices=doc.options"]
-    done = contam("items", "--from-logs", path, "--out", out, "--columns", *columns)
+    done = contam_here("items", "--from-logs", path, "--out", out, "--columns", *columns)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert rows[2] == {"id": "quay-2", "question": QUESTIONS[2], "choices": ["one", "two"]}

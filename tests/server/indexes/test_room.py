@@ -49,14 +49,14 @@ def test_a_container_s_limit_counts_where_it_is_less_than_the_machine(tmp_path, 
 _CHURN = """
 import sys
 import numpy as np
-from contam.server.indexes.room import give_back_memory
+from contam.memory import tune_service
 
 def own_mib():
     with open("/proc/self/smaps_rollup") as lines:
         return next(int(one.split()[1]) for one in lines if one.startswith("Anonymous:")) / 1024
 
 if sys.argv[1] == "tuned":
-    give_back_memory()
+    tune_service()
 before = own_mib()
 kept = []
 for _ in range(20):

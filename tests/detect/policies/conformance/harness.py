@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from contam.benchmark.items import BenchItem
-from contam.detect.model import LABELS, LaneItems, Pairs, Totals
+from contam.detect.labels import LABELS
+from contam.detect.model import LaneItems, Pairs, Totals
 from contam.detect.policies.policy import Policy, get_policy, list_policies, reads_text
 from tests.twins import brute
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect.model import CLEAN, LABELS, NOT_CHECKABLE, LaneItems, Pairs, Totals
+from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
+from contam.detect.model import LaneItems, Pairs, Totals
 from contam.detect.policies import segments
 from contam.detect.policies.policy import get_policy, list_policies, shortest_run
 from contam.errors import ContamError, InternalError, PolicyError

@@ -1,0 +1,124 @@
+"""What some units of a corpus gave: merged in any order, in one process or sent from another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import contam
+from contam.detect.match.collect import Collection
+from contam.detect.policies.policy import DEFAULT, get_policy
+from contam.errors import Remedy, UsageError
+from contam.text.tables import NORMALISER
+
+if TYPE_CHECKING:
+    from contam.corpus.coverage import Coverage
+    from contam.corpus.units import WorkUnit
+    from contam.detect.match.collect import Collected
+    from contam.detect.plan import Plan
+    from contam.detect.scan import Corpus
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PartialAnswer:
+    """A partial answer as plain values, to be pickled and merged by another process.
+
+    A pickle runs code when it is read: exchange it only between processes that trust each other.
+
+    question   digest of what was asked, of which corpus: only equal ones can be merged
+    units      the units that were tried, those that failed among them
+    collected  what each lane found
+    coverage   what was read
+    """
+
+    question: str
+    units: frozenset[WorkUnit]
+    collected: tuple[Collected, ...]
+    coverage: Coverage
+
+
+@dataclass(eq=False)
+class Partial:
+    """What some of the units gave: a collection a lane, and what was read. Merges in any order."""
+
+    collections: list[Collection]
+    coverage: Coverage
+    units: set[WorkUnit] = field(default_factory=set)
+
+    @classmethod
+    def start(cls, plan: Plan, corpus: Corpus) -> Partial:
+        """A partial answer in which nothing is read yet."""
+        ranking = get_policy(DEFAULT)
+        collections = [
+            Collection.start(
+                lane,
+                [p for p, at in zip(plan.policies, plan.lane_of, strict=True) if at == number],
+                ranking,
+                plan.parameters.max_evidence,
+            )
+            for number, lane in enumerate(plan.lanes)
+        ]
+        return cls(collections, corpus.coverage)
+
+    def beside(self, corpus: Corpus) -> Partial:
+        """An empty one for another worker, whose collections share what can be shared."""
+        return Partial([one.beside() for one in self.collections], corpus.coverage)
+
+    def merge(self, other: Partial) -> None:
+        """Add the partial answer of other units."""
+        for mine, theirs in zip(self.collections, other.collections, strict=True):
+            mine.merge(theirs)
+        self.coverage = self.coverage.merge(other.coverage)
+        self.units |= other.units
+
+    def answer(self, plan: Plan, corpus: Corpus) -> PartialAnswer:
+        """All of it without the lanes, which every process makes for itself."""
+        return PartialAnswer(
+            question=question_of(plan, corpus),
+            units=frozenset(self.units),
+            collected=tuple(one.collected() for one in self.collections),
+            coverage=self.coverage,
+        )
+
+    def take(self, answer: PartialAnswer, plan: Plan, corpus: Corpus) -> None:
+        """Add what `answer` gave in another process.
+
+        Raises UsageError for an answer to another question, or to one of the same units: a unit
+        that is counted twice would stand for one that nobody read.
+        """
+        if answer.question != question_of(plan, corpus):
+            raise UsageError(
+                "a partial answer is not of this corpus, these items and these policies",
+                remedy=Remedy.MAKE_PARTS_ALIKE,
+            )
+        if again := len(self.units & answer.units):
+            raise UsageError(
+                f"a partial answer repeats {again} of the units merged before",
+                remedy=Remedy.MERGE_EVERY_PART_ONCE,
+            )
+        for mine, theirs in zip(self.collections, answer.collected, strict=True):
+            mine.take(theirs)
+        self.coverage = self.coverage.merge(answer.coverage)
+        self.units |= answer.units
+
+
+def question_of(plan: Plan, corpus: Corpus) -> str:
+    """Digest of everything that decides what a unit gives: items, policies, options and corpus."""
+    parameters = plan.parameters
+    asked = {
+        "versions": [contam.__version__, NORMALISER],
+        "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
+        "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
+        "lanes": [[lane.unit, *lane.spec[:4]] for lane in plan.lanes],
+        "items": [[item.benchmark, item.split, item.item_id] for item in plan.items],
+        "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
+        "units": [repr(unit) for unit in corpus.units],
+    }
+    digest = hashlib.sha256(json.dumps(asked).encode())
+    for lane in plan.lanes:
+        for tokens in (lane.plan.token, lane.plan.part_start):
+            digest.update(tokens.dtype.str.encode())
+            digest.update(tokens.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,57 @@
+"""How a process takes memory from the system and gives it back. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from typing import Final
+
+#: What Arrow takes its memory from, read when it is first loaded.
+_ARROW_POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
+#: What glibc reads instead of what is set here.
+_OWN_WISHES: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
+#: Numbers of `mallopt` in glibc.
+_MMAP_THRESHOLD: Final = -3
+_TRIM_THRESHOLD: Final = -1
+#: Blocks from this size on go back at once when they are freed.
+_COMMAND_BYTES: Final = 1 << 20
+_SERVICE_BYTES: Final = 1 << 18
+_TRIM_BYTES: Final = 1 << 20
+
+
+def tune_command() -> None:
+    """Take memory as one run of a command should; what the environment says comes first.
+
+    Arrow's own allocator gives pages back only to touch them anew for the next batch: a scan of a
+    gigabyte took a tenth more processor time and a quarter more memory with it.
+    """
+    os.environ.setdefault(_ARROW_POOL, "system")
+    _return_blocks(_COMMAND_BYTES)
+
+
+def tune_service() -> None:
+    """Take memory as a process should that lives for weeks; the environment comes first."""
+    _return_blocks(_SERVICE_BYTES)
+
+
+def trim() -> None:
+    """Have the C library return what was freed, where it can."""
+    # Only glibc has it, and only glibc needs it.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _return_blocks(n_bytes: int) -> None:
+    """Have glibc return freed blocks of this size to the system at once.
+
+    By itself it raises that size with every large array that is freed, up to 32 MiB: of arrays
+    below it the holes stay. A scan of 4.4 GB took a fifth more memory, and a service grew for hours
+    though it held no more than in its first minute.
+    """
+    if any(name in os.environ for name in _OWN_WISHES):
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        tune = ctypes.CDLL(None).mallopt
+        tune(_MMAP_THRESHOLD, n_bytes)
+        tune(_TRIM_THRESHOLD, _TRIM_BYTES)
