@@ -57,9 +57,9 @@ def read(corpus: list[str]) -> Record:
     import pyarrow.parquet as pq
 
     from contam.corpus.columns import select_all
-    from contam.corpus.shards import find_shards
+    from contam.corpus.shards import survey
 
-    shards = [one for one in find_shards(corpus) if one.format == "parquet"]
+    shards = [one for one in survey(corpus)[0] if one.format == "parquet"]
     selections, _ = select_all(shards, None)
     clock = Clock()
     rows = 0
@@ -161,9 +161,9 @@ def shards(corpus: list[str]) -> Record:
     """The Parquet shards that hold rows, biggest first."""
     import pyarrow.parquet as pq
 
-    from contam.corpus.shards import find_shards
+    from contam.corpus.shards import survey
 
-    found = find_shards(corpus)
+    found = survey(corpus)[0]
     kept = [one for one in found if one.format == "parquet" and pq.read_metadata(one.uri).num_rows]
     kept.sort(key=lambda one: (-one.size_bytes, one.name))
     return {"shards": [one.uri for one in kept], "others": len(found) - len(kept)}

@@ -131,7 +131,8 @@ class Remedy(Enum):
     PUT_SHARD_BACK = "put the shard back, or ask verdicts, evidence and items alone"
     CHOOSE_KNOWN = "known: {known}"
     CHOOSE_KNOWN_RECIPE_OR_FILE = "known: {known}; or give the path of a TOML file"
-    INSTALL_KNOWN_DATASKETCH = "install datasketch 2.0.0, which draws those"
+    INSTALL_KNOWN_DATASKETCH = "install datasketch 2.0.0, which draws the same"
+    INSTALL_KNOWN_NUMPY = "install one whose `numpy.random.RandomState` draws as it always did"
     LEAVE_OUT_FOR_ONE_PER_CORE = "leave it out for one per core"
     GIVE_MORE_MEMORY = "give {megabytes}MB or more"
 
@@ -358,7 +359,7 @@ class Remedy(Enum):
     RESTORE_INDEX = Own("restore the index from a copy, or build it again; verifying it tells all")
     NAME_INDEX_OR_FOLDER = Own("give its name or its folder")
     NAME_INDEX = Own("give the folder of an index")
-    NAME_INDEX_HOME = Own("name one with `home` or CONTAM_INDEX_HOME")
+    NAME_INDEX_HOME = Own("name one with `home` or CONTAM_HOME")
     MAKE_INDEX = Own("make one with build_index")
     LESS_MEMORY_FOR_BUILD = Own("give the build less `memory`, so that it writes smaller segments")
     UPGRADE_INDEX = Own("build it again from its corpus: upgrade_index makes a new one of {folder}")

@@ -11,8 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
+from contam.corpus.shards import survey
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def find_shards(paths):
+    """The shards that a scan of these paths would read."""
+    return survey(paths)[0]
+
 
 WET_HEADERS = {
     "id": "WARC-Record-ID",

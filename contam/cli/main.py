@@ -15,7 +15,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TextIO
 
 import typer
@@ -47,7 +46,6 @@ from contam.errors import ContamError, UsageError
 from contam.memory import tune_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
 
@@ -238,30 +236,25 @@ def _flush(stream: TextIO | None) -> None:
             stream.flush()
 
 
-#: Calls back from machine code, where an exception cannot come out.
-_NEVER: Final = "llvmlite"
-#: Calls that, and works on in Python for as long as a minute where a kernel is compiled.
-_LATER: Final = "numba"
-#: Until it is tried again, and until only what is called back is waited for, in seconds.
+#: Until it is tried again, and the longest that the compiler is waited for, in seconds.
 _PAUSE_S: Final = 0.05
 _MOST_S: Final = 4.0
-#: Frames between machine code and the place where a signal is noticed.
-_NEAR: Final = 6
 
 
 class Interrupt:
-    """A handler of SIGINT that raises KeyboardInterrupt as soon as no kernel is being loaded."""
+    """A handler of SIGINT that raises KeyboardInterrupt as soon as no kernel is being loaded.
+
+    Machine code that is being loaded calls back into Python, where an exception is lost.
+    """
 
     def __init__(self) -> None:
         self._since: float | None = None
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt, or send the signal again a little later."""
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        packages = list(_packages(frame))
-        soon = now - self._since < _MOST_S and _LATER in packages
-        if soon or _NEVER in islice(packages, _NEAR):
+        if _is_compiling() and now - self._since < _MOST_S:
             later = threading.Timer(_PAUSE_S, os.kill, (os.getpid(), number))
             later.daemon = True
             later.start()
@@ -270,8 +263,7 @@ class Interrupt:
         raise KeyboardInterrupt
 
 
-def _packages(frame: FrameType | None) -> Iterator[str]:
-    """The packages of the functions that are running, the innermost first."""
-    while frame is not None:
-        yield str(frame.f_globals.get("__name__")).partition(".")[0]
-        frame = frame.f_back
+def _is_compiling() -> bool:
+    """Whether this thread is inside the compiler, which is not loaded to find that out."""
+    lock = sys.modules.get("numba.core.compiler_lock")
+    return lock is not None and bool(lock.global_compiler_lock.is_locked())

@@ -69,7 +69,7 @@ Home = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="Where named indexes lie. [default: CONTAM_INDEX_HOME, else indexes/ of a checkout,"
+        help="Where named indexes lie. [default: CONTAM_HOME, else indexes/ of a checkout,"
         " else the user's data folder]",
     ),
 ]

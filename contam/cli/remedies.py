@@ -50,7 +50,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     ),
     Remedy.NAME_INDEX_OR_FOLDER: "give --index NAME or --index DIR",
     Remedy.NAME_INDEX: "give --index DIR",
-    Remedy.NAME_INDEX_HOME: "name one with --home or CONTAM_INDEX_HOME",
+    Remedy.NAME_INDEX_HOME: "name one with --home or CONTAM_HOME",
     Remedy.MAKE_INDEX: "make one with `contam index build`",
     Remedy.LESS_MEMORY_FOR_BUILD: (
         "give the build less --memory, so that it writes smaller segments"

@@ -138,16 +138,6 @@ class Selection:
         """Where each row has its text; None in a shard without rows."""
         return TextColumns(self.text, self.others, self.named) if self.text else None
 
-    @property
-    def text_path(self) -> str | None:
-        """The text column as a user writes it."""
-        return self.text.dotted if self.text else None
-
-    def path_of(self, name: MetadataField) -> str | None:
-        """The best column for a metadata field as a user writes it, or None."""
-        refs = self.metadata.get(name, ())
-        return refs[0].dotted if refs else None
-
 
 Selections = Selection | Sequence[Selection | None]
 """One selection for every shard, or one a shard (None: that shard failed)."""

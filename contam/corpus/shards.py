@@ -54,17 +54,13 @@ class Shard:
         return self.uri if self.state is None else ListedPath(self.uri, self.state)
 
 
-def find_shards(paths: Sequence[str | Path]) -> tuple[Shard, ...]:
-    """List the shards in files, folders (recursive) and globs, in natural order of their names.
-
-    The order and the names do not depend on the order of `paths`; a file reached twice is listed
-    once. Raises CorpusError when a path does not exist or when no shard is found.
-    """
-    return survey(paths)[0]
-
-
 def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skipped, ...]]:
-    """Like `find_shards`, and list the files in folders that were left out, with reasons."""
+    """The shards in files, folders (recursive) and globs, in natural order of their names.
+
+    Also the files in folders that were left out, with reasons. The order and the names do not
+    depend on the order of `paths`; a file reached twice is listed once. Raises CorpusError when a
+    path does not exist or when no shard is found.
+    """
     found, skipped = list_files(paths)
     if not found:
         raise CorpusError(

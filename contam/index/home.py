@@ -14,12 +14,13 @@ _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 def index_home(home: str | Path | None = None) -> Path:
     """The folder of all indexes.
 
-    `home` if it is given, else CONTAM_INDEX_HOME, else `indexes/` of a checkout, else the user's
-    data folder. It need not exist yet. Raises UsageError when there is no such folder to name.
+    `home` if it is given, else CONTAM_HOME, else CONTAM_INDEX_HOME (its older name), else
+    `indexes/` of a checkout, else the user's data folder. It need not exist yet. Raises UsageError
+    when there is no such folder to name.
     """
     if home:
         return Path(home)
-    if named := os.environ.get("CONTAM_INDEX_HOME"):
+    if named := os.environ.get("CONTAM_HOME") or os.environ.get("CONTAM_INDEX_HOME"):
         return Path(named)
     if (_CHECKOUT / "README.md").is_file() and os.access(_CHECKOUT, os.W_OK):
         return _CHECKOUT

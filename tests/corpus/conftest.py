@@ -10,13 +10,15 @@ import pytest
 from contam.corpus.batches import DocBatch, read_unit
 from contam.corpus.columns import Selection, select_all
 from contam.corpus.coverage import Coverage, ShardCoverage
-from contam.corpus.shards import Shard, find_shards
 from contam.corpus.units import plan_units
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
+from tests.corpus_files import find_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from contam.corpus.shards import Shard
 
 
 @dataclass

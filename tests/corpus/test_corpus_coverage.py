@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from contam.corpus.batches import read_unit
 from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.corpus.shards import Shard, find_shards
+from contam.corpus.shards import Shard
 from contam.corpus.units import WorkUnit, plan_units
 from contam.errors import CorpusError
+from tests.corpus_files import find_shards
 
 SHARDS = tuple(Shard(f"/c/{i}", f"{i}.parquet", "parquet", 10) for i in range(3))
 UNITS = [WorkUnit(shard, (group,), group, 1, 5) for shard in range(2) for group in range(2)]

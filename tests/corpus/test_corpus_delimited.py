@@ -10,9 +10,8 @@ import pytest
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_texts
 from contam.corpus.formats import records
-from contam.corpus.shards import find_shards
 from contam.errors import CorpusError, ShardError
-from tests.corpus_files import table
+from tests.corpus_files import find_shards, table
 
 ROWS = [
     {"id": "1", "content": "plain", "text": "one, two"},

@@ -13,9 +13,9 @@ from pyarrow import ipc
 
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import DocumentMeta, read_documents, read_metadata, read_texts
-from contam.corpus.shards import find_shards
 from contam.errors import ShardError
 from tests import corpus_files
+from tests.corpus_files import find_shards
 
 FORMATS = ["parquet", "arrow", "jsonl", "jsonl.gz"]
 #: These have neither structs nor numbers nor a text that is null.
@@ -120,17 +120,20 @@ def test_typed_columns_are_written_as_text(tmp_path):
 def test_a_shard_without_metadata_has_empty_metadata(tmp_path):
     shard, selection = store(tmp_path, "parquet", [{"text": "x"}, {"text": "y"}])
     assert read_metadata(shard, selection, [1]) == [DocumentMeta("", None, None, None, None)]
-    assert selection.text_path == "text"
-    assert selection.path_of("url") is None
+    assert read_as(selection) == ["text", None, None, None, None, None]
+
+
+def read_as(selection):
+    """The columns of the text and of the metadata, as a user writes them."""
+    names = ("id", "url", "date", "source", "language")
+    refs = [selection.text, *(next(iter(selection.metadata.get(n, ())), None) for n in names)]
+    return [ref and ref.dotted for ref in refs]
 
 
 def test_the_usual_names_of_published_corpora_are_found(tmp_path):
     def paths(record):
         _, selection = store(tmp_path, "jsonl", [record])
-        return [
-            selection.text_path,
-            *(selection.path_of(n) for n in ("id", "url", "date", "source", "language")),
-        ]
+        return read_as(selection)
 
     fineweb = {"text": "t", "id": "i", "dump": "d", "url": "u", "date": "2024", "language": "en"}
     assert paths(fineweb) == ["text", "id", "url", "date", "dump", "language"]

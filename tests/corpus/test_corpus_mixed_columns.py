@@ -11,8 +11,8 @@ from pyarrow import ipc
 
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents, read_texts
-from contam.corpus.shards import find_shards
 from contam.errors import CorpusError, ShardError
+from tests.corpus_files import find_shards
 
 FORMATS = ["parquet", "arrow", "stream", "jsonl"]
 

@@ -19,10 +19,10 @@ from contam.corpus.batches import read_unit
 from contam.corpus.columns import select_all, select_columns
 from contam.corpus.metadata import MetadataStream
 from contam.corpus.offsets import Span, line_number, span_pieces
-from contam.corpus.shards import find_shards
 from contam.corpus.units import plan_units
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
+from tests.corpus_files import find_shards
 
 LINE = st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b""))
 

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.corpus.formats.registry import TITLES
-from contam.corpus.shards import file_sha256, find_shards, shard_digest, survey
+from contam.corpus.shards import file_sha256, shard_digest, survey
 from contam.errors import CorpusError, ShardError
 from contam.files.natural_order import natural_key
+from tests.corpus_files import find_shards
 
 
 def make(folder, *names):

@@ -10,9 +10,8 @@ from warcio.warcwriter import WARCWriter
 
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata
-from contam.corpus.shards import find_shards
 from contam.errors import ShardError
-from tests.corpus_files import wet_record, wet_records
+from tests.corpus_files import find_shards, wet_record, wet_records
 
 INFO = wet_record("warcinfo", b"software: none\r\n", Content_Type="application/warc-fields")
 

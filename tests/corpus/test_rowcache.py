@@ -13,9 +13,10 @@ import pytest
 
 from contam.corpus import rowcache
 from contam.corpus.rowcache import RowCache, Source
-from contam.corpus.shards import find_shards, shard_digest
+from contam.corpus.shards import shard_digest
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
+from tests.corpus_files import find_shards
 from tests.integration.inputs import write_jsonl, write_parquet
 
 if TYPE_CHECKING:

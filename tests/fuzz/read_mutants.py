@@ -15,10 +15,10 @@ from pathlib import Path
 
 from contam.corpus.batches import read_unit
 from contam.corpus.columns import select_columns
-from contam.corpus.shards import find_shards
 from contam.corpus.units import plan_units
 from contam.errors import ContamError, ShardError
 from contam.tables.parquet import promised
+from tests.corpus_files import find_shards
 from tests.fuzz.parquet_shapes import TEXTS, mutant
 
 #: Seconds for one file, which takes some thousandths: a reader that hangs is ended by the alarm.

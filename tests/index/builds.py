@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.corpus.shards import find_shards
 from contam.index import build as build_module
 from contam.index import intake
 from contam.index.files import open_array
 from contam.index.model import Manifest, Recipe
 from contam.index.recipe import load_recipe
 from contam.kernels import plan
+from tests.corpus_files import find_shards
 from tests.integration.processes import fixture_texts
 from tests.kernels.support import twin_tokens
 from tests.twins import grams

@@ -14,7 +14,6 @@ import pytest
 from contam.cli.remedies import hint
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata
-from contam.corpus.shards import find_shards
 from contam.errors import CorpusError, IndexBusyError, IndexMismatchError, OutputError, UsageError
 from contam.index import build as build_module
 from contam.index.files import open_array
@@ -22,6 +21,7 @@ from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
 from contam.index.recipe import load_recipe
 from contam.text.bpe import load_tokenizer
+from tests.corpus_files import find_shards
 from tests.index.builds import (
     BASE,
     SPREAD,

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contam.config import load_settings
 from contam.errors import IndexDamageError, IndexMismatchError, UsageError
 from contam.index.home import index_home, resolve_index
 from contam.index.manifest import MANIFEST, publish_manifest, read_manifest
@@ -182,11 +183,23 @@ def test_opening_an_index_compiles_nothing(made, repository):
     assert done.stdout == "[]\n"
 
 
-def test_a_name_lies_in_the_home_and_a_path_where_it_says(tmp_path, monkeypatch, repository):
+HOME_VARIABLES = ("CONTAM_HOME", "CONTAM_INDEX_HOME")
+
+
+@pytest.fixture
+def no_home(monkeypatch):
+    for variable in HOME_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.usefixtures("no_home")
+@pytest.mark.parametrize("variable", HOME_VARIABLES)
+def test_a_name_lies_in_the_home_and_a_path_where_it_says(
+    tmp_path, monkeypatch, repository, variable
+):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CONTAM_INDEX_HOME", raising=False)
     assert index_home() == repository / "indexes"
-    monkeypatch.setenv("CONTAM_INDEX_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(variable, str(tmp_path / "home"))
     assert resolve_index("web") == tmp_path / "home" / "web"
     assert resolve_index("web", tmp_path / "other") == tmp_path / "other" / "web"
     for path in ("./web", "a/web", "web/", str(tmp_path / "web"), "."):
@@ -199,9 +212,17 @@ def test_a_name_lies_in_the_home_and_a_path_where_it_says(tmp_path, monkeypatch,
         resolve_index("")
 
 
+@pytest.mark.usefixtures("no_home")
+def test_the_home_of_the_service_is_that_of_the_commands(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONTAM_INDEX_HOME", str(tmp_path / "older"))
+    assert index_home(load_settings({}).home) == index_home() == tmp_path / "older"
+    monkeypatch.setenv("CONTAM_HOME", str(tmp_path / "home"))
+    assert index_home(load_settings({}).home) == index_home() == tmp_path / "home"
+
+
+@pytest.mark.usefixtures("no_home")
 def test_outside_a_checkout_indexes_live_in_the_users_data_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("contam.index.home._CHECKOUT", tmp_path / "none")
-    monkeypatch.delenv("CONTAM_INDEX_HOME", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert index_home() == tmp_path / "contam" / "indexes"
     monkeypatch.delenv("XDG_DATA_HOME")

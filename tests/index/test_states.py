@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from contam.config import Settings
-from contam.corpus.shards import find_shards, shard_digest
+from contam.corpus.shards import shard_digest
 from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
 from contam.files.listed import FileState
@@ -20,6 +20,7 @@ from contam.index.open import Index
 from contam.index.states import STATES, doubt, read_states
 from contam.index.verify import verify
 from contam.server.indexes.holder import IndexHolder
+from tests.corpus_files import find_shards
 from tests.index.builds import build
 from tests.integration.inputs import (
     ABSENT,

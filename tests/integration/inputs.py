@@ -127,7 +127,7 @@ def contam(*arguments, cwd=None, unprivileged=False, **extra):
 
 def run_scan(corpus, benchmark, out, *options, **how):
     """`contam scan`, in a process of its own where `how` asks for more than a plain run."""
-    run = contam if how else contam_here
+    run = contam if how.keys() - {"cwd"} else contam_here
     words = ("--corpus", corpus, "--benchmark", benchmark, "--out", out, *options)
     return run("scan", *words, **how)
 

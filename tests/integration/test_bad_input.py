@@ -19,7 +19,6 @@ from tests.integration.inputs import (
     QUESTION,
     assert_refused,
     compiled_only,
-    contam,
     contam_here,
     corpus_of,
     labels,
@@ -93,7 +92,7 @@ def test_a_corpus_of_which_nothing_could_be_read_makes_nothing_clean(tmp_path, i
 def test_an_empty_path_is_not_the_current_folder(tmp_path, corpus, items, option):
     # What an unset shell variable gives; it must not mean every file that lies here.
     given = {"--corpus": corpus, "--benchmark": items, "--out": "out", option: ""}
-    process = contam("scan", *[word for pair in given.items() for word in pair], cwd=tmp_path)
+    process = contam_here("scan", *[word for pair in given.items() for word in pair], cwd=tmp_path)
     assert_refused(process, tmp_path / "out", option.strip("-"), "empty", code=2)
 
 

@@ -24,7 +24,7 @@ from contam.audit import checks
 from contam.audit.spec import AuditSpec, CorpusSpec
 from contam.benchmark.readers import read_benchmarks
 from contam.corpus import units
-from contam.corpus.shards import find_shards, shard_digest
+from contam.corpus.shards import shard_digest
 from contam.detect import query as query_module
 from contam.detect import scan as scan_module
 from contam.detect.indexed import search
@@ -34,7 +34,7 @@ from contam.index import build as build_module
 from contam.index import intake
 from contam.index.change import add
 from contam.index.open import Index
-from tests.corpus_files import delimited, wet_records
+from tests.corpus_files import delimited, find_shards, wet_records
 from tests.index.builds import build
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, write_items
 

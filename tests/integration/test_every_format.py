@@ -15,10 +15,9 @@ from contam.corpus import units
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata, read_texts
 from contam.corpus.formats.registry import FORMATS
-from contam.corpus.shards import find_shards
 from contam.detect.report import write_report
 from contam.index.change import add
-from tests.corpus_files import WRITERS
+from tests.corpus_files import WRITERS, find_shards
 from tests.index.builds import build
 from tests.integration.inputs import (
     ABSENT,

@@ -14,7 +14,7 @@ from tests.integration.processes import environment
 
 pytestmark = [compiled_only, pytest.mark.slow]
 
-KILLS = 16
+KILLS = 10
 #: Forks a process for each build, so that none has to load the compiler. It kills itself at the
 #: given step: before it opens, renames or removes something of the index, or when half of a file is
 #: written. A build that is not killed ends with the number of its steps.

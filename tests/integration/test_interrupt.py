@@ -16,11 +16,11 @@ from tests.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.slow
 
-SHARD_BYTES = 60_000_000
+SHARD_BYTES = 30_000_000
 #: The same file under many names: enough to read for many seconds, written once.
 N_NAMES = 60
 #: Processor time that is left to a scan when it is told to end; all of it takes far more.
-SOON_CPU_S = 15.0
+SOON_CPU_S = 8.0
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_the_slow_unit_of_a_tokenizer_file_ends_soon_too(corpus, unit, tmp_path)
         text=True,
         env=environment(),
     )
-    wait_until(lambda: cpu_s(process) > 6.0)
+    wait_until(lambda: cpu_s(process) > 4.0)
     stderr = end_soon(process, signal.SIGINT)
     assert process.returncode == 130
     assert stderr.endswith("interrupted: nothing was written\n")

@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from contam.benchmark.readers import read_benchmarks
-from contam.corpus.shards import find_shards, shard_digest, survey
+from contam.corpus.shards import shard_digest, survey
 from contam.detect.report import load_report
 from contam.errors import (
     BenchmarkError,
@@ -30,6 +30,7 @@ from contam.index.open import Index
 from contam.index.verify import verify
 from contam.rescore.logs.read import read_logs
 from tests.cli.processes import ROOT, assert_one_line_error, environment
+from tests.corpus_files import find_shards
 from tests.index.tiny import write_index
 from tests.waiting import HANG_S
 

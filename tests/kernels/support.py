@@ -23,8 +23,9 @@ NAMES = twin.Names(names.LATEX_SKIP, names.LATEX_WORDS, names.HTML_TAGS, names.E
 LOOKALIKES = lookalikes()
 UNITS = {"word": WORDS, "char": CHARS}
 
-#: For tests whose every example is a scan: a third of what the profile asks for.
-few = settings(max_examples=settings().max_examples // 3)
+#: For tests whose every example is a scan, or one compared with everything: a fifth of what the
+#: profile asks for.
+few = settings(max_examples=max(12, settings().max_examples // 5))
 
 U64_EDGES = (0, 1, 2, 2**31, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1)
 U64 = st.sampled_from(U64_EDGES) | st.integers(0, 2**64 - 1)

@@ -26,6 +26,7 @@ from tests.twins.bits import code_points
 @given(worlds())
 @example(([], ["red fox"]))
 @example(([make_item(0, question="")], ["", "red fox"]))
+@few
 def test_evidence_is_true_and_whole(world):
     items, documents = world
     check_world(lane_of(items), items, documents)

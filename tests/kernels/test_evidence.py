@@ -18,7 +18,7 @@ from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, MIN_RUN, SE
 from contam.kernels import pairs as columns
 from contam.kernels._jit import INTERPRETED
 from tests.kernels.evidence_support import check, with_weights
-from tests.kernels.support import lane_of, make_item
+from tests.kernels.support import few, lane_of, make_item
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,6 +143,7 @@ LENGTHS = st.sampled_from(((2, 3, 1), (2, 4, 1), (3, 6, 1), (5, 8, 1), (3, 5, 2)
 @given(
     worlds(), LENGTHS, st.sampled_from((16, 16, 1, 0)), st.lists(WEIGHTS, min_size=1, max_size=9)
 )
+@few
 def test_every_row_and_piece_is_the_twins(world, lengths, owners, weights):
     items, documents = world
     seed, min_run, stride = lengths

@@ -73,6 +73,7 @@ def check_runs(lane: lanes.Lane, items: list, document: str, *, all_from: int) -
 
 
 @given(worlds())
+@few
 def test_without_common_grams_every_run_of_a_seed_is_found(world):
     items, documents = world
     lane = lane_of(items)
@@ -99,6 +100,7 @@ def common_lane(items: list, owners: int = 1, **lengths: int) -> lanes.Lane:
 
 @pytest.mark.parametrize("owners", [0, 1])
 @given(world=worlds(words=("red", "fox", "runs", "12"), most=16))
+@few
 def test_common_grams_never_cost_a_run_of_min_run_or_of_a_short_part(owners, world):
     items, documents = world
     lane = common_lane(items, owners, seed=3, min_run=6)
@@ -127,6 +129,7 @@ def test_a_few_grams_of_each_part_find_the_same_runs_as_all(seed, min_run, strid
 
 @given(worlds(words=("red", "fox", "runs", "12"), most=16))
 @example(([], []))
+@few
 def test_longest_at_is_exact_from_min_run_on_and_never_too_much(world):
     items, documents = world
     lane = common_lane(items, 1, seed=3, min_run=6)

@@ -9,23 +9,34 @@ from hypothesis import strategies as st
 
 from contam.detect.match import grams
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
-from tests.kernels.support import batch, brute_longest_at, check_world, lane_of, match, worlds
+from tests.kernels.support import (
+    batch,
+    brute_longest_at,
+    check_world,
+    few,
+    lane_of,
+    match,
+    worlds,
+)
 from tests.kernels.support import make_item as item
 
 
 @given(worlds(most=40, documents=4))
+@few
 def test_every_run_of_eight_words_is_evidence_with_its_offsets(world):
     items, documents = world
     check_world(lane_of(items), items, documents)
 
 
 @given(worlds(words=("red", "fox", "runs"), most=30, documents=2))
+@few
 def test_texts_of_three_words_repeat_everywhere(world):
     items, documents = world
     check_world(lane_of(items), items, documents)
 
 
 @given(worlds(words=("red", "fox", "runs", "12", "中"), most=24), st.integers(0, 2))
+@few
 def test_grams_that_every_item_shares_cost_no_run_of_eight(world, owners):
     items, documents = world
     with pytest.MonkeyPatch.context() as patch:
@@ -35,14 +46,16 @@ def test_grams_that_every_item_shares_cost_no_run_of_eight(world, owners):
 
 
 @given(worlds(most=24, documents=2))
+@few
 def test_every_run_of_many_letters_is_evidence_in_the_unit_of_characters(world):
     items, documents = world
     check_world(lane_of(items, unit="char", seed=24, min_run=50), items, documents)
-    few = lane_of(items, unit="char", seed=CHAR_SEED, min_run=CHAR_MIN_RUN, stride=CHAR_STRIDE)
-    check_world(few, items, documents)
+    strided = lane_of(items, unit="char", seed=CHAR_SEED, min_run=CHAR_MIN_RUN, stride=CHAR_STRIDE)
+    check_world(strided, items, documents)
 
 
 @given(worlds(documents=4), st.integers(0, 4))
+@few
 def test_longest_at_is_the_maximum_over_all_documents_in_any_grouping(world, cut):
     items, documents = world
     lane = lane_of(items)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from contam.benchmark.readers import read_benchmarks
 from contam.corpus.batches import read_unit
 from contam.corpus.columns import select_all
-from contam.corpus.shards import find_shards
 from contam.corpus.units import plan_units
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.rescore.logs import read_logs
 from contam.server.problems.failures import RequestError
 from contam.server.problems.spelling import refuse_doubled
+from tests.corpus_files import find_shards
 from tests.rescore.logs.small import lm_eval
 
 COPY = "the lantern keeper climbs one hundred and ninety steps every evening"

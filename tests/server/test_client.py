@@ -180,7 +180,7 @@ def test_the_command_writes_what_a_query_writes(
     out = tmp_path / "out"
     benchmark = ("--benchmark", bench_fixtures / "items")
     asked = (*benchmark, "--server", patient.url, "--policy", ",".join(POLICIES))
-    process = processes.contam("check", *asked, "--out", out)
+    process = processes.contam_here("check", *asked, "--out", out)
     assert process.returncode == 0, process.stderr
     assert "items sent" in process.stderr
     assert str(out) in process.stdout
@@ -189,7 +189,7 @@ def test_the_command_writes_what_a_query_writes(
     for name in ("verdicts.parquet", "evidence.parquet", "items.parquet"):
         assert (out / name).read_bytes() == (theirs / name).read_bytes(), name
     # A service tells no places: what it judged is shown beside its texts where its shards lie.
-    shown = processes.contam("show", out, "--limit", "1")
+    shown = processes.contam_here("show", out, "--limit", "1")
     assert "lies with the service that was asked" in shown.stdout
     views = list(view_items(load_report(out), flagged_items(load_report(out))[:1]))
     assert views[0].documents[0].parts[0].document == ()
@@ -197,16 +197,18 @@ def test_the_command_writes_what_a_query_writes(
     views = list(view_items(load_report(out), flagged_items(load_report(out))[:1]))
     assert views[0].documents[0].problem is None
     assert views[0].documents[0].parts[0].document
-    again = processes.contam("check", *asked, "--out", out)
+    again = processes.contam_here("check", *asked, "--out", out)
     processes.assert_one_line_error(again, 1)
-    gated = processes.contam("check", *asked, "--fail-on-flagged", "--quiet")
+    gated = processes.contam_here("check", *asked, "--fail-on-flagged", "--quiet")
     assert (gated.returncode, gated.stderr) == (3, "")
     assert "brook_math" in gated.stdout
 
 
 def test_the_command_says_what_is_wrong_in_one_line(patient):
-    processes.assert_one_line_error(processes.contam("check", "--server", patient.url), 2)
-    gone = processes.contam("check", "--server", patient.url, "--text", "x", "--index", "nowhere")
+    processes.assert_one_line_error(processes.contam_here("check", "--server", patient.url), 2)
+    gone = processes.contam_here(
+        "check", "--server", patient.url, "--text", "x", "--index", "nowhere"
+    )
     processes.assert_one_line_error(gone, 2)
 
 
@@ -221,5 +223,5 @@ def test_a_service_with_keys_is_asked_with_the_key_of_the_environment(small_inde
         file.write_text(key)
         text = ("--text", "nothing that anybody wrote about seven lanterns on a quay")
         for given in ({"CONTAM_KEY": key}, {"CONTAM_KEY_FILE": str(file)}):
-            asked = processes.contam("check", *text, CONTAM_SERVER=running.url, **given)
+            asked = processes.contam_here("check", *text, CONTAM_SERVER=running.url, **given)
             assert asked.returncode == 0, asked.stderr

@@ -166,18 +166,6 @@ class Segments:
         """int64[s]: different keys (uint64[k], one per token) in each segment."""
         return _distinct(keys, self.segment, self.length.size)
 
-    def distinct_by_item(self, keys: Uint64s) -> Int64s:
-        """int64[n_items]: different keys in each item, whatever its parts."""
-        return _distinct(keys, self.segment // self.n_parts, self.n_items)
-
-    def distinct_grams(self, hashes: Uint64s, n: int) -> Int64s:
-        """int64[s]: different grams of n tokens in each segment."""
-        fits = np.flatnonzero(self.offset + n <= self.length[self.segment])
-        keys = np.zeros(fits.size, np.uint64)
-        for step in range(n):
-            keys = mixed(keys + hashes[fits + step] + _ODD)
-        return _distinct(keys, self.segment[fits], self.length.size)
-
 
 def _distinct(keys: Uint64s, owner: Int64s, n_owners: int) -> Int64s:
     # One sort of 64-bit keys that contain the owner is several times faster than sorting by both.

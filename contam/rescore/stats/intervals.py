@@ -77,31 +77,6 @@ def newcombe(
     return low, d + float(np.hypot(u1 - p1, p2 - l2))
 
 
-def standard_error(scores: Floats) -> float:
-    """Standard error of the mean of independent items: s.d. (ddof 1) / sqrt(n); nan below 2.
-
-    An item answered several times enters once, with the mean of its answers: the spread of those
-    means holds the spread among answers divided by their number (Miller 2024), so answers are never
-    pooled.
-    """
-    n = len(scores)
-    return float(np.std(scores, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-
-
-def clustered_error(scores: Floats, cluster: Ints) -> float:
-    """Standard error of the mean when items of one cluster rise and fall together.
-
-    cluster  int64[n], which cluster an item belongs to
-    Miller 2024, appendix A: (1/n) sqrt(sum over clusters of (sum of s - mean)**2).
-    """
-    n = len(scores)
-    if n == 0:
-        return float("nan")
-    _, code = np.unique(cluster, return_inverse=True)
-    sums = np.bincount(code, weights=scores - scores.mean())
-    return float(np.sqrt(np.sum(sums * sums)) / n)
-
-
 def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -> Interval:
     """The mean of item scores with a 95 % interval; not a number without items.
 

@@ -25,11 +25,6 @@ def benjamini_hochberg(p: Floats) -> Floats:
     return _of_known(p, lambda known: stats.false_discovery_control(known, method="bh"))
 
 
-def benjamini_yekutieli(p: Floats) -> Floats:
-    """Benjamini and Yekutieli's adjusted p, where the tests depend on one another."""
-    return _of_known(p, lambda known: stats.false_discovery_control(known, method="by"))
-
-
 def adjust(
     rows: Sequence[dict[str, Any]],
     columns: Sequence[str],

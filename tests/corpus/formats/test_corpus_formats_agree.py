@@ -17,10 +17,9 @@ from pyarrow import ipc
 from contam.corpus.batches import read_unit
 from contam.corpus.columns import select_all
 from contam.corpus.documents import read_texts
-from contam.corpus.shards import find_shards
 from contam.corpus.units import plan_units
 from contam.tables.blocks import TextBlock, texts_of
-from tests.corpus_files import delimited, wet_records
+from tests.corpus_files import delimited, find_shards, wet_records
 
 TEXT = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 TURN = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": TEXT})

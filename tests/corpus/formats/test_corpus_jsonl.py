@@ -14,8 +14,8 @@ import zstandard
 
 from contam.corpus import streams
 from contam.corpus.columns import select_columns
-from contam.corpus.shards import find_shards
 from contam.errors import CorpusError, ShardError
+from tests.corpus_files import find_shards
 
 RECORDS = [
     {"id": 1, "text": "one"},

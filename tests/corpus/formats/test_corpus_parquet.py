@@ -9,9 +9,9 @@ import pytest
 
 from contam.corpus.batches import read_unit
 from contam.corpus.columns import select_columns
-from contam.corpus.shards import find_shards
 from contam.corpus.units import UNIT_BYTES, plan_units
 from contam.errors import CorpusError, ShardError
+from tests.corpus_files import find_shards
 
 TEXTS = ["one", None, "", "naïve 漢字", "last"]
 READ = ["one", "", "", "naïve 漢字", "last"]

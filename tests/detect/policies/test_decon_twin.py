@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from contam.detect.policies.policy import get_policy
 from tests.detect.policies.conformance.harness import bench_items
+from tests.kernels.support import few
 from tests.twins import decon
 
 WORDS = [f"{first}{second}" for first in "bdfglmnprst" for second in ("a", "en", "ist", "orum")]
@@ -80,7 +81,7 @@ def worlds(draw):
 
 @pytest.mark.parametrize(("name", "rules"), VARIANTS, ids=[name for name, _ in VARIANTS])
 @given(world=worlds())
-@settings(deadline=None)
+@few
 def test_the_score_of_every_pair_is_the_twins(name, rules, world):
     items, documents = world
     reader = get_policy(name).reader(bench_items(items), None)

@@ -18,6 +18,7 @@ from contam.rescore.stats import (
     ranking,
     sweep,
 )
+from contam.rescore.stats.clusters import spread_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -149,7 +150,7 @@ def test_pooling_a_cluster_would_be_too_sure():
     rng = np.random.default_rng(2)
     answers = np.repeat((rng.random(50) < 0.5).astype(float), 6)
     cluster = np.repeat(np.arange(50), 6)
-    assert intervals.clustered_error(answers, cluster) > 2 * intervals.standard_error(answers)
+    assert spread_of(answers, cluster).error > 2 * spread_of(answers).error
 
 
 @given(SEEDS, st.integers(2, 4), st.integers(2, 50), st.booleans())
@@ -311,7 +312,6 @@ def test_adjusted_p_as_statsmodels_has_it(n):
     for ours, method in (
         (multiple.holm, "holm"),
         (multiple.benjamini_hochberg, "fdr_bh"),
-        (multiple.benjamini_yekutieli, "fdr_by"),
     ):
         assert ours(values) == pytest.approx(multipletests(values, method=method)[1], abs=1e-15)
 
@@ -320,9 +320,6 @@ def test_adjusted_p_values():
     p = np.array([0.01, np.nan, 0.04, 0.03])
     assert multiple.holm(p) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
     assert multiple.benjamini_hochberg(p) == pytest.approx([0.03, np.nan, 0.04, 0.04], nan_ok=True)
-    assert (
-        multiple.benjamini_yekutieli(p[~np.isnan(p)]) >= multiple.benjamini_hochberg(p)[[0, 2, 3]]
-    ).all()
     assert np.isnan(multiple.holm(np.full(2, np.nan))).all()
 
 
