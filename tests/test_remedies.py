@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from string import Formatter
 
 import pytest
@@ -23,6 +24,10 @@ OWN = {remedy for remedy in Remedy if isinstance(remedy.value, Own)}
 OTHERS = re.compile(r"--(log_samples|no-log-samples|save-details|samples|dump-eval-details)\b")
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMAND = re.compile(rf"\bcontam ({'|'.join(set(COMMANDS) - {'hash', 'keys'})})\b")
+#: Packages that are called through any interface.
+LIBRARY = (
+    "audit", "benchmark", "corpus", "detect", "files", "index", "rescore", "tables", "text",
+)  # fmt: skip
 REQUEST = re.compile(r"\boptions\.|\b(GET|POST) /")
 
 
@@ -93,3 +98,10 @@ def test_a_hint_of_a_code_says_something_that_can_be_done_over_http(code):
     assert not FLAG.search(BY_CODE[code])
     assert not COMMAND.search(BY_CODE[code])
     assert hint_for(code, "") == BY_CODE[code]
+
+
+@pytest.mark.parametrize("package", LIBRARY)
+def test_the_library_has_remedies_and_the_interfaces_the_words(package):
+    modules = list((Path(errors.__file__).parent / package).rglob("*.py"))
+    assert modules
+    assert [one.name for one in modules if re.search(r"\bhint=\(?f?[\"']", one.read_text())] == []
