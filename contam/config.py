@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hint
 
 from annotated_types import Ge, Gt, Le
 
-from contam.errors import ConfigError
+from contam.errors import ConfigError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -210,21 +210,21 @@ def _from_file(file: str | Path | None, known: Mapping[str, Described]) -> dict[
     try:
         table = tomllib.loads(path.read_text("utf-8")).get(TABLE, {})
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"cannot read {path}: {error}", hint="see docs/reference.md") from error
+        raise ConfigError(f"cannot read {path}: {error}", remedy=Remedy.SEE_REFERENCE) from error
     if not isinstance(table, dict):
         raise ConfigError(
-            f"{path}: {TABLE} is no table", hint=f"write [{TABLE}] above its settings"
+            f"{path}: {TABLE} is no table", remedy=Remedy.WRITE_TABLE_ABOVE_SETTINGS(table=TABLE)
         )
     for name in table:
         if name not in known:
             raise ConfigError(
                 f"{path}: [{TABLE}] has no setting {name!r}",
-                hint="`contam serve --help` lists them",
+                remedy=Remedy.SEE_SERVE_HELP,
             )
         if known[name].secret:
             raise ConfigError(
                 f"{path}: {name} is a secret",
-                hint=f"give it as {known[name].variable} or by {known[name].variable}_FILE",
+                remedy=Remedy.GIVE_AS_VARIABLE(variable=known[name].variable),
             )
     return dict(table)
 
@@ -249,5 +249,5 @@ def _checked(values: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
         wrong = first["msg"].removeprefix("Input ").partition(",")[0]
         raise ConfigError(
             f"{origin.get(name, name)}: {name}: {wrong}",
-            hint="`contam serve --help` lists the settings",
+            remedy=Remedy.SEE_SETTINGS,
         ) from error

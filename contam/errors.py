@@ -1,6 +1,42 @@
-"""Every error a caller can meet: what happened, and the way out."""
+"""Every error a caller can meet: what happened, as facts, and the way out."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contam.facts import Names, Place, Plain, Public, Statement
+from contam.remedies import Advice, Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Remedies = Remedy | Advice | tuple[Advice, ...]
+
+__all__ = [
+    "Advice",
+    "BenchmarkError",
+    "ConfigError",
+    "ContamError",
+    "CorpusError",
+    "IncompleteError",
+    "IndexBusyError",
+    "IndexDamageError",
+    "IndexMismatchError",
+    "InternalError",
+    "LogError",
+    "MissingExtraError",
+    "Names",
+    "OutputError",
+    "Place",
+    "Plain",
+    "PlanMemoryError",
+    "PolicyError",
+    "Public",
+    "Remedy",
+    "ShardError",
+    "Statement",
+    "UsageError",
+]
 
 
 class ContamError(Exception):
@@ -8,18 +44,39 @@ class ContamError(Exception):
 
     code       stable name for machines
     exit_code  what the command line returns for it
+    statement  what happened: a sentence and its facts, by whose types it is known who may be told
+    remedies   the ways out, with their facts
     """
 
     code = "contam"
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(
+        self, message: str | Statement, *facts: object, remedy: Remedies = (), hint: str = ""
+    ) -> None:
+        """An error with the facts that fill the gaps of its message.
+
+        hint  a way out in words of one interface, from who speaks to users of that alone
+        """
+        if isinstance(message, str):
+            message = Statement(message, facts) if facts else Statement("{}", (Plain(message),))
+        self.statement = message
+        self.message = self.statement.tell()
+        super().__init__(self.message)
+        if isinstance(remedy, Remedy):
+            remedy = Advice(remedy)
+        self.remedies = (remedy,) if isinstance(remedy, Advice) else remedy
         self.hint = hint
+        if not hint:
+            self.hint = self.hint_of()
 
     def __str__(self) -> str:
         return self.message
+
+    def hint_of(self, sentences: Mapping[Remedy, str] | None = None) -> str:
+        """The way out in the sentences of an interface, without them in those of the package."""
+        told = (advice.statement(sentences).tell() for advice in self.remedies)
+        return "; ".join(told) or self.hint
 
 
 class UsageError(ContamError):
@@ -60,8 +117,15 @@ class ShardError(ContamError):
 
     code = "shard"
 
-    def __init__(self, message: str, *, shard: str, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self,
+        message: str | Statement,
+        *facts: object,
+        shard: str,
+        remedy: Remedies = (),
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, *facts, remedy=remedy, hint=hint)
         self.shard = shard
 
 
@@ -69,6 +133,14 @@ class BenchmarkError(ContamError):
     """A benchmark file cannot be read as items."""
 
     code = "benchmark"
+
+    def without_quotes(self) -> BenchmarkError:
+        """The same without anything from the file, cells and names of fields alike.
+
+        A header-less file has an item where others have their names.
+        """
+        advice = (*(one.without_quotes() for one in self.remedies), Advice(Remedy.NOTHING_QUOTED))
+        return BenchmarkError(self.statement.without_quotes(), remedy=advice)
 
 
 class LogError(ContamError):
@@ -95,8 +167,15 @@ class IndexDamageError(ContamError):
 
     code = "index-damaged"
 
-    def __init__(self, message: str, *, file: str, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self,
+        message: str | Statement,
+        *facts: object,
+        file: str,
+        remedy: Remedies = (),
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, *facts, remedy=remedy, hint=hint)
         self.file = file
 
 

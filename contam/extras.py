@@ -7,7 +7,7 @@ from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import MissingExtraError
+from contam.errors import MissingExtraError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def require(extra: str) -> None:
     if missing:
         raise MissingExtraError(
             f"packages are missing here: {', '.join(missing)}",
-            hint=f"pip install 'contam[{extra}]' brings them",
+            remedy=Remedy.INSTALL_EXTRA(extra=extra),
         )
 
 

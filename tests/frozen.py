@@ -1,7 +1,8 @@
 """What users see of a release, as digests: a change that is meant to change none of it can prove it.
 
 `make frozen` runs commands over bench_fixtures, in a folder of their own, and compares every file
-they write, every help page and openapi.json with tests/frozen.json; `make frozen ARGS=--write`
+they write, every help page, errors, the sentences of all remedies and openapi.json with
+tests/frozen.json; `make frozen ARGS=--write`
 notes them anew. Digests hold for the releases that requirements/dev.txt pins.
 """
 
@@ -21,6 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from contam.cli.remedies import SENTENCES as ON_THE_COMMAND_LINE
+from contam.remedies import Remedy
+from contam.server.problems.remedies import SENTENCES as OVER_HTTP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,15 +93,36 @@ PRINTED = (
     *(f"policies {name}" for name in ALL.split(",")),
     LABELS,
 )
+#: Commands that fail, of which the standard error is compared.
+REFUSED = (
+    "scan --corpus nowhere --benchmark bench_fixtures/items --out refused",
+    f"{SCAN} refused --policy nobody",
+    f"{SCAN} refused --map headline=x",
+    f"{SCAN} refused --map question=zanzibar --no-text",
+    f"scan {CORPUS} --benchmark bad.jsonl --out refused",
+    f"scan {CORPUS} --benchmark bad.jsonl --out refused --no-text",
+    f"{SCAN} scan-default",
+    "show nowhere",
+    "query --index ./nowhere --benchmark bench_fixtures/items --out refused",
+    "rescore --logs bench_fixtures/items --verdicts scan-default --out refused",
+    "rescore --logs bad.csv --verdicts scan-default --out refused",
+    "rescore --logs bench_fixtures/logs --verdicts nowhere --out refused",
+    "audit nowhere.toml",
+)
 
 
 def contam(arguments: str, folder: Path) -> str:
-    """What a command prints in a folder; exit codes other than 0, 3 and 4 end the comparison."""
+    """What a command prints in a folder; exit codes other than 0, 3 and 4 end the comparison.
+
+    Of a command that is refused, the code and what it says.
+    """
     environment = os.environ | {"COLUMNS": "92", "NO_COLOR": "1", "TZ": "UTC"}
     call = [str(Path(sys.executable).with_name("contam")), *shlex.split(arguments)]
     done = subprocess.run(
         call, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
+    if arguments in REFUSED:
+        return f"exit code {done.returncode}\n{done.stderr}"
     if done.returncode not in {0, 3, 4}:
         sys.exit(f"contam {arguments}: exit code {done.returncode}\n{done.stderr}")
     return done.stdout
@@ -153,6 +179,17 @@ def outcome(folder: Path) -> Iterator[tuple[str, str]]:
         if "--index" in command:
             printed = IDENTITY.sub("ID", printed)
         yield f"$ contam {command}", digest(printed.encode(), folder)
+    (folder / "bad.jsonl").write_text('{"question": "zanzibar?"}\n{"question": 5}\n', "utf-8")
+    (folder / "bad.csv").write_text("model,zanzibar,score\na,b,high\n", "utf-8")
+    for command in REFUSED:
+        yield f"$ contam {command}", digest(contam(command, folder).encode(), folder)
+    for name, table in {
+        "package": {},
+        "command line": ON_THE_COMMAND_LINE,
+        "service": OVER_HTTP,
+    }.items():
+        told = [f"{one.name}: {table.get(one, one.value)}" for one in sorted(Remedy, key=str)]
+        yield f"remedies of the {name}", digest("\n".join(told).encode(), folder)
     contract = REPOSITORY / "service/openapi.json"
     yield "service/openapi.json", digest(contract.read_bytes(), folder)
 

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contam.audit.spec import SKIP_DAMAGED
 from contam.benchmark.items import ItemName
 from contam.benchmark.paths import expanded
 from contam.benchmark.readers import read_benchmarks
@@ -22,7 +21,7 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
-from contam.errors import BenchmarkError, LogError, ShardError
+from contam.errors import BenchmarkError, LogError, Remedy, ShardError
 from contam.files.single import fingerprint
 from contam.index.open import Index
 from contam.text.tables import NORMALISER
@@ -66,7 +65,7 @@ def log_files(spec: AuditSpec) -> dict[str, Any]:
                     found[str(file)] = fingerprint(file)
                 except OSError as error:
                     raise LogError(
-                        f"cannot read {file}: {error.strerror}", hint="check its rights"
+                        f"cannot read {file}: {error.strerror}", remedy=Remedy.CHECK_RIGHTS
                     ) from error
     return found
 
@@ -101,7 +100,7 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
     if n > 1:
         raise BenchmarkError(
             f"{name[0]}: item {name[2]} comes from two entries of the audit",
-            hint="name each benchmark once, or tell them apart by name or split",
+            remedy=Remedy.NAME_BENCHMARKS_APART,
         )
     return Items(
         tuple(sorted(reported, key=lambda one: one.name)),
@@ -231,7 +230,7 @@ def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
     key = digest_of([logs, spec.logs.columns, spec.logs.skip_damaged])
     path = scratch / f"{key[:16]}-{FROM_LOGS}"
     if not path.exists():
-        with offering(SKIP_DAMAGED):
+        with offering(Remedy.SKIP_DAMAGED_IN_AUDIT):
             logged = find_logs(
                 list(spec.logs.paths),
                 columns=spec.logs.columns or None,

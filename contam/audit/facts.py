@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,11 +186,11 @@ def read_facts(path: Path) -> Facts:
         return TypeAdapter(Facts).validate_json(path.read_bytes())
     except OSError as error:
         raise OutputError(
-            f"cannot read {path}: {error.strerror}", hint="give the folder of an audit"
+            f"cannot read {path}: {error.strerror}", remedy=Remedy.GIVE_FOLDER_OF_AUDIT
         ) from error
     except ValidationError as error:
         raise OutputError(
-            f"{path} is not the report of an audit of this version", hint="run the audit again"
+            f"{path} is not the report of an audit of this version", remedy=Remedy.RUN_AUDIT_AGAIN
         ) from error
 
 

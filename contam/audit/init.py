@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from contam.audit.toml import toml_text
 from contam.corpus.shards import survey
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.index.open import Index
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def starting_file(
     corpora, indexes and logs raises.
     """
     if not corpora and not indexes:
-        raise UsageError("there is no corpus to audit", hint="give --corpus PATH..., or --index")
+        raise UsageError("there is no corpus to audit", remedy=Remedy.GIVE_CORPUS_OR_INDEX)
     if not benchmarks and not logs:
-        raise UsageError("there are no items to look for", hint="give --benchmark, or --logs")
+        raise UsageError("there are no items to look for", remedy=Remedy.GIVE_BENCHMARK_OR_LOGS)
     base = target.resolve().parent
     blocks = [_HEAD.format(name=target.name, out=f"{target.stem}-pack")]
     blocks += [_corpus(number, path, base) for number, path in enumerate(corpora, 1)]

@@ -7,7 +7,7 @@ import json
 import platform
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 from contam.files.single import fingerprint
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ TIMES: Final = "times.json"
 """The only file of a pack that differs between equal audits."""
 
 FORMAT: Final = 1
-_HINT: Final = "give the folder that `contam audit` wrote"
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -59,9 +58,11 @@ def read_sealed(path: Path) -> dict[str, Any]:
         raw = path.read_bytes()
         tree = json.loads(raw)
     except FileNotFoundError as error:
-        raise OutputError(f"there is no {path}", hint=_HINT) from error
+        raise OutputError(f"there is no {path}", remedy=Remedy.GIVE_AUDIT_FOLDER) from error
     except OSError as error:
-        raise OutputError(f"cannot read {path}: {error.strerror}", hint=_HINT) from error
+        raise OutputError(
+            f"cannot read {path}: {error.strerror}", remedy=Remedy.GIVE_AUDIT_FOLDER
+        ) from error
     except ValueError as error:
         raise _altered(path) from error
     if not isinstance(tree, dict) or "digest" not in tree:
@@ -87,4 +88,4 @@ def _sealed(tree: Mapping[str, Any], digest: str) -> bytes:
 
 
 def _altered(path: Path) -> OutputError:
-    return OutputError(f"{path} was altered since the audit", hint="run the audit again")
+    return OutputError(f"{path} was altered since the audit", remedy=Remedy.RUN_AUDIT_AGAIN)

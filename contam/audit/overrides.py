@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError
+from contam.errors import ConfigError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     Table = dict[str, Any]
 
 _ENTRIES: Final = {"corpus": "corpora", "benchmark": "benchmarks"}
-_HINT: Final = (
-    'TABLE.KEY = VALUE as TOML has it: audit.seed = 7, corpus.web.text = "body", '
-    'benchmark.map = {question = "prompt"}, model."m-1".cutoff = 2023-09-30'
-)
 
 
 def overridden(values: Table, changes: Sequence[str], known: Mapping[str, Container[str]]) -> Table:
@@ -42,9 +38,11 @@ def _read(line: str) -> Table:
     try:
         tree = tomllib.loads(line)
     except ValueError as error:
-        raise ConfigError(f"--set {line}: not TOML: {error}", hint=_HINT) from error
+        raise ConfigError(
+            f"--set {line}: not TOML: {error}", remedy=Remedy.SET_TABLE_AND_KEY
+        ) from error
     if not tree or not all(isinstance(keys, dict) for keys in tree.values()):
-        raise ConfigError(f"--set {line}: names no table and key", hint=_HINT)
+        raise ConfigError(f"--set {line}: names no table and key", remedy=Remedy.SET_TABLE_AND_KEY)
     return tree
 
 
@@ -54,14 +52,18 @@ def _change(
     line, known = origin
     if table == "audit":
         if clash := set(keys) & {"corpora", "benchmarks", "logs", "models"}:
-            raise ConfigError(f"--set {line}: [audit] has no key {min(clash)}", hint=_HINT)
+            raise ConfigError(
+                f"--set {line}: [audit] has no key {min(clash)}", remedy=Remedy.SET_TABLE_AND_KEY
+            )
         found.update(keys)
     elif table == "logs":
         found["logs"].update(keys)
     elif table == "model":
         for model, said in keys.items():
             if not isinstance(said, dict):
-                raise ConfigError(f"--set {line}: names no model and key", hint=_HINT)
+                raise ConfigError(
+                    f"--set {line}: names no model and key", remedy=Remedy.SET_TABLE_AND_KEY
+                )
             found["models"][model] = {**found["models"].get(model, {}), **said}
     elif table in _ENTRIES:
         entries = found[_ENTRIES[table]]
@@ -70,15 +72,21 @@ def _change(
             chosen = entries if for_all else _named(entries, key, line)
             change = {key: value} if for_all else value
             if not isinstance(change, dict):
-                raise ConfigError(f"--set {line}: names no key of {table} {key}", hint=_HINT)
+                raise ConfigError(
+                    f"--set {line}: names no key of {table} {key}", remedy=Remedy.SET_TABLE_AND_KEY
+                )
             for one in chosen:
                 one.update(change)
     else:
-        raise ConfigError(f"--set {line}: there is no table {table}", hint=_HINT)
+        raise ConfigError(
+            f"--set {line}: there is no table {table}", remedy=Remedy.SET_TABLE_AND_KEY
+        )
 
 
 def _named(entries: Sequence[Table], name: str, line: str) -> list[Table]:
     chosen = [one for one in entries if name == one.get("name") or name in one.get("paths", ())]
     if not chosen:
-        raise ConfigError(f"--set {line}: nothing here is called {name}", hint=_HINT)
+        raise ConfigError(
+            f"--set {line}: nothing here is called {name}", remedy=Remedy.SET_TABLE_AND_KEY
+        )
     return chosen

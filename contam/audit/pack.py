@@ -31,13 +31,14 @@ from contam.audit.report.pages import make_pages
 from contam.audit.report.tell import Beside, make_facts
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
-from contam.audit.spec import SKIP_DAMAGED, TOGETHER
+from contam.audit.spec import TOGETHER
 from contam.audit.stages import Silence, Workshop, copy_tree
 from contam.audit.waivers.register import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
 from contam.extras import require
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
+from contam.remedies import Remedy
 from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], di
         from contam.rescore.whole import offering
 
         talk.stage(SCORES)
-        with offering(SKIP_DAMAGED):
+        with offering(Remedy.SKIP_DAMAGED_IN_AUDIT):
             result = rescore(
                 verdicts,
                 list(spec.logs.paths),

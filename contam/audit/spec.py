@@ -13,7 +13,7 @@ from annotated_types import Ge
 
 from contam.audit.overrides import overridden
 from contam.audit.toml import first_wrong, read_toml, said_of
-from contam.errors import ConfigError, UsageError
+from contam.errors import ConfigError, Public, Remedy, UsageError
 from contam.index.home import resolve_index
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 TOGETHER: Final = "together"
 """What all corpora as one are called; no corpus may have this name."""
 
-SKIP_DAMAGED: Final = "skip_damaged = true under [logs]"
-"""What has an audit go on without damaged logs."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _STRICT: Final = {"extra": "forbid"}
@@ -144,7 +142,7 @@ def load_spec(
     Raises ConfigError naming the file and the key.
     """
     path = Path(path)
-    tree = read_toml(path, hint="`contam audit init` writes one")
+    tree = read_toml(path, remedy=Remedy.WRITE_BY_AUDIT_INIT)
     values = overridden(_flat(tree, str(path)), lines, _keys())
     spec = _absolute(_parse(values, str(path)), path.resolve().parent)
     return checked(replace(spec, **dict(changes or {})), str(path))
@@ -164,33 +162,31 @@ def _keys() -> dict[str, set[str]]:
 def checked(spec: AuditSpec, origin: str) -> AuditSpec:
     """The spec, if an audit can be made of it. Raises ConfigError."""
     if not spec.out:
-        raise ConfigError(f"{origin}: no folder for the pack", hint="give out, or --out")
+        raise ConfigError(f"{origin}: no folder for the pack", remedy=Remedy.GIVE_OUT)
     if not spec.corpora:
-        raise ConfigError(f"{origin}: no corpus", hint="add a [[corpus]] with paths or an index")
+        raise ConfigError(f"{origin}: no corpus", remedy=Remedy.ADD_CORPUS_TABLE)
     if all(each.decoys for each in spec.benchmarks):
-        raise ConfigError(
-            f"{origin}: no benchmark", hint="add a [[benchmark]] with paths, or from_logs = true"
-        )
+        raise ConfigError(f"{origin}: no benchmark", remedy=Remedy.ADD_BENCHMARK_TABLE)
     names = [one.name for one in spec.corpora]
     for one in spec.corpora:
         if not _NAME.fullmatch(one.name) or one.name == TOGETHER:
             raise ConfigError(
                 f"{origin}: a corpus cannot be called {one.name!r}",
-                hint="letters, digits, dots, dashes and underscores, and not `together`",
+                remedy=Remedy.USE_PLAIN_CORPUS_NAME,
             )
         if bool(one.paths) == bool(one.index):
             raise ConfigError(
                 f"{origin}: corpus {one.name} needs paths or an index, and not both",
-                hint="paths are scanned, an index is asked",
+                remedy=Remedy.GIVE_PATHS_OR_INDEX,
             )
     if len(set(names)) != len(names):
-        raise ConfigError(f"{origin}: two corpora share one name", hint="name each once")
+        raise ConfigError(f"{origin}: two corpora share one name", remedy=Remedy.NAME_EACH_ONCE)
     _check_benchmarks(spec, origin)
     for model, said in spec.models.items():
         if unknown := set(said.corpora) - set(names):
             raise ConfigError(
                 f"{origin}: model {model} was trained on {min(unknown)}, which is no corpus here",
-                hint=f"corpora: {', '.join(names)}",
+                remedy=Remedy.CHOOSE_CORPUS(known=", ".join(names)),
             )
     return spec
 
@@ -202,7 +198,9 @@ def _check_benchmarks(spec: AuditSpec, origin: str) -> None:
                 f"{origin}: a benchmark needs paths or from_logs = true, and not both"
             )
         if each.from_logs and not spec.logs.paths:
-            raise ConfigError(f"{origin}: from_logs, and there are no logs", hint="add [logs]")
+            raise ConfigError(
+                f"{origin}: from_logs, and there are no logs", remedy=Remedy.ADD_LOGS_TABLE
+            )
 
 
 def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
@@ -210,11 +208,12 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
     known = {"audit", "corpus", "benchmark", "logs", "model"}
     if unknown := set(tree) - known:
         raise ConfigError(
-            f"{origin}: there is no table [{min(unknown)}]", hint=f"tables: {', '.join(known)}"
+            f"{origin}: there is no table [{min(unknown)}]",
+            remedy=Remedy.USE_KNOWN_TABLES(known=Public(", ".join(known))),
         )
     values = _listed(dict(tree.get("audit", {})), "policies", "labels")
     if clash := set(values) & {"corpora", "benchmarks", "logs", "models"}:
-        raise ConfigError(f"{origin}: [audit] has no key {min(clash)}", hint="it is a table")
+        raise ConfigError(f"{origin}: [audit] has no key {min(clash)}", remedy=Remedy.IT_IS_A_TABLE)
     for table, name in (("corpus", "corpora"), ("benchmark", "benchmarks")):
         entries = tree.get(table, [])
         if not isinstance(entries, list):
@@ -251,7 +250,7 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
         said = said_of(first)
         raise ConfigError(
             f"{origin}: {table}: {key}: {said}" if key else f"{origin}: {table}: {said}",
-            hint="docs/guides/audit.md names every key",
+            remedy=Remedy.SEE_AUDIT_GUIDE,
         ) from error
 
 

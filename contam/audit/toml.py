@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, UsageError
+from contam.errors import ConfigError, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,19 +37,19 @@ def toml_text(value: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise UsageError(f"{value!a} is not text", hint="give it in UTF-8") from error
+        raise UsageError(f"{value!a} is not text", remedy=Remedy.GIVE_IN_UTF8) from error
     # TOML has no pairs of surrogates, and wants one more control character escaped than JSON.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
-def read_toml(path: Path, *, hint: str) -> dict[str, Any]:
-    """The tables of a file. Raises ConfigError; `hint` is for one that cannot be read."""
+def read_toml(path: Path, *, remedy: Remedy) -> dict[str, Any]:
+    """The tables of a file. Raises ConfigError; `remedy` is for one that cannot be read."""
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", hint=hint) from error
+        raise ConfigError(f"cannot read {path}: {error.strerror}", remedy=remedy) from error
     except ValueError as error:
-        raise ConfigError(f"{path} is not UTF-8: {error}", hint="write it again") from error
+        raise ConfigError(f"{path} is not UTF-8: {error}", remedy=Remedy.WRITE_AGAIN) from error
     return parse_toml(text, str(path))
 
 
@@ -58,7 +58,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{origin} is not TOML: {error}", hint="mend that line") from error
+        raise ConfigError(f"{origin} is not TOML: {error}", remedy=Remedy.MEND_LINE) from error
 
 
 def first_wrong(error: ValidationError) -> dict[str, Any]:

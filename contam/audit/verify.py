@@ -14,7 +14,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.match.readings import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import OutputError, UsageError
+from contam.errors import OutputError, Remedy, UsageError
 from contam.files.single import fingerprint
 from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
@@ -170,7 +170,7 @@ def refuse_inside(path: Path, folder: Path) -> None:
     if path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
             f"{path} lies in {folder}, which must stay as it was published",
-            hint="choose a place outside of it",
+            remedy=Remedy.CHOOSE_PLACE_OUTSIDE,
         )
 
 
@@ -186,7 +186,7 @@ def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:
         more = len(found.problems) - 1
         raise OutputError(
             f"{folder} does not hold: {found.problems[0]}" + (f", and {more} more" if more else ""),
-            hint="take the pack that was published, or run the audit again",
+            remedy=Remedy.TAKE_PUBLISHED_PACK,
         )
     return read_sealed(folder / MANIFEST)
 

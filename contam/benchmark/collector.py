@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from contam.benchmark.items import BenchItem, Benchmark, ItemName, SkippedRow, SourceFile
 from contam.benchmark.keys import content_keys
-from contam.errors import BenchmarkError
+from contam.errors import BenchmarkError, Place, Plain, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,10 +63,9 @@ class Collector:
             self.skip(item.benchmark, SkippedRow(item.source, item.line, reason))
         else:
             raise BenchmarkError(
-                f"{item.source}:{item.line}: id {item.item_id!r} was given to another item at "
-                f"{first.source}:{first.line}",
-                hint="--map id=FIELD names another id field, --map id= makes ids from the content",
-            )
+                "{}:{}: id {!r} was given to another item at {}:{}", Place(item.source), item.line,
+                item.item_id, Place(first.source), first.line, remedy=Remedy.MAP_ID,
+            )  # fmt: skip
 
     def skip(self, benchmark: str, row: SkippedRow) -> None:
         """Record a row that was not taken."""
@@ -87,15 +86,14 @@ class Collector:
                 first = rows[0]
                 at = f"{first.source}:{first.line}" if first.line else first.source
                 raise BenchmarkError(
-                    f"benchmark {name!r} has no items: everything in it was skipped "
-                    f"({at}: {first.reason})",
-                    hint="look at the first of them, or map the fields with --map",
-                )
+                    "benchmark {!r} has no items: everything in it was skipped ({}: {})", name,
+                    Place(at), Plain(first.reason), remedy=Remedy.MAP_FIELDS,
+                )  # fmt: skip
         if not self._items:
             reasons = "; ".join(f"{row.source}: {row.reason}" for row in skipped_files[:3])
             raise BenchmarkError(
                 "the benchmark has no items" + (f" ({reasons})" if reasons else ""),
-                hint="check that the files are complete",
+                remedy=Remedy.CHECK_FILES_COMPLETE,
             )
         names = sorted(self._items)
         self._skipped[names[0]].extend(skipped_files)

@@ -6,9 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contam.errors import BenchmarkError
+from contam.errors import BenchmarkError, Public, Remedy
 from contam.files.compression import DamagedError, codec_of, unpack
-from contam.files.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import open_file, read_file
 
 if TYPE_CHECKING:
@@ -44,15 +44,15 @@ def read_unpacked(path: Path) -> FileBytes:
             return FileBytes(unpack(codec, raw), digest, len(raw), name)
         except DamagedError as error:
             raise BenchmarkError(
-                f"{path}: the {name} data is damaged or ends early ({error})",
-                hint="fetch the file again",
-            ) from error
+                "{}: the {} data is damaged or ends early ({})", path, Public(name), Public(error),
+                remedy=Remedy.FETCH_AGAIN,
+            ) from error  # fmt: skip
     return FileBytes(raw, digest, len(raw), "")
 
 
 def lfs_pointer(path: Path) -> BenchmarkError:
     """The error for a file that a clone without Git LFS left a pointer of."""
-    return BenchmarkError(f"{path} {LFS_FACT}", hint=LFS_HINT)
+    return BenchmarkError("{} {}", path, Public(LFS_FACT), remedy=Remedy.RUN_GIT_LFS_PULL)
 
 
 def refuse_pointer(path: Path) -> None:
@@ -69,4 +69,6 @@ def refuse_pointer(path: Path) -> None:
 def unreadable(path: Path, error: OSError) -> BenchmarkError:
     """The error for a file that the system does not let us read."""
     reason = error.strerror or type(error).__name__
-    return BenchmarkError(f"cannot read {path}: {reason}", hint="check the path and its rights")
+    return BenchmarkError(
+        "cannot read {}: {}", path, Public(reason), remedy=Remedy.CHECK_PATH_AND_RIGHTS
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.benchmark.jsonrows import FileRows
 from contam.benchmark.names import is_question
-from contam.errors import BenchmarkError
+from contam.errors import BenchmarkError, Names, Public, Remedy
 from contam.files.csv_cells import large_cells
 
 if TYPE_CHECKING:
@@ -94,8 +94,9 @@ def _records(
                 start = reader.line_num + 1
         except csv.Error as error:
             raise BenchmarkError(
-                f"{path}:{start}: broken row ({error})", hint="look for a stray quotation mark"
-            ) from error
+                "{}:{}: broken row ({})", path, start, Public(error),
+                remedy=Remedy.LOOK_FOR_STRAY_QUOTE,
+            ) from error  # fmt: skip
     return table
 
 
@@ -104,9 +105,9 @@ def _even(path: Path, table: Table) -> Table:
     for line, cells in table:
         if len(cells) != len(table[0][1]):
             raise BenchmarkError(
-                f"{path}:{line}: {len(cells)} cells, but the first row has {len(table[0][1])}",
-                hint="a cell with a delimiter or line break must be quoted",
-            )
+                "{}:{}: {} cells, but the first row has {}", path, line, len(cells),
+                len(table[0][1]), remedy=Remedy.QUOTE_CELL,
+            )  # fmt: skip
     return table
 
 
@@ -121,15 +122,15 @@ def _names_mapped_field(cells: Sequence[str], field_map: FieldMap) -> bool:
 
 def _names_of_header(path: Path, header: Sequence[str], field_map: FieldMap) -> list[str]:
     if not _is_header(header, field_map):
-        first = ", ".join(repr(cell[:30]) for cell in header[:8])
+        first = Names([cell[:30] for cell in header[:8]])
         raise BenchmarkError(
-            f"{path}: no field for the question in the first row ({first})",
-            hint="name it, for example --map question=FIELD; without a header --map question=0",
-        )
+            "{}: no field for the question in the first row ({})", path, first,
+            remedy=Remedy.MAP_QUESTION_OR_COLUMN,
+        )  # fmt: skip
     names = [cell.strip() for cell in header]
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
-        raise BenchmarkError(f"{path}: the header names {twice[0]!r} twice")
+        raise BenchmarkError("{}: the header names {!r} twice", path, twice[0])
     return [name or f"column {place}" for place, name in enumerate(names)]
 
 
@@ -165,6 +166,6 @@ def _decode(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = 1 + data.count(b"\n", 0, error.start)
         raise BenchmarkError(
-            f"{path}:{line}: not valid {encoding.upper().removesuffix('-SIG')}",
-            hint="convert the file to UTF-8",
-        ) from error
+            "{}:{}: not valid {}", path, line, Public(encoding.upper().removesuffix("-SIG")),
+            remedy=Remedy.CONVERT_TO_UTF8,
+        ) from error  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Literal
 
 from contam.benchmark import names
 from contam.benchmark.mapping import FieldMap, resolve
+from contam.errors import ContamError, Names, Public, Remedy
 
 _MAX_SHOWN = 20  # fields named in an error message
 
@@ -16,13 +17,8 @@ FieldPath = tuple[str, ...]
 Row = Mapping[str, object]
 
 
-class RowError(Exception):
+class RowError(ContamError):
     """A row that cannot be an item. Readers add file and line and raise BenchmarkError."""
-
-    def __init__(self, reason: str, *, hint: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +131,9 @@ class _Planner:
             for path in mapped:
                 if path[0] not in self._columns:
                     raise RowError(
-                        f"no field {path[0]!r} among {_listed(self._columns)}",
-                        hint="the question was mapped to it",
-                    )
+                        "no field {!r} among {}", path[0], _listed(self._columns),
+                        remedy=Remedy.QUESTION_WAS_MAPPED_TO_IT,
+                    )  # fmt: skip
             return mapped
         if "question_concat" in self._free:
             return self._paths("question_concat")
@@ -149,9 +145,9 @@ class _Planner:
             if name in self._free:
                 return self._paths(name)
         raise RowError(
-            f"no field for the question among {_listed(self._columns)}",
-            hint="name it, for example --map question=FIELD,answer=FIELD",
-        )
+            "no field for the question among {}", _listed(self._columns),
+            remedy=Remedy.MAP_QUESTION_ANSWER,
+        )  # fmt: skip
 
     def _passage(self, question: tuple[FieldPath, ...]) -> tuple[FieldPath, ...]:
         mapped = self._mapped.get("passage")
@@ -240,7 +236,5 @@ def _numbered(beginning: str, present: Mapping[str, str]) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, columns[:_MAX_SHOWN])) or "no fields"
-    n_more = len(columns) - _MAX_SHOWN
-    return f"{shown} and {n_more} more" if n_more > 0 else shown
+def _listed(columns: Sequence[str]) -> Names | Public:
+    return Names(columns, _MAX_SHOWN) if columns else Public("no fields")

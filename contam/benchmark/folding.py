@@ -69,7 +69,7 @@ class DeconFolder:
             return False
         is_correct = row.get("is_correct")
         if is_correct is not None and not isinstance(is_correct, bool):
-            raise RowError(f"is_correct is {is_correct!r}, expected true, false or null")
+            raise RowError("is_correct is {!r}, expected true, false or null", is_correct)
         index = as_label(row.get("eval_instance_index"), "eval_instance_index") or str(line - 1)
         pieces = (
             as_label(row.get("config"), "config"),

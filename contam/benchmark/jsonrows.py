@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import orjson
 
 from contam.benchmark.names import is_question
-from contam.errors import BenchmarkError
+from contam.errors import Advice, BenchmarkError, Place, Public, Remedy
 from contam.files.doubled_keys import doubled_key, may_repeat
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class NoItemsHereError(BenchmarkError):
     An error when the user named the file; listed as skipped when it was found in a folder.
     """
 
-    def __init__(self, path: Path, reason: str, *, hint: str) -> None:
-        super().__init__(f"{path}: {reason}", hint=hint)
+    def __init__(self, path: Path, reason: str, *, remedy: Remedy | Advice) -> None:
+        super().__init__("{}: {}", path, Public(reason), remedy=remedy)
         self.reason = reason
 
 
@@ -75,9 +75,9 @@ def _lines(path: Path, lines: list[tuple[int, bytes]]) -> Iterator[tuple[int, Ro
         row = _parse(path, text, line)
         if not isinstance(row, dict):
             raise BenchmarkError(
-                f"{path}:{line}: expected a JSON object, found {_kind(row)}",
-                hint="in JSON lines every line is one item",
-            )
+                "{}:{}: expected a JSON object, found {}", path, line, Public(_kind(row)),
+                remedy=Remedy.ONE_ITEM_A_LINE,
+            )  # fmt: skip
         yield line, row
 
 
@@ -87,20 +87,21 @@ def _of_object(path: Path, value: object) -> FileRows:
             if isinstance(value.get(key), list):
                 return FileRows("json", "row", _checked_list(path, value[key], key))
     raise NoItemsHereError(
-        path,
-        "a JSON object without a list of items",
-        hint=f"the list is looked for under {', '.join(CONTAINERS)}",
-    )
+        path, "a JSON object without a list of items",
+        remedy=Remedy.PUT_LIST_UNDER(known=Public(", ".join(CONTAINERS))),
+    )  # fmt: skip
 
 
 def _checked_list(path: Path, value: object, key: str) -> list[tuple[int, Row]]:
     if not isinstance(value, list):
-        raise BenchmarkError(f"{path}: expected a list of items, found {_kind(value)}")
+        raise BenchmarkError("{}: expected a list of items, found {}", path, Public(_kind(value)))
     if key == "data" and any(isinstance(row, dict) and "paragraphs" in row for row in value):
         value = list(_squad_rows(value))
     for place, row in enumerate(value, 1):
         if not isinstance(row, dict):
-            raise BenchmarkError(f"{path}, row {place}: expected an object, found {_kind(row)}")
+            raise BenchmarkError(
+                "{}, row {}: expected an object, found {}", path, place, Public(_kind(row))
+            )
     return list(enumerate(value, 1))
 
 
@@ -152,9 +153,9 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
         at = f"{path}, row {int(first) + 1}" if row else f"{path}:{line or 1}"
         name = ".".join(map(str, rest if row else doubled))
         raise BenchmarkError(
-            f"{at}: the field {name!r} stands twice in one object",
-            hint="remove one of the two, or name them apart",
-        )
+            "{}: the field {!r} stands twice in one object", Place(at), name,
+            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
+        )  # fmt: skip
     return value
 
 
@@ -165,23 +166,23 @@ def _tolerantly(path: Path, text: bytes, line: int) -> object:
     except UnicodeDecodeError as error:
         at = (line or 1) + text.count(b"\n", 0, error.start)
         raise BenchmarkError(
-            f"{path}:{at}: not valid UTF-8", hint="convert the file to UTF-8"
+            "{}:{}: not valid UTF-8", path, at, remedy=Remedy.CONVERT_TO_UTF8
         ) from error
     except UnicodeEncodeError as error:
-        raise BenchmarkError(f"{path}:{line or 1}: half a surrogate pair in a text") from error
+        raise BenchmarkError("{}:{}: half a surrogate pair in a text", path, line or 1) from error
     except json.JSONDecodeError as error:
         at = (line or 1) + error.lineno - 1
         raise BenchmarkError(
-            f"{path}:{at}: not valid JSON ({error.msg})",
-            hint="in JSON lines every line is one whole object; is the file complete?",
-        ) from error
+            "{}:{}: not valid JSON ({})", path, at, Public(error.msg),
+            remedy=Remedy.ONE_OBJECT_A_LINE,
+        ) from error  # fmt: skip
     except RecursionError as error:
         raise _too_deep(path, line) from error
     return value
 
 
 def _too_deep(path: Path, line: int) -> BenchmarkError:
-    return BenchmarkError(f"{path}:{line or 1}: JSON nested too deeply")
+    return BenchmarkError("{}:{}: JSON nested too deeply", path, line or 1)
 
 
 def _kind(value: object) -> str:

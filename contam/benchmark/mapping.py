@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contam.errors import UsageError
+from contam.errors import Public, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,11 +48,10 @@ def parse_mapping(texts: Iterable[str]) -> dict[str, str]:
             target = target.strip()
             if not equals:
                 raise UsageError(
-                    f"cannot read the mapping {piece.strip()!r}",
-                    hint="write part=field, for example --map question=prompt,answer=solution",
-                )
+                    "cannot read the mapping {!r}", piece.strip(), remedy=Remedy.WRITE_MAPPING,
+                )  # fmt: skip
             if target in mapping:
-                raise UsageError(f"the mapping names {target!r} twice")
+                raise UsageError("the mapping names {!r} twice", target)
             mapping[target] = field.strip()
     return mapping
 
@@ -66,13 +65,14 @@ def check_mapping(mapping: Mapping[str, str] | None) -> FieldMap:
     for target, field in (mapping or {}).items():
         if target not in MAPPABLE:
             raise UsageError(
-                f"cannot map {target!r}", hint=f"targets of a mapping: {', '.join(MAPPABLE)}"
-            )
+                "cannot map {!r}", target,
+                remedy=Remedy.MAP_TO_KNOWN_PART(known=Public(", ".join(MAPPABLE))),
+            )  # fmt: skip
         names = tuple(name.strip() for name in field.split("+") if name.strip())
         if target == "question" and not names:
-            raise UsageError("the question must be mapped to a field", hint="--map question=FIELD")
+            raise UsageError("the question must be mapped to a field", remedy=Remedy.MAP_QUESTION)
         if len(names) > 1 and target not in _SEVERAL:
-            raise UsageError(f"{target!r} can be mapped to one field only, got {field!r}")
+            raise UsageError("{!r} can be mapped to one field only, got {!r}", target, field)
         fields[target] = names
     return FieldMap(fields)
 

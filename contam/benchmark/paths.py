@@ -6,9 +6,9 @@ import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import UsageError
+from contam.errors import Public, Remedy, UsageError
 from contam.files.natural_order import natural_key
-from contam.files.single import PIPE_HINT, irregular
+from contam.files.single import irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,14 +27,14 @@ def expanded(
     for given in paths:
         if not str(given):
             # Path("") is the current folder; an unset shell variable must not mean what lies there.
-            raise UsageError(f"a {what} path is empty", hint="check the variable it came from")
+            raise UsageError(f"a {what} path is empty", remedy=Remedy.CHECK_VARIABLE)
         path = Path(given)
         try:
             there = path.exists()
         except OSError as error:  # a folder on the way is closed, or the name is too long
             reason = error.strerror or type(error).__name__
             raise error_kind(
-                f"cannot read {path}: {reason}", hint="check the path and its rights"
+                "cannot read {}: {}", path, Public(reason), remedy=Remedy.CHECK_PATH_AND_RIGHTS
             ) from error
         # Names may hold brackets and bars: what is there is no pattern.
         if there:
@@ -45,7 +45,7 @@ def expanded(
         pattern = str(path)
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         if not matches:
-            raise error_kind(f"no such {what}: {path}", hint="check the path")
+            raise error_kind("no such {}: {}", Public(what), path, remedy=Remedy.CHECK_PATH)
         for match in map(Path, sorted(matches, key=natural_key)):
             refuse_pipe(match, error_kind)
             yield match
@@ -54,4 +54,4 @@ def expanded(
 def refuse_pipe(path: Path, error_kind: type[ContamError]) -> None:
     """Raise for a pipe, a socket or a device, before anybody opens it and waits."""
     if fact := irregular(path):
-        raise error_kind(f"{path}: {fact}", hint=PIPE_HINT)
+        raise error_kind("{}: {}", path, Public(fact), remedy=Remedy.WRITE_TO_FILE_FIRST)

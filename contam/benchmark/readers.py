@@ -15,10 +15,9 @@ from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
 from contam.benchmark.jsonrows import NoItemsHereError, read_json
 from contam.benchmark.mapping import FieldMap, check_mapping
 from contam.benchmark.rows import read_parts
-from contam.benchmark.secrecy import without_quotes
 from contam.benchmark.sources import Source, find_sources
 from contam.benchmark.values import as_label
-from contam.errors import BenchmarkError
+from contam.errors import BenchmarkError, Names, Place, Public, Remedy
 from contam.files.listed import FileState, difference
 from contam.files.single import open_file
 
@@ -55,7 +54,7 @@ def read_benchmarks(
             return read_benchmarks(paths, mapping=mapping, name=name, split=split)
         except BenchmarkError as error:
             # Not chained: the message of the cause quotes, too.
-            raise without_quotes(error) from None
+            raise error.without_quotes() from None
     field_map = check_mapping(mapping)
     sources, skipped_files = find_sources(paths)
     reading = _Reading(field_map, name, split)
@@ -109,9 +108,9 @@ class _Reading:
             self._take(state, enumerate(_table_rows(source, self._columns_wanted), 1))
             if fact := difference(listed, _state_of(source.path)):
                 raise BenchmarkError(
-                    f"{source.path}: {fact} while it was read",
-                    hint="let nobody write to it meanwhile",
-                )
+                    "{}: {} while it was read", source.path, Public(fact),
+                    remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+                )  # fmt: skip
         else:
             file = read_unpacked(source.path)
             if source.family == "json":
@@ -147,11 +146,11 @@ class _Reading:
                 self._take_row(state, place, row)
             except RowError as error:
                 raise BenchmarkError(
-                    f"{state.at(place)}: {error.reason}", hint=error.hint
+                    "{}: {}", Place(state.at(place)), error.statement, remedy=error.remedies
                 ) from error
         if state.n_rows == 0:
             raise NoItemsHereError(
-                state.source.path, "the file holds no rows", hint="check that it is complete"
+                state.source.path, "the file holds no rows", remedy=Remedy.CHECK_COMPLETE
             )
         for (benchmark, own), n_rows in state.other_splits.items():
             reason = f"{n_rows} rows of split {own!r}, not {self._split!r}"
@@ -213,9 +212,9 @@ class _Reading:
             for name in names:
                 if name not in seen and name.split(".")[0] not in seen:
                     raise BenchmarkError(
-                        f"{state.source.path}: no field {name!r} for the {target}",
-                        hint=f"fields there: {', '.join(map(repr, sorted(seen)))}",
-                    )
+                        "{}: no field {!r} for the {}", state.source.path, name, Public(target),
+                        remedy=Remedy.CHOOSE_AMONG_FIELDS(fields=Names(sorted(seen))),
+                    )  # fmt: skip
 
 
 def _table_rows(source: Source, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Row]:
@@ -227,7 +226,9 @@ def _table_rows(source: Source, choose: Callable[[Sequence[str]], Sequence[str]]
     try:
         yield from read(source.path, choose)
     except RowError as error:
-        raise BenchmarkError(f"{source.path}: {error.reason}", hint=error.hint) from error
+        raise BenchmarkError(
+            "{}: {}", source.path, error.statement, remedy=error.remedies
+        ) from error
 
 
 def _state_of(path: Path) -> FileState:

@@ -137,9 +137,9 @@ def _stated_place(row: Row, plan: FieldPlan, choices: Choices) -> int | None:
     if _is_null(value) or value == -1:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise RowError(f"the answer index is {value!r}, expected a whole number")
+        raise RowError("the answer index is {!r}, expected a whole number", value)
     if not 0 <= value < len(choices.texts):
-        raise RowError(f"answer index {value!r} is none of {len(choices.texts)} choices")
+        raise RowError("answer index {!r} is none of {} choices", value, len(choices.texts))
     return value
 
 

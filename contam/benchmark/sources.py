@@ -12,7 +12,7 @@ from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
 from contam.benchmark.paths import expanded, refuse_pipe
-from contam.errors import BenchmarkError
+from contam.errors import BenchmarkError, Public, Remedy
 from contam.files.natural_order import natural_key
 from contam.files.single import open_file, read_file
 
@@ -53,14 +53,14 @@ def find_sources(
     sources: dict[Path, Source] = {}
     skipped: list[SkippedRow] = []
     if not paths:
-        raise BenchmarkError("no benchmark given", hint="--benchmark PATH")
+        raise BenchmarkError("no benchmark given", remedy=Remedy.NAME_BENCHMARK)
     for path in expanded(paths, "benchmark", BenchmarkError):
         found = list(_below(path, skipped)) if path.is_dir() else [_source(path, explicit=True)]
         if not found:
             seen = ", ".join(sorted(entry.name for entry in path.iterdir())[:10])
             raise BenchmarkError(
                 f"no benchmark files in {path}" + (f" (it holds {seen})" if seen else ""),
-                hint="formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders",
+                remedy=Remedy.GIVE_BENCHMARK_FILES,
             )
         for source in found:
             sources.setdefault(source.path.resolve(), source)
@@ -104,13 +104,15 @@ def _saved_dataset(folder: Path, whole: Path, split: str | None) -> Iterator[Sou
     state = _read_object(folder / _STATE)
     files = state.get("_data_files")
     if not isinstance(files, list) or not all(isinstance(file, Mapping) for file in files):
-        raise BenchmarkError(f"{folder / _STATE}: no list of data files")
+        raise BenchmarkError("{}: no list of data files", folder / _STATE)
     split = split or str(state.get("_split") or "")
     benchmark = _dataset_name(folder) or folder_name(whole)
     for file in files:
         path = folder / str(file.get("filename"))
         if not path.is_file():
-            raise BenchmarkError(f"{folder} lacks its file {path.name}", hint="copy it whole")
+            raise BenchmarkError(
+                "{} lacks its file {}", folder, Public(path.name), remedy=Remedy.COPY_WHOLE
+            )
         yield Source(
             path, "arrow", Naming(benchmark, split, split_sure=bool(split)), explicit=False
         )
@@ -150,13 +152,13 @@ def _family_of_content(path: Path, *, explicit: bool) -> str:
     if not explicit:
         return ""
     if not start:
-        raise BenchmarkError(f"{path} is empty")
+        raise BenchmarkError("{} is empty", path)
     if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         return "json"
     raise BenchmarkError(
-        f"{path}: cannot tell the format from the name or the first bytes",
-        hint="rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow",
-    )
+        "{}: cannot tell the format from the name or the first bytes", path,
+        remedy=Remedy.RENAME_BY_FORMAT,
+    )  # fmt: skip
 
 
 def _entries(folder: Path) -> Iterable[Path]:
@@ -172,7 +174,7 @@ def _read_object(path: Path) -> Mapping[str, object]:
     except OSError as error:
         raise unreadable(path, error) from error
     except orjson.JSONDecodeError as error:
-        raise BenchmarkError(f"{path}: not valid JSON") from error
+        raise BenchmarkError("{}: not valid JSON", path) from error
     if not isinstance(value, dict):
-        raise BenchmarkError(f"{path}: expected a JSON object")
+        raise BenchmarkError("{}: expected a JSON object", path)
     return value

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import orjson
 
 from contam.benchmark.fields import RowError
+from contam.facts import Names
 from contam.files.doubled_keys import doubled_key, may_repeat
+from contam.remedies import Remedy
 
 _LABEL = re.compile(r"\s*[(\[]?\s*([A-Za-z])\s*[)\].:]?\s*")
 _LABELLED = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])\s?[).:\]])\s*")
@@ -125,7 +127,7 @@ def references(value: object) -> list[object]:
         for key in ("text", "value", "spans", "answer", "aliases"):
             if key in value:
                 return references(value[key])
-        raise RowError(f"the answer is a record with {', '.join(map(repr, value))}")
+        raise RowError("the answer is a record with {}", Names([*value]))
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [single for element in value for single in references(element)]
     return [] if value is None else [value]
@@ -138,7 +140,7 @@ def _place_of_number(value: int, choices: Choices, first: int) -> int | None:
         return value - first
     place = _place_of_text(str(value), choices.texts)
     if place is None:
-        raise RowError(f"answer {value!r} is none of {len(choices.texts)} choices")
+        raise RowError("answer {!r} is none of {} choices", value, len(choices.texts))
     return place
 
 
@@ -216,7 +218,7 @@ def _list_in_text(value: str) -> object:
         doubled = doubled_key(raw) if may_repeat(raw, value) else None
         if doubled is not None:
             name = ".".join(map(str, doubled))
-            raise RowError(f"the field {name!r} stands twice in one object of the choices")
+            raise RowError("the field {!r} stands twice in one object of the choices", name)
         return value
     marks: list[re.Match[str]] = []
     for mark in _INLINE_LABEL.finditer(text):
@@ -230,7 +232,7 @@ def _list_in_text(value: str) -> object:
         ]
     raise RowError(
         "the choices are one text, expected a list",
-        hint="a field per choice can be named: --map choices=A+B+C+D",
+        remedy=Remedy.MAP_CHOICES,
     )
 
 
@@ -243,9 +245,9 @@ def _strings_in_brackets(text: str) -> list[object]:
             if token.type == tokenize.STRING
         ]
     except (tokenize.TokenError, SyntaxError, ValueError) as error:
-        raise RowError(f"cannot read the choices {text[:60]!r}") from error
+        raise RowError("cannot read the choices {!r}", text[:60]) from error
     if not text.startswith("[") or not found:
-        raise RowError(f"cannot read the choices {text[:60]!r}")
+        raise RowError("cannot read the choices {!r}", text[:60])
     return found
 
 

@@ -40,6 +40,7 @@ from contam.cli import (
     sql,
 )
 from contam.cli.options import spread_values
+from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
 from contam.extras import leave_pandas_out
@@ -178,7 +179,7 @@ def main(arguments: Sequence[str]) -> int:
     except ContamError as error:
         if debug:
             traceback.print_exc()
-        _tell(error.message, error.hint)
+        _tell(error.message, hint(error))
         return error.exit_code
     except MemoryError:
         if debug:

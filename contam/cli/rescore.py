@@ -152,12 +152,13 @@ def rescore(
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
+    from contam.remedies import Remedy
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
     from contam.rescore.tables import Settings
     from contam.rescore.whole import offering
 
-    with offering("--skip-damaged"):
+    with offering(Remedy.SKIP_DAMAGED):
         result = run_rescore(
             verdicts,
             logs,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.shards import errors_named
-from contam.errors import CorpusError, ShardError
+from contam.errors import CorpusError, Remedy, ShardError
 from contam.tables.columns import ColumnRef, Kind, TextColumns
 
 if TYPE_CHECKING:
@@ -210,11 +210,11 @@ def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None)
     if "blob_id" in tops and ("content_id" in tops or "directory_id" in tops):
         raise CorpusError(
             f"{shard.name}: this is The Stack v2 as published: file identifiers, and no text",
-            hint="fetch the contents by blob_id first, then name their column with --text",
+            remedy=Remedy.FETCH_CONTENTS_BY_BLOB_ID,
         )
     raise CorpusError(
         f"{shard.name}: no text column found; columns seen: {_listing(columns)}",
-        hint="name the column that holds the text with --text",
+        remedy=Remedy.NAME_TEXT_COLUMN,
     )
 
 
@@ -247,13 +247,13 @@ def _named(shard: Shard, columns: tuple[ColumnRef, ...], text: str) -> ColumnRef
     if ref is None:
         raise CorpusError(
             f"{shard.name}: no column {text}; columns seen: {_listing(columns)}",
-            hint="name one of them with --text, with dots for fields inside structs",
+            remedy=Remedy.TEXT_COLUMN_AMONG,
         )
     if ref.kind not in (*_SEARCHABLE, "json"):
         raise CorpusError(
             f"{shard.name}: column {text} holds {ref.type_name}, not text; "
             f"columns seen: {_listing(columns)}",
-            hint="name a text column with --text",
+            remedy=Remedy.NAME_A_TEXT_COLUMN,
         )
     return ref
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from contam.corpus.columns import METADATA_NAMES, MetadataField, Selection
 from contam.corpus.shards import errors_named
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.tables.json_text import clean
 
 if TYPE_CHECKING:
@@ -89,10 +89,9 @@ def _in_order(
     missing = next((row for row in rows if row not in found), None)
     if missing is not None:
         raise ShardError(
-            f"{shard.name}: row {missing} is not there",
-            shard=shard.name,
-            hint="the file may have changed since it was scanned",
-        )
+            f"{shard.name}: row {missing} is not there", shard=shard.name,
+            remedy=Remedy.FILE_MAY_HAVE_CHANGED,
+        )  # fmt: skip
     return [found[row] for row in rows]
 
 

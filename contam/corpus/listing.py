@@ -18,9 +18,9 @@ from contam.corpus.formats.registry import (
     is_unfinished,
 )
 from contam.corpus.outputs import written_by_contam
-from contam.errors import CorpusError, UsageError
-from contam.files.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
-from contam.files.single import PIPE_HINT, irregular
+from contam.errors import CorpusError, Remedy, UsageError
+from contam.files.lfs import LFS_FACT, LFS_HEAD
+from contam.files.single import irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,13 +89,15 @@ def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str
     """
     if not str(given):
         # Path("") is the current folder; an unset shell variable must not mean all that lies there.
-        raise UsageError("a corpus path is empty", hint="check the variable it came from")
+        raise UsageError("a corpus path is empty", remedy=Remedy.CHECK_VARIABLE)
     try:
         path = _absolute(Path(given).expanduser())
         kind = "folder" if path.is_dir() else "file" if path.exists() else ""
     except (OSError, RuntimeError) as error:  # a closed folder on the way, a name too long, ~nobody
         reason = error.strerror if isinstance(error, OSError) else error
-        raise CorpusError(f"{given}: cannot be reached: {reason}", hint="check the path") from error
+        raise CorpusError(
+            f"{given}: cannot be reached: {reason}", remedy=Remedy.CHECK_PATH
+        ) from error
     if kind == "folder":
         for file in _walk(path, own):
             yield file, file.relative_to(path).as_posix(), path, False
@@ -105,7 +107,7 @@ def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str
         yield from _expand_glob(path, own)
     else:
         raise CorpusError(
-            f"{given}: no such file or folder", hint="check the path; globs need quotes in a shell"
+            f"{given}: no such file or folder", remedy=Remedy.CHECK_PATH_OR_QUOTE_GLOB
         )
 
 
@@ -120,7 +122,7 @@ def _expand_glob(pattern: Path, own: dict[Path, str]) -> Iterator[tuple[Path, st
     base = Path(*pattern.parts[:depth])
     matches = sorted(base.glob(str(Path(*pattern.parts[depth:]))))
     if not matches:
-        raise CorpusError(f"{pattern}: no file matches", hint="check the pattern")
+        raise CorpusError(f"{pattern}: no file matches", remedy=Remedy.CHECK_PATTERN)
     for folder in {path.parent for path in matches}:
         own.update(written_by_contam(folder))
     for path in matches:
@@ -133,7 +135,7 @@ def _walk(folder: Path, own: dict[Path, str]) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise CorpusError(
             f"{error.filename}: the folder cannot be listed: {error.strerror}",
-            hint="check its owner and mode",
+            remedy=Remedy.CHECK_OWNER_AND_MODE,
         ) from error
 
     visited: set[tuple[int, int]] = set()
@@ -161,7 +163,7 @@ def _format(path: Path, *, named: bool) -> CorpusFormat | Skipped:
     kind = by_suffix(lowered)
     fact = irregular(path)
     if fact and (named or kind):
-        raise CorpusError(f"{path}: {fact}", hint=PIPE_HINT)
+        raise CorpusError(f"{path}: {fact}", remedy=Remedy.WRITE_TO_FILE_FIRST)
     if named:
         return kind or _named_format(path)
     if is_unfinished(lowered):
@@ -181,5 +183,7 @@ def _named_format(path: Path) -> CorpusFormat:
     if kind is not None:
         return kind
     if head.startswith(LFS_HEAD):
-        raise CorpusError(f"{path}: {LFS_FACT}", hint=LFS_HINT)
-    raise CorpusError(f"{path}: not a corpus format", hint=f"give {TITLES} files")
+        raise CorpusError(f"{path}: {LFS_FACT}", remedy=Remedy.RUN_GIT_LFS_PULL)
+    raise CorpusError(
+        f"{path}: not a corpus format", remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES)
+    )

@@ -7,7 +7,7 @@ from bisect import bisect_right, insort
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.listed import ListedPath, opened, state_of
 from contam.tables import ipc
 
@@ -56,10 +56,9 @@ def span_pieces(path: str, span: Span) -> Iterator[bytes]:
         raise _unreadable(path, error) from error
     if at < span.end:
         raise ShardError(
-            f"{path}: ends at byte {at}, before what was there when it was listed",
-            shard=path,
-            hint="let nobody write to the corpus while it is read",
-        )
+            f"{path}: ends at byte {at}, before what was there when it was listed", shard=path,
+            remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+        )  # fmt: skip
 
 
 def line_number(path: str, position: int) -> int:
@@ -129,10 +128,9 @@ def _identity(path: str) -> tuple[str, FileState]:
 
 def _unreadable(path: str, error: OSError) -> ShardError:
     return ShardError(
-        f"{path}: cannot be read: {error.strerror or error}",
-        shard=path,
-        hint="check that the file is there and may be read",
-    )
+        f"{path}: cannot be read: {error.strerror or error}", shard=path,
+        remedy=Remedy.CHECK_FILE_READABLE,
+    )  # fmt: skip
 
 
 # Kept by the file's state: one that was rewritten is counted again.

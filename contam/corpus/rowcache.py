@@ -18,7 +18,7 @@ from contam.corpus.columns import select_columns
 from contam.corpus.shards import errors_named, seen
 from contam.corpus.shelf import Shelf
 from contam.corpus.units import WorkUnit
-from contam.errors import CorpusError, ShardError
+from contam.errors import CorpusError, Remedy, ShardError
 from contam.files.listed import FileState
 from contam.tables.blocks import TextBlock, block_of
 
@@ -45,8 +45,6 @@ _DOCUMENTS_SHARE: Final = 4
 #: What a kept document takes beside its text.
 _ENTRY_BYTES: Final = 256
 _DOUBTED: Final = "`contam index verify` compares all its bytes"
-_RELOAD: Final = "verify the index; a service that has it open has to reload it afterwards"
-_CHANGED: Final = "the shard changed after it was indexed: retire it and add it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +115,14 @@ class RowCache:
         now, digest = seen(shard)
         if source.digest is not None and digest != source.digest:
             raise ShardError(
-                f"{shard.name}: changed since it was indexed", shard=shard.name, hint=_CHANGED
-            )
+                f"{shard.name}: changed since it was indexed", shard=shard.name,
+                remedy=Remedy.RETIRE_AND_ADD_SHARD,
+            )  # fmt: skip
         if source.doubt is not None and now.state is not None and (why := source.doubt(now.state)):
-            raise ShardError(f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name, hint=_RELOAD)
+            raise ShardError(
+                f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name,
+                remedy=Remedy.VERIFY_AND_RELOAD,
+            )  # fmt: skip
         self._shards[number] = now
 
     def units(self, number: int, rows: NDArray[np.int64], most_bytes: int) -> list[tuple[int, int]]:
@@ -265,7 +267,7 @@ class RowCache:
         try:
             selection = select_columns(shard, self._sources[number].column)
         except CorpusError as error:
-            raise ShardError(error.message, shard=shard.name, hint=error.hint) from error
+            raise ShardError(error.message, shard=shard.name, remedy=error.remedies) from error
         if selection.text is None:
             raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
         opened = _opened(shard, selection, selection.text)
@@ -352,8 +354,9 @@ def _prove(
 
 def _other_text(shard: Shard, row: int) -> ShardError:
     return ShardError(
-        f"{shard.name}: row {row} changed since it was indexed", shard=shard.name, hint=_CHANGED
-    )
+        f"{shard.name}: row {row} changed since it was indexed", shard=shard.name,
+        remedy=Remedy.RETIRE_AND_ADD_SHARD,
+    )  # fmt: skip
 
 
 def _batch(number: int, rows: NDArray[np.int64], block: TextBlock) -> DocBatch:
@@ -369,4 +372,7 @@ def _size(block: TextBlock) -> int:
 
 
 def _missing(shard: Shard, row: int) -> ShardError:
-    return ShardError(f"{shard.name}: row {row} is not there", shard=shard.name, hint=_CHANGED)
+    return ShardError(
+        f"{shard.name}: row {row} is not there", shard=shard.name,
+        remedy=Remedy.RETIRE_AND_ADD_SHARD,
+    )  # fmt: skip

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import Found, Skipped, list_files
-from contam.errors import CorpusError, ShardError
-from contam.files.lfs import LFS_FACT, LFS_HINT, is_pointer
+from contam.errors import CorpusError, Remedy, ShardError
+from contam.files.lfs import LFS_FACT, is_pointer
 from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
 from contam.files.natural_order import natural_key
 
@@ -63,7 +63,9 @@ def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skippe
     """
     found, skipped = list_files(paths)
     if not found:
-        raise CorpusError(_nothing(paths, skipped), hint=f"give {TITLES} files")
+        raise CorpusError(
+            _nothing(paths, skipped), remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES)
+        )
     names = _unique_names(found)
     shards = [
         _listed(Shard(str(file.path), name, file.format, 0))
@@ -108,10 +110,9 @@ def check_unchanged(shard: Shard, digest: str | None) -> None:
     """
     if shard_digest(shard) != digest:
         raise ShardError(
-            f"{shard.name}: its content changed after it was listed",
-            shard=shard.name,
-            hint="let nobody write to the corpus while it is read",
-        )
+            f"{shard.name}: its content changed after it was listed", shard=shard.name,
+            remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+        )  # fmt: skip
 
 
 def file_sha256(shard: Shard) -> str:
@@ -139,11 +140,13 @@ def errors_named(shard: Shard) -> Iterator[None]:
             check(shard.path)
             if is_pointer(Path(shard.uri)):
                 message = f"{shard.name} {LFS_FACT}"
-                raise ShardError(message, shard=shard.name, hint=LFS_HINT) from None
+                raise ShardError(
+                    message, shard=shard.name, remedy=Remedy.RUN_GIT_LFS_PULL
+                ) from None
             raise
     except ShardError as error:
         message = error.message.replace(shard.uri, shard.name)
-        raise ShardError(message, shard=shard.name, hint=error.hint) from error
+        raise ShardError(message, shard=shard.name, remedy=error.remedies) from error
 
 
 def _listed(shard: Shard) -> Shard:

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.files.listed import opened, state_of
 
@@ -45,10 +45,9 @@ def pieces(path: str) -> Iterator[bytes]:
             _check_all_read(path, file)
     except OSError as error:
         raise ShardError(
-            f"{path}: cannot be read: {error.strerror or error}",
-            shard=path,
-            hint="check that the file is there and may be read",
-        ) from error
+            f"{path}: cannot be read: {error.strerror or error}", shard=path,
+            remedy=Remedy.CHECK_FILE_READABLE,
+        ) from error  # fmt: skip
 
 
 def stream(path: str) -> io.BufferedReader:
@@ -95,19 +94,17 @@ def _compression(path: str, head: bytes) -> str:
     for magic, name in _UNSUPPORTED:
         if head.startswith(magic):
             raise ShardError(
-                f"{path}: {name} compression is not supported",
-                shard=path,
-                hint="recompress it as .gz, .zst, .bz2 or .xz",
-            )
+                f"{path}: {name} compression is not supported", shard=path,
+                remedy=Remedy.RECOMPRESS,
+            )  # fmt: skip
     if codec := codec_of(head):
         return codec
     promised = _SUFFIXES.get(Path(path).suffix.lower())
     if promised and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         raise ShardError(
-            f"{path}: named as {promised} but {'not that' if head else 'empty'}",
-            shard=path,
-            hint="copy the file again, or leave it out",
-        )
+            f"{path}: named as {promised} but {'not that' if head else 'empty'}", shard=path,
+            remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
+        )  # fmt: skip
     return ""
 
 
@@ -119,16 +116,14 @@ def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
         unpacker.finish()
     except CutError as error:
         raise ShardError(
-            f"{path}: {codec} data ends in the middle",
-            shard=path,
-            hint="the file is truncated: copy it again, or leave it out",
-        ) from error
+            f"{path}: {codec} data ends in the middle", shard=path,
+            remedy=Remedy.COPY_TRUNCATED,
+        ) from error  # fmt: skip
     except DamagedError as error:
         raise ShardError(
-            f"{path}: corrupt {codec} data: {error}",
-            shard=path,
-            hint="copy the file again, or leave it out",
-        ) from error
+            f"{path}: corrupt {codec} data: {error}", shard=path,
+            remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
+        ) from error  # fmt: skip
 
 
 def _check_all_read(path: str, file: BinaryIO) -> None:
@@ -136,7 +131,6 @@ def _check_all_read(path: str, file: BinaryIO) -> None:
     n_read, size = file.tell(), state_of(path).size
     if n_read != size:
         raise ShardError(
-            f"{path}: {n_read:,} of its {size:,} bytes could be read",
-            shard=path,
-            hint="check the disk or the network it lies on, or copy it again",
-        )
+            f"{path}: {n_read:,} of its {size:,} bytes could be read", shard=path,
+            remedy=Remedy.CHECK_DISK_OR_COPY_AGAIN,
+        )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import contam
 from contam.detect.match.collect import Collection
 from contam.detect.policies.policy import DEFAULT, get_policy
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.text.tables import NORMALISER
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ class Partial:
         if answer.question != question_of(plan, corpus):
             raise UsageError(
                 "a partial answer is not of this corpus, these items and these policies",
-                hint="make all parts with the same files, options and version of contam",
+                remedy=Remedy.MAKE_PARTS_ALIKE,
             )
         if again := len(self.units & answer.units):
             raise UsageError(
                 f"a partial answer repeats {again} of the units merged before",
-                hint="merge the answer of every part once",
+                remedy=Remedy.MERGE_EVERY_PART_ONCE,
             )
         for mine, theirs in zip(self.collections, answer.collected, strict=True):
             mine.take(theirs)

@@ -14,7 +14,7 @@ from contam.detect.match.lane import Lane, build_lane
 from contam.detect.match.readers import with_readers
 from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
-from contam.errors import ConfigError, PlanMemoryError, PolicyError, UsageError
+from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
 from contam.text.bpe import BUILT_IN_UNITS
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ CHAR_STRIDE = 9
 SEED = 5
 MIN_RUN = 8
 _LEAST_SEED = 2
-_FEWER = (
-    "split the benchmark and scan for each part by itself, or give the process more memory:"
-    " about 4 GB for a million short questions"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +58,19 @@ class ScanParameters:
 
     def __post_init__(self) -> None:
         if not self.policies:
-            raise UsageError("no policy was asked for", hint="`contam policies` lists them")
+            raise UsageError("no policy was asked for", remedy=Remedy.LIST_POLICIES)
         if len(set(self.policies)) != len(self.policies):
-            raise UsageError("a policy is named twice", hint="name each policy once")
+            raise UsageError("a policy is named twice", remedy=Remedy.NAME_POLICY_ONCE)
         if not _LEAST_SEED <= self.seed <= self.min_run:
             raise ConfigError(
                 f"seed {self.seed} and min_run {self.min_run} do not fit: a seed has 2 tokens or"
                 " more and is no longer than min_run",
-                hint="the defaults are 5 and 8",
+                remedy=Remedy.DEFAULTS_OF_SEED_AND_MIN_RUN,
             )
         if self.max_evidence < 1:
-            raise ConfigError("max_evidence must be 1 or more", hint="the default is 20")
+            raise ConfigError(
+                "max_evidence must be 1 or more", remedy=Remedy.DEFAULT_OF_MAX_EVIDENCE
+            )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,7 +123,10 @@ def make_plan(
             secret=not parameters.keep_text,
         )
     except MemoryError as error:
-        raise PlanMemoryError("out of memory while reading the benchmark", hint=_FEWER) from error
+        raise PlanMemoryError(
+            "out of memory while reading the benchmark",
+            remedy=Remedy.SPLIT_BENCHMARK_OR_GIVE_MEMORY,
+        ) from error
     return plan_for(benchmarks, parameters, policies)
 
 
@@ -144,7 +145,7 @@ def plan_for(
         n_items = sum(len(one.items) for one in benchmarks)
         raise PlanMemoryError(
             f"out of memory while planning the search for {n_items:,} items",
-            hint=_FEWER,
+            remedy=Remedy.SPLIT_BENCHMARK_OR_GIVE_MEMORY,
         ) from error
 
 
@@ -166,7 +167,7 @@ def _plan_for(
         raise UsageError(
             f"seed {parameters.seed} and min_run {parameters.min_run} would change nothing:"
             f" letters and digits are always searched with {CHAR_SEED} and {CHAR_MIN_RUN}",
-            hint="leave both out, or judge by words",
+            remedy=Remedy.LEAVE_BOTH_OUT_OR_JUDGE_WORDS,
         )
     asked: list[list[Policy]] = [[] for _ in units]
     for policy, at in zip(policies, lane_of, strict=True):

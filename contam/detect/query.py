@@ -19,7 +19,7 @@ from contam.detect.match.deadline import Deadline, DeadlinePassed, Unanswered
 from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policies.policy import get_policy
 from contam.detect.scan import as_list, worker_count
-from contam.errors import IndexMismatchError
+from contam.errors import IndexMismatchError, Remedy
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
 
@@ -81,7 +81,7 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     if unit is not None and unit != opened.unit:
         raise IndexMismatchError(
             f"the index has the unit {opened.unit}, not {unit}",
-            hint="leave out --unit, or build an index in that unit",
+            remedy=Remedy.LEAVE_UNIT_OUT,
         )
     parameters = ScanParameters(
         policies=named_policies(policies),

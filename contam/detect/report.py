@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts
-from contam.errors import InternalError, OutputError
+from contam.errors import InternalError, OutputError, Public, Remedy
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
 from contam.tables import schemas
@@ -45,8 +45,6 @@ _COVERAGE: Final[dict[str, type]] = {
     "n_bytes": int,
     "by_shard": list,
 }
-
-_RESULT_HINT: Final = "give the folder that `contam scan --out` or `contam query --out` wrote"
 
 
 @dataclass(kw_only=True)
@@ -120,10 +118,10 @@ class Report:
         return int(self.verdicts.num_rows)
 
 
-def load_report(folder: str | Path, *, hint: str = _RESULT_HINT) -> Report:
+def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDER) -> Report:
     """Read a result folder.
 
-    hint  what to give instead of a path that is no result folder
+    remedy  what to give instead of a path that is no result folder
 
     Raises OutputError when it is not there, not finished, written in another format, or when a
     table in it is missing, cut short or changed, or lacks a column that every version writes.
@@ -132,32 +130,31 @@ def load_report(folder: str | Path, *, hint: str = _RESULT_HINT) -> Report:
     folder = Path(folder)
     if not folder.is_dir():
         fact = "is a file, not a folder" if folder.exists() else "does not exist"
-        raise OutputError(f"{folder} {fact}", hint=hint)
-    run = _read_run(folder, hint)
+        raise OutputError("{} {}", folder, Public(fact), remedy=remedy)
+    run = _read_run(folder, remedy)
     verdicts, evidence, items = (_read_table(folder, name, run) for name in TABLES)
     return Report(folder=folder, run=run, verdicts=verdicts, evidence=evidence, items=items)
 
 
-def _read_run(folder: Path, hint: str) -> dict[str, Any]:
+def _read_run(folder: Path, remedy: Remedy) -> dict[str, Any]:
     path = folder / RUN_FILE
     try:
         run = json.loads(read_file(path))
     except FileNotFoundError as error:
         raise OutputError(
-            f"{folder} holds no finished result: there is no {RUN_FILE}", hint=hint
+            "{} holds no finished result: there is no {}", folder, Public(RUN_FILE), remedy=remedy
         ) from error
     except OSError as error:
-        raise OutputError(f"cannot read {path}: {error.strerror}") from error
+        raise OutputError("cannot read {}: {}", path, Public(error.strerror)) from error
     except ValueError as error:
         raise _damaged(path) from error
     if not isinstance(run, dict) or run.get("tool") != "contam":
-        raise OutputError(f"{path} was not written by contam", hint=hint)
+        raise OutputError("{} was not written by contam", path, remedy=remedy)
     if run.get("format") != schemas.RESULT_FORMAT:
         raise OutputError(
-            f"{folder} is a result of format {run.get('format')}; "
-            f"this contam reads format {schemas.RESULT_FORMAT}",
-            hint="use the contam version named in its run.json, or scan again",
-        )
+            "{} is a result of format {}; this contam reads format {}", folder, run.get("format"),
+            Public(schemas.RESULT_FORMAT), remedy=Remedy.USE_VERSION_OF_RESULT,
+        )  # fmt: skip
     if not _is_sound(run):
         raise _damaged(path)
     return run
@@ -184,19 +181,17 @@ def _read_table(folder: Path, name: str, run: dict[str, Any]) -> Table:
         return schemas.read_parquet(path, TABLES[name], OPTIONAL_COLUMNS[name])
     except FileNotFoundError as error:
         raise OutputError(
-            f"{folder} is not whole: there is no {name}", hint="scan again"
+            "{} is not whole: there is no {}", folder, name, remedy=Remedy.SCAN_AGAIN
         ) from error
     except OSError as error:
-        raise OutputError(f"cannot read {path}: {error.strerror or error}") from error
+        raise OutputError("cannot read {}: {}", path, Public(error.strerror or error)) from error
     except schemas.ColumnsError as error:
-        raise OutputError(
-            f"{path} {error}", hint="use the contam version named in its run.json, or scan again"
-        ) from error
+        raise OutputError("{} {}", path, error, remedy=Remedy.USE_VERSION_OF_RESULT) from error
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(path) from error
 
 
 def _damaged(path: Path) -> OutputError:
     return OutputError(
-        f"{path} was cut short or changed since the scan", hint="scan again with --overwrite"
+        "{} was cut short or changed since the scan", path, remedy=Remedy.SCAN_AGAIN_AND_OVERWRITE
     )

@@ -22,7 +22,7 @@ from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
-from contam.errors import CorpusError, ShardError, UsageError
+from contam.errors import CorpusError, Remedy, ShardError, UsageError
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
 
@@ -343,7 +343,7 @@ def worker_count(workers: int | None) -> int:
     if not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
             f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
-            hint="leave it out for one per core",
+            remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
         )
     return workers
 
@@ -364,7 +364,7 @@ def benchmark_shards(
         raise UsageError(
             f"the benchmark file {swept[0].name} lies in the corpus, too: "
             "its items would match themselves",
-            hint="keep benchmarks out of the corpus folder, or name every shard",
+            remedy=Remedy.KEEP_BENCHMARKS_OUT_OF_CORPUS,
         )
     return tuple(shard.name for shard in own)
 
@@ -381,5 +381,5 @@ def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
     raise CorpusError(
         f"the corpus holds no text: {len(coverage.names)} shards, {total.rows} documents, "
         f"{total.n_null} without a text, {total.n_empty} empty{failed}",
-        hint="check that the shards are complete, or name the text column with --text",
+        remedy=Remedy.CHECK_SHARDS_OR_TEXT_COLUMN,
     )

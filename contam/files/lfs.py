@@ -13,7 +13,6 @@ LFS_HEAD: Final = b"version https://git-lfs.github.com/spec/v1"
 """What a pointer begins with."""
 
 LFS_FACT: Final = "is a Git LFS pointer, not the file itself"
-LFS_HINT: Final = "fetch the file: run `git lfs pull` in its repository"
 
 
 def is_pointer(path: Path) -> bool:

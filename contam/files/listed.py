@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.single import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
-
-_HINT = "let nobody write to the corpus while it is read"
 
 
 class FileState(NamedTuple):
@@ -128,4 +126,6 @@ def _compare(path: str, listed: FileState, now: FileState) -> None:
 
 
 def _changed(path: str, fact: str) -> ShardError:
-    return ShardError(f"{path}: {fact} after it was listed", shard=path, hint=_HINT)
+    return ShardError(
+        f"{path}: {fact} after it was listed", shard=path, remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS
+    )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,9 +112,7 @@ def output_errors(out: Path) -> Iterator[None]:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         raise OutputError(
             f"cannot write {out}: {os.strerror(error.errno) if error.errno else error}",
-            hint="free some space or choose another disk"
-            if full
-            else "choose a folder you may write to",
+            remedy=Remedy.FREE_SPACE if full else Remedy.CHOOSE_WRITABLE_FOLDER,
         ) from error
 
 
@@ -122,9 +120,9 @@ def _target(out: Path, names: tuple[str, ...], last: str) -> _Target:
     # Behind a symbolic link the folder it points to is replaced, never the link.
     folder = Path(os.path.realpath(out))
     if not folder.name:
-        raise OutputError(f"cannot write results to {out}", hint="choose a folder of its own")
+        raise OutputError(f"cannot write results to {out}", remedy=Remedy.CHOOSE_OWN_FOLDER)
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{out} is a file, not a folder", hint="choose another folder")
+        raise OutputError(f"{out} is a file, not a folder", remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
     in_place = folder.is_dir() and (
         os.path.ismount(folder)
         or not os.access(folder.parent, os.W_OK | os.X_OK)
@@ -158,13 +156,13 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
         raise OutputError(
             f"{target.shown} holds files that are not a contam result: {', '.join(foreign[:3])}"
             + (" ..." if len(foreign) > 3 else ""),  # noqa: PLR2004 - as many as are named
-            hint="choose a new or empty folder",
+            remedy=Remedy.CHOOSE_EMPTY_FOLDER,
         )
     if present and not overwrite:
         finished = target.last in present
         raise OutputError(
             f"{target.shown} already holds {'a finished' if finished else 'part of a'} result",
-            hint="choose another folder, or replace it with --overwrite",
+            remedy=Remedy.CHOOSE_FOLDER_OR_OVERWRITE,
         )
 
 

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 from contam.files.publish import output_errors, sync_path
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ _SPECIAL = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-
-PIPE_HINT = "files are read more than once: write it to a file first, and name that"
-"""The way out for something that can be read once at most, or whose reader waits forever."""
 
 
 def irregular(path: Path) -> str:
@@ -75,7 +72,7 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     Raises OutputError when the file is there and `overwrite` is not set, or cannot be written.
     """
     if path.exists() and not overwrite:
-        raise OutputError(f"{path} is there already", hint="choose another name, or --overwrite")
+        raise OutputError(f"{path} is there already", remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.draft")
     with output_errors(path):

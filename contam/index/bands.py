@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import ConfigError
+from contam.errors import ConfigError, Public, Remedy
 
 if TYPE_CHECKING:
     from datasketch import LeanMinHash, MinHash
@@ -33,12 +33,15 @@ def permutations(
     "affine32" are not. Raises ConfigError for an unknown scheme.
     """
     if scheme not in _NAMES:
-        raise ConfigError(f"{scheme!r} is not a scheme", hint=f"known: {', '.join(_NAMES)}")
+        raise ConfigError(
+            f"{scheme!r} is not a scheme",
+            remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(_NAMES))),
+        )
     known = _draw(8, scheme, SEED)
     if zlib.crc32(known.tobytes()) != _KNOWN[scheme]:
         raise ConfigError(
             "this release of NumPy draws other permutations than indexes were made with",
-            hint="install one whose `numpy.random.RandomState` draws as it always did",
+            remedy=Remedy.INSTALL_KNOWN_NUMPY,
         )
     factor, shift = _draw(n_perm, scheme, seed)
     return factor, shift
@@ -92,6 +95,6 @@ def as_datasketch(
     if not np.array_equal(made.permutations, permutations(len(signature), scheme, seed)):
         raise ConfigError(
             "this release of datasketch draws other permutations than contam does",
-            hint="install datasketch 2.0.0, which draws the same",
+            remedy=Remedy.INSTALL_KNOWN_DATASKETCH,
         )
     return LeanMinHash(made) if lean else made

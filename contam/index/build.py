@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import survey
-from contam.errors import IndexMismatchError, OutputError, ShardError, UsageError
+from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError, UsageError
 from contam.index.files import writing
 from contam.index.intake import (
     Done,
@@ -310,12 +310,12 @@ def check_limits(workers: int | None, memory: int) -> None:
     if workers is not None and not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
             f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
-            hint="leave it out for one per core",
+            remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
         )
     if memory < LEAST_MEMORY:
         raise UsageError(
             f"memory of {memory:,} bytes is too little",
-            hint=f"give {LEAST_MEMORY // 10**6}MB or more",
+            remedy=Remedy.GIVE_MORE_MEMORY(megabytes=LEAST_MEMORY // 10**6),
         )
 
 
@@ -326,14 +326,14 @@ def refuse_inside(folder: Path, paths: Sequence[PathLike]) -> None:
         if path.is_dir() and home.is_relative_to(path.resolve()):
             raise UsageError(
                 f"the index {folder} lies inside the corpus folder {path}",
-                hint="its files would be taken for corpus: choose a folder outside",
+                remedy=Remedy.CHOOSE_FOLDER_OUTSIDE_CORPUS,
             )
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
     """Raise OutputError where an index cannot be begun, or gone on with, in this folder."""
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder", hint="choose another folder")
+        raise OutputError(f"{folder} is a file, not a folder", remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
     if not folder.is_dir():
         return
     present = sorted(path.name for path in folder.iterdir())
@@ -342,23 +342,22 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
     if foreign:
         raise OutputError(
             f"{folder} holds files that are not an index: {', '.join(foreign[:3])}",
-            hint="choose a new or empty folder",
+            remedy=Remedy.CHOOSE_EMPTY_FOLDER,
         )
     if MANIFEST in present and not overwrite and not read_manifest(folder).pending:
         raise OutputError(
             f"{folder} already holds a finished index",
-            hint="add shards to it with `contam index add`, or build it again with --overwrite",
+            remedy=Remedy.ADD_SHARDS_OR_OVERWRITE,
         )
 
 
 def _resumed(folder: Path, fresh: Manifest) -> Manifest:
     """The manifest of an unfinished build of the same corpus, ready to go on."""
     old = read_manifest(folder)
-    way_out = "finish it with the call it was begun with, or begin afresh with --overwrite"
     if old.recipe != fresh.recipe:
         raise IndexMismatchError(
             f"{folder} holds an unfinished index of another recipe ({old.recipe.name})",
-            hint=way_out,
+            remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
         )
     mine = {record.name: record for record in fresh.shards}
     theirs = {record.name: record for record in old.shards if not record.retired}
@@ -366,12 +365,12 @@ def _resumed(folder: Path, fresh: Manifest) -> Manifest:
         odd = min(mine.keys() ^ theirs.keys())
         raise IndexMismatchError(
             f"{folder} holds an unfinished index of other shards: {odd} is only in one of them",
-            hint=way_out,
+            remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
         )
     for name, record in theirs.items():
         if name not in old.pending and record.digest != mine[name].digest:
             raise IndexMismatchError(
-                f"shard {name} changed since it was indexed", hint="begin afresh with --overwrite"
+                f"shard {name} changed since it was indexed", remedy=Remedy.BEGIN_AFRESH
             )
     return replace(
         old,

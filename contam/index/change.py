@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.shards import file_sha256
-from contam.errors import IndexMismatchError, ShardError, UsageError
+from contam.errors import IndexMismatchError, Remedy, ShardError, UsageError
 from contam.files.listed import FileState
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -138,7 +138,7 @@ def compact(
         manifest = read_manifest(folder)
         if manifest.pending:
             raise UsageError(
-                f"{folder}: shards are still to be indexed", hint="finish the build first"
+                f"{folder}: shards are still to be indexed", remedy=Remedy.FINISH_BUILD_FIRST
             )
         segments: list[SegmentRecord] = []
         for group in _groups(manifest, memory // 2):
@@ -185,7 +185,7 @@ def _with_shards(
         else:
             raise IndexMismatchError(
                 f"shard {record.name} is in the index with other bytes",
-                hint=f"retire it first: contam index retire --shard {record.name}",
+                remedy=Remedy.RETIRE_SHARD_FIRST(shard=record.name),
             )
     return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
 
@@ -243,12 +243,9 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         raise UsageError(
             f"the index has no {thing} {', '.join(names[:_NAMED])}{more}",
-            hint="nothing was retired; "
-            + (
-                "`contam index show --json` lists the shards"
-                if thing == "shard"
-                else "document_id in evidence.parquet is what it is called"
-            ),
+            remedy=Remedy.NONE_RETIRED_SEE_SHARDS
+            if thing == "shard"
+            else Remedy.NONE_RETIRED_SEE_DOCUMENT_ID,
         )
 
 

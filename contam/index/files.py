@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import IndexDamageError, OutputError
+from contam.errors import IndexDamageError, OutputError, Remedy
 from contam.files.single import open_file, read_file
 from contam.index.model import FileRecord
 
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 BLOCK_BYTES: Final = 1 << 16
 """Bytes under one checksum."""
 
-WAY_OUT: Final = "restore the index from a copy, or build it again; `contam index verify` tells all"
-
 
 def damaged(path: Path, fact: str) -> IndexDamageError:
     """The error for a file of an index that is not as it was written."""
-    return IndexDamageError(f"{path}: {fact}", file=str(path), hint=WAY_OUT)
+    return IndexDamageError(f"{path}: {fact}", file=str(path), remedy=Remedy.RESTORE_INDEX)
 
 
 @contextmanager
@@ -57,7 +55,7 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"cannot write {path}: {error.strerror or error}",
-            hint="check the free space and the permissions of the index's folder",
+            remedy=Remedy.CHECK_INDEX_FOLDER,
         ) from error
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 
@@ -29,9 +29,7 @@ def index_home(home: str | Path | None = None) -> Path:
     try:
         return Path.home() / ".local" / "share" / "contam" / "indexes"
     except RuntimeError as error:
-        raise UsageError(
-            "there is no home for indexes", hint="name one with --home or CONTAM_HOME"
-        ) from error
+        raise UsageError("there is no home for indexes", remedy=Remedy.NAME_INDEX_HOME) from error
 
 
 def resolve_index(name_or_path: str | Path, home: str | Path | None = None) -> Path:
@@ -42,7 +40,7 @@ def resolve_index(name_or_path: str | Path, home: str | Path | None = None) -> P
     """
     text = os.fspath(name_or_path)
     if not text:
-        raise UsageError("an index needs a name or a path", hint="give --index NAME or --index DIR")
+        raise UsageError("an index needs a name or a path", remedy=Remedy.NAME_INDEX_OR_FOLDER)
     path = Path(text)
     if os.sep in text or text in {".", ".."}:
         return path

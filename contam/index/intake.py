@@ -11,7 +11,7 @@ from contam.corpus.coverage import ShardCoverage
 from contam.corpus.metadata import MetadataStream
 from contam.corpus.shards import Shard, file_sha256, seen, shard_digest
 from contam.corpus.units import plan_units
-from contam.errors import CorpusError, InternalError, ShardError
+from contam.errors import CorpusError, InternalError, Remedy, ShardError
 from contam.index.model import ShardRecord
 from contam.index.sampling import (
     TOKENIZER_BATCH_BYTES,
@@ -228,10 +228,9 @@ def new_record(shard: Shard, text: str | None) -> ShardRecord:
 
 def _changed(record: ShardRecord) -> ShardError:
     return ShardError(
-        f"{record.name}: its content changed after it was listed",
-        shard=record.name,
-        hint="add it again when nobody writes to it",
-    )
+        f"{record.name}: its content changed after it was listed", shard=record.name,
+        remedy=Remedy.ADD_AGAIN_WHEN_UNCHANGED,
+    )  # fmt: skip
 
 
 def failed(record: ShardRecord, reason: str) -> ShardRecord:

@@ -15,7 +15,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, UsageError
+from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, Remedy, UsageError
 from contam.files.single import read_file
 from contam.index.consistency import Inconsistent, check_manifest
 from contam.index.files import damaged, reading, sync, write_synced, writing
@@ -42,9 +42,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     if not path.exists() and not (folder / SEGMENTS).exists():
-        raise UsageError(
-            f"{folder}: there is no index here", hint="make one with `contam index build`"
-        )
+        raise UsageError(f"{folder}: there is no index here", remedy=Remedy.MAKE_INDEX)
     with reading(path):
         raw = read_file(path)
     return parse_manifest(raw, path)
@@ -61,7 +59,7 @@ def parse_manifest(raw: bytes, path: Path) -> Manifest:
     if found["format"] != FORMAT:
         raise IndexMismatchError(
             f"{path}: is of format {found['format']}, this version of contam reads {FORMAT}",
-            hint="use the version of contam that built the index, or build it again",
+            remedy=Remedy.USE_VERSION_THAT_BUILT,
         )
     if found.get("sha256") != _digest(found.get("body")):
         raise damaged(path, "its content is not what its digest says")
@@ -114,7 +112,7 @@ def writer_lock(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise IndexBusyError(
                 f"{folder}: another process is changing this index",
-                hint="wait for it to end; readers are not held up",
+                remedy=Remedy.WAIT_FOR_WRITER,
             ) from error
         yield
     finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 from contam.index.bands import permutations
 from contam.kernels.minhash import AFFINE32, MERSENNE61, NOTHING, sign_documents
 from contam.kernels.windows import (
@@ -175,7 +175,7 @@ def _arrays(
     if first[-1] >= 1 << WINDOW_BITS:
         raise OutputError(
             f"a segment would hold {int(first[-1]):,} windows, more than can be numbered",
-            hint="give the build less --memory, so that it writes smaller segments",
+            remedy=Remedy.LESS_MEMORY_FOR_BUILD,
         )
     entries &= ~_UNUSED_BITS
     entries.sort()

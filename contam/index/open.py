@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.errors import IndexDamageError, IndexMismatchError
+from contam.errors import IndexDamageError, IndexMismatchError, Remedy
 from contam.files.natural_order import natural_key
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
@@ -109,5 +109,5 @@ def check_normaliser(folder: Path, recipe: Recipe) -> None:
         raise IndexMismatchError(
             f"{folder}: made with the normaliser {recipe.normaliser}, this version of contam has "
             f"{expected}: the same text would be other tokens",
-            hint=f"build it again from its corpus: contam index upgrade --index {folder} --out NEW",
+            remedy=Remedy.UPGRADE_INDEX(folder=folder),
         )

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from contam.errors import ConfigError, UsageError
+from contam.errors import ConfigError, Remedy, UsageError
 from contam.index.model import MinHashRecipe, Recipe
 from contam.index.plain import PlainError, from_plain, to_plain
 
@@ -38,7 +38,8 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"recipe {path} cannot be read: {error}", hint=f"known: {', '.join(list_recipes())}"
+            f"recipe {path} cannot be read: {error}",
+            remedy=Remedy.CHOOSE_KNOWN(known=", ".join(list_recipes())),
         ) from error
     given = found.pop("tokenizer", None)
     if given is not None and not isinstance(given, str):
@@ -47,8 +48,10 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
         # A recipe beside its tokenizer can be moved with it.
         tokenizer = path.parent / given
     if unknown := [key for key in found if key not in _KEYS]:
-        hint = f"the keys of a recipe: {', '.join(_KEYS)}"
-        raise ConfigError(f"recipe {path.stem!r}: unknown key {unknown[0]!r}", hint=hint)
+        raise ConfigError(
+            f"recipe {path.stem!r}: unknown key {unknown[0]!r}",
+            remedy=Remedy.USE_KEYS_OF_RECIPE(keys=", ".join(_KEYS)),
+        )
     pinned = _pin(path.stem, found.get("unit"), tokenizer)
     plain = {
         "name": path.stem,
@@ -74,7 +77,7 @@ def from_dict(plain: object) -> Recipe:
     try:
         recipe = from_plain(Recipe, plain, "recipe")
     except PlainError as error:
-        raise ConfigError(str(error), hint="compare with the recipes that ship") from error
+        raise ConfigError(str(error), remedy=Remedy.COMPARE_WITH_RECIPES) from error
     check_recipe(recipe)
     return recipe
 
@@ -124,13 +127,11 @@ def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str
         if tokenizer is not None:
             raise UsageError(
                 f"recipe {name!r} has no use for a tokenizer",
-                hint='only unit = "tokenizer" has, as in the recipe bpe',
+                remedy=Remedy.LEAVE_TOKENIZER_OUT,
             )
         return None
     if tokenizer is None:
-        raise UsageError(
-            f"recipe {name!r} needs a tokenizer file", hint="name its tokenizer.json: --tokenizer"
-        )
+        raise UsageError(f"recipe {name!r} needs a tokenizer file", remedy=Remedy.NAME_TOKENIZER)
     from contam.text.bpe import load_tokenizer
 
     loaded = load_tokenizer(tokenizer)
@@ -155,7 +156,7 @@ def _find(name_or_path: str | Path) -> Path:
         return path
     raise UsageError(
         f"there is no recipe {name!r}",
-        hint=f"known: {', '.join(list_recipes())}; or give the path of a TOML file",
+        remedy=Remedy.CHOOSE_KNOWN_RECIPE_OR_FILE(known=", ".join(list_recipes())),
     )
 
 
@@ -165,6 +166,4 @@ def _folder() -> Path:
 
 
 def _refused(name: str, fact: str) -> ConfigError:
-    return ConfigError(
-        f"recipe {name!r}: {fact}", hint="compare with the recipes that ship, and start from one"
-    )
+    return ConfigError(f"recipe {name!r}: {fact}", remedy=Remedy.START_FROM_SHIPPED_RECIPE)

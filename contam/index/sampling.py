@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from contam.errors import IndexMismatchError
+from contam.errors import IndexMismatchError, Remedy
 from contam.kernels.sample import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
@@ -196,7 +196,7 @@ def tokenizer_of(recipe: Recipe) -> FileTokenizer | None:
     if loaded.sha256 != recipe.tokenizer["sha256"]:
         raise IndexMismatchError(
             f"{recipe.tokenizer['path']} is not the tokenizer that the index was made with",
-            hint="put the old file back, or build the index again",
+            remedy=Remedy.PUT_TOKENIZER_BACK,
         )
     return loaded
 

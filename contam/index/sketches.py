@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.index.bands import permutations
 from contam.index.minhash import SCHEME_CODES
 from contam.kernels.minhash import hash_shingles, sign_texts
@@ -77,7 +77,7 @@ def document_signature(segment: Segment, document: int) -> NDArray[np.uint32]:
     if signatures is None:
         raise UsageError(
             f"segment {segment.record.id} has no MinHash sketches",
-            hint="build the index with a recipe that has a [minhash] table, such as standard",
+            remedy=Remedy.BUILD_WITH_MINHASH_RECIPE,
         )
     signatures.check(document, document + 1)
     row: NDArray[np.uint32] = signatures.array[document].copy()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import shard_digest, survey
-from contam.errors import IndexMismatchError, OutputError, ShardError
+from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError
 from contam.index.build import DEFAULT_MEMORY, check_free, check_limits, index_pending
 from contam.index.manifest import MANIFEST, read_manifest, writer_lock
 from contam.index.recipe import current_normaliser
@@ -48,12 +48,12 @@ def upgrade(
     if before.pending:
         raise IndexMismatchError(
             f"{source} is unfinished: {len(before.pending)} shards are not in it",
-            hint="build an index of its corpus instead: contam index build",
+            remedy=Remedy.BUILD_INDEX_OF_CORPUS,
         )
     recipe = replace(before.recipe, normaliser=current_normaliser(before.recipe.unit))
     if recipe == before.recipe:
         raise IndexMismatchError(
-            f"{source} is of the normaliser {recipe.normaliser} already", hint="use it as it is"
+            f"{source} is of the normaliser {recipe.normaliser} already", remedy=Remedy.USE_AS_IT_IS
         )
     moved = _moved(corpus)
     shards = tuple(
@@ -92,8 +92,7 @@ def _check_unchanged(manifest: Manifest) -> None:
         more = f", and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
         raise IndexMismatchError(
             f"shards are not as they were indexed: {'; '.join(wrong[:_NAMED])}{more}",
-            hint="name where they lie now with --corpus, or build an index of the corpus as it is"
-            " now: contam index build",
+            remedy=Remedy.NAME_SHARDS_OR_BUILD_INDEX,
         )
 
 
@@ -113,5 +112,5 @@ def _going_on(folder: Path, fresh: Manifest) -> Manifest:
         fresh.retired,
     )
     if not same:
-        raise OutputError(f"{folder} holds another index", hint="choose a new or empty folder")
+        raise OutputError(f"{folder} holds another index", remedy=Remedy.CHOOSE_EMPTY_FOLDER)
     return there

@@ -14,7 +14,7 @@ import numpy as np
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.annotations import decon_text
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner
 from contam.rescore.logs.model import LoggedItem
@@ -68,7 +68,10 @@ def annotate(
     mean several items.
     """
     if unlisted not in {None, *UNLISTED}:
-        raise UsageError(f"unlisted items cannot be {unlisted!r}", hint=" or ".join(UNLISTED))
+        raise UsageError(
+            "unlisted items cannot be {!r}", unlisted,
+            remedy=Remedy.USE_ONE_OF(known=" or ".join(UNLISTED)),
+        )  # fmt: skip
     joiner = Joiner(_base_table(found))
     universe = _Universe(found)
     joined: dict[int, Joined] = {}
@@ -150,10 +153,10 @@ class _Universe:
             self.numbered.add(log.benchmark)
             if len(self.numbered) > 1:
                 raise LogError(
-                    f"{self.found.path}: its ids are numbers, and the logs are of "
-                    f"{', '.join(sorted(self.numbered))}",
-                    hint="add a column `benchmark`, or the questions",
-                )
+                    "{}: its ids are numbers, and the logs are of {}", self.found.path,
+                    Public(", ".join(sorted(self.numbered))),
+                    remedy=Remedy.ADD_BENCHMARK_COLUMN_OR_QUESTIONS,
+                )  # fmt: skip
 
     def check(self, *, allow_unmatched: bool) -> int:
         """How many of the file's items of the benchmarks met fit no item of a log."""
@@ -165,16 +168,15 @@ class _Universe:
         named = "; ".join(one.item_id or str(one.texts.question)[:60] for one in loose[:_SHOWN])
         if not self.matched:
             raise LogError(
-                f"{self.found.path}: none of its {len(items)} items is in the logs",
-                hint="are its ids those of the logs? questions join better than ids",
-            )
+                "{}: none of its {} items is in the logs", self.found.path, len(items),
+                remedy=Remedy.JOIN_BY_QUESTIONS,
+            )  # fmt: skip
         n_met = sum(one.benchmark in met for one in items)
         if len(loose) > MOST_UNMATCHED * n_met and not allow_unmatched:
             raise LogError(
-                f"{self.found.path}: {len(loose)} of its {n_met} items are not in the logs "
-                f"({named})",
-                hint="is it the same version of the benchmark? --allow-unmatched goes on",
-            )
+                "{}: {} of its {} items are not in the logs ({})", self.found.path, len(loose),
+                n_met, named, remedy=Remedy.ALLOW_UNMATCHED,
+            )  # fmt: skip
         return len(loose)
 
     def flags(self, policy: str, unlisted: int) -> Flags:
@@ -316,11 +318,9 @@ def _set_of(log: Log) -> tuple[str, str]:
 def _not_in_file(found: Annotations, log: Log, joined: Joined) -> LogError:
     named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
     return LogError(
-        f"{log.path}: {joined.n_unmatched} of {len(log.items)} items are not in {found.path} "
-        f"({named})",
-        hint="is it the same version of the benchmark? Say what unlisted items are: "
-        "--unlisted not_checkable, or clean where the file names every contaminated one",
-    )
+        "{}: {} of {} items are not in {} ({})", Place(log.path), joined.n_unmatched,
+        len(log.items), found.path, named, remedy=Remedy.SAY_UNLISTED,
+    )  # fmt: skip
 
 
 def _unnamed(logs: Sequence[Log], joined: dict[int, Joined]) -> dict[str, int]:
@@ -337,10 +337,9 @@ def _names_none(found: Annotations, unnamed: dict[str, int]) -> LogError:
     first = next(iter(unnamed.items()))
     more = f", nor of {len(unnamed) - 1} more benchmarks" if len(unnamed) > 1 else ""
     return LogError(
-        f"{found.path}: {_of_none(*first)}{more}, all of which would be clean",
-        hint="does the file cover it? --unlisted not_checkable, or leave its logs out; "
-        "--allow-unmatched if nothing of it is contaminated",
-    )
+        "{}: {}{}, all of which would be clean", found.path, _of_none(*first), more,
+        remedy=Remedy.SAY_UNLISTED_OR_ALLOW_UNMATCHED,
+    )  # fmt: skip
 
 
 def _source(

@@ -11,7 +11,7 @@ import numpy as np
 
 from contam.benchmark.names import ITEM_ID, plain
 from contam.detect.labels import LABELS, NOT_CHECKABLE
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
 from contam.rescore.logs.files import LogFile
 from contam.rescore.logs.parts import PartsReader, Texts
 from contam.rescore.logs.plain import load
@@ -70,7 +70,6 @@ _DECON_MARKS: Final = str.maketrans(
     dict.fromkeys(string.punctuation + "\u201c\u201d\u2018\u2019\u2014", " ")
 )
 _DECON_WORDS: Final = 1000
-_ASK: Final = "name the columns: --verdict-columns label=COLUMN,id=COLUMN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,29 +133,33 @@ def read_annotations(
     mapping = dict(columns or {})
     for role in mapping:
         if role not in MAPPABLE:
-            raise UsageError(f"verdicts have no {role!r}", hint=f"known: {', '.join(MAPPABLE)}")
+            raise UsageError(
+                "verdicts have no {!r}", role,
+                remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(MAPPABLE))),
+            )  # fmt: skip
     if threshold is not None and not math.isfinite(threshold):
-        raise UsageError(f"--threshold {threshold} is no score", hint="give a number, such as 0.8")
+        raise UsageError(
+            f"--threshold {threshold} is no score", remedy=Remedy.GIVE_THRESHOLD_AS_NUMBER
+        )
     file = LogFile(path)
     table = load(file)
     if not len(table):
-        raise LogError(f"{path}: the file has no rows", hint="is it the right file, and whole?")
+        raise LogError("{}: the file has no rows", path, remedy=Remedy.IS_IT_THE_RIGHT_FILE)
     of_decon = not mapping and set(table.columns) >= _DECON
     found = _columns(table, mapping, of_decon=of_decon)
     listed = "label" not in found and (of_decon or "score" not in found)
     if listed and not of_decon and unlisted is None:
         raise UsageError(
-            f"{path} has neither labels nor scores (columns: {_names(table)})",
-            hint=f"{_ASK}; if it lists contaminated items only, say what all others are: "
-            "--unlisted clean or --unlisted not_checkable",
-        )
+            "{} has neither labels nor scores (columns: {})", path, _names(table),
+            remedy=Remedy.NAME_LABEL_COLUMNS_OR_UNLISTED,
+        )  # fmt: skip
     if "label" not in found and not listed and threshold is None:
         raise UsageError(
-            f"{path} has scores in {found['score']!r} and no labels",
-            hint="say from which score on an item is contaminated: --threshold 0.8",
-        )
+            "{} has scores in {!r} and no labels", path, found["score"],
+            remedy=Remedy.GIVE_THRESHOLD,
+        )  # fmt: skip
     if threshold is not None and "score" not in found:
-        raise UsageError(f"{path} has no scores for --threshold (columns: {_names(table)})")
+        raise UsageError("{} has no scores for --threshold (columns: {})", path, _names(table))
     if threshold is None and "label" in found and "label" not in mapping:
         _refuse_answers(table, found["label"])
     reader = PartsReader(found.get("question", ""))
@@ -189,8 +192,9 @@ def _columns(table: Table, mapping: Mapping[str, str], *, of_decon: bool) -> dic
     for name in mapping.values():
         if name and not table.has(name):
             raise LogError(
-                f"{table.file.path}: no column {name!r}", hint=f"columns there: {_names(table)}"
-            )
+                "{}: no column {!r}", table.file.path, name,
+                remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=_names(table)),
+            )  # fmt: skip
     found = {role: name for role, name in mapping.items() if name or role == "question"}
     by_name = {plain(name): name for name in reversed(list(table.columns))}
     taken = set(found.values())
@@ -211,11 +215,10 @@ def _refuse_answers(table: Table, name: str) -> None:
     said = {_name(value).lower() for value in table.column(name)} - {""}
     if plain(name) == _ANSWERS and said and said <= _BARE:
         raise UsageError(
-            f"{table.file.path}: does its column {name!r} say what is contaminated? It holds only "
-            f"{' and '.join(sorted(said))}, as answers of a benchmark do",
-            hint=f"if it does: --verdict-columns label={name}; if all rows are contaminated items: "
-            "--verdict-columns label=",
-        )
+            "{}: does its column {!r} say what is contaminated? It holds only {}, as answers of a"
+            " benchmark do", table.file.path, name, " and ".join(sorted(said)),
+            remedy=Remedy.SAY_LABEL_COLUMN(column=name),
+        )  # fmt: skip
 
 
 def _row(
@@ -248,7 +251,10 @@ def _row(
         texts = reader.read(row)
     name = _name(value("id"))
     if not name and not texts.question:
-        raise LogError(f"{at}: neither an id nor a question", hint=f"{_ASK},question=COLUMN")
+        raise LogError(
+            "{}: neither an id nor a question", Place(at),
+            remedy=Remedy.NAME_LABEL_AND_QUESTION_COLUMNS,
+        )  # fmt: skip
     return Annotation(
         benchmark=_name(value("benchmark")),
         split=_name(value("split")),
@@ -270,18 +276,18 @@ def _merged(rows: list[Annotation], *, of_decon: bool) -> tuple[Annotation, ...]
             continue
         if known.texts != row.texts:
             raise LogError(
-                f"{row.row}: item {row.item_id} has another text than in {known.row}",
-                hint="two versions of a benchmark, or two benchmarks without a column for it",
-            )
+                "{}: item {} has another text than in {}", Place(row.row), row.item_id,
+                Place(known.row), remedy=Remedy.TWO_VERSIONS_OR_BENCHMARKS,
+            )  # fmt: skip
         for policy, label in row.label.items():
             first = known.label.setdefault(policy, label)
             # decon reports every match of an item: the best one decides.
             if first != label and not of_decon:
                 raise LogError(
-                    f"{row.row}: item {row.item_id or row.texts.question} is "
-                    f"{LABELS[label]} here and {LABELS[first]} in {known.row}",
-                    hint="keep one label of each item",
-                )
+                    "{}: item {} is {} here and {} in {}", Place(row.row),
+                    row.item_id or row.texts.question, Public(LABELS[label]), Public(LABELS[first]),
+                    Place(known.row), remedy=Remedy.KEEP_ONE_LABEL,
+                )  # fmt: skip
             known.label[policy] = max(first, label)
             known.score[policy] = float(
                 np.fmax(known.score.get(policy, math.nan), row.score[policy])
@@ -294,9 +300,9 @@ def _check_alike(path: Path, items: tuple[Annotation, ...]) -> None:
     bare = next((one for one in items if not one.texts.question), None)
     if bare is not None and any(one.texts.question for one in items):
         raise LogError(
-            f"{path}: some rows have a question and others none ({bare.row})",
-            hint="give all of them the question, or leave the column out",
-        )
+            "{}: some rows have a question and others none ({})", path, Place(bare.row),
+            remedy=Remedy.GIVE_ALL_QUESTIONS_OR_NONE,
+        )  # fmt: skip
 
 
 def _over(score: float, threshold: float) -> int:
@@ -307,10 +313,8 @@ def _label(value: object, at: str) -> int:
     word = _name(value).lower().replace("_", " ").replace("-", " ")
     if word not in _WORDS:
         raise LogError(
-            f"{at}: {str(value)[:40]!r} is no label",
-            hint="known are contaminated, dirty, leaked, true, yes and 1; clean, false, no and 0; "
-            "suspect, suspicious; not_checkable, unknown and an empty cell",
-        )
+            "{}: {!r} is no label", Place(at), str(value)[:40], remedy=Remedy.USE_KNOWN_LABELS,
+        )  # fmt: skip
     return _WORDS[word]
 
 
@@ -321,7 +325,9 @@ def _score(value: object, at: str) -> float:
     except ValueError:
         score = math.inf
     if math.isinf(score):
-        raise LogError(f"{at}: {str(value)[:40]!r} is no score", hint="scores are numbers")
+        raise LogError(
+            "{}: {!r} is no score", Place(at), str(value)[:40], remedy=Remedy.SCORES_ARE_NUMBERS
+        )
     return score
 
 
@@ -335,5 +341,5 @@ def _name(value: Any) -> str:  # noqa: ANN401 - a cell
     return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
 
 
-def _names(table: Table) -> str:
-    return ", ".join(map(repr, table.columns))
+def _names(table: Table) -> Names:
+    return Names([*table.columns])

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,13 +66,15 @@ def _check_names(logs: Sequence[Log], lower: Sequence[str], higher: Sequence[str
     for name in (*lower, *higher):
         meant = [metric for metric in metrics if named(metric, (name,))]
         if not meant:
-            raise UsageError(f"no log has a metric {name}", hint=f"metrics: {', '.join(metrics)}")
+            raise UsageError(
+                "no log has a metric {}", name,
+                remedy=Remedy.CHOOSE_METRIC(known=", ".join(metrics)),
+            )  # fmt: skip
         twice = [metric for metric in meant if named(metric, lower) and named(metric, higher)]
         if twice:
             raise UsageError(
-                f"{twice[0]} cannot count both ways",
-                hint="name it under --lower-is-better or under --higher-is-better",
-            )
+                "{} cannot count both ways", twice[0], remedy=Remedy.SAY_ONE_DIRECTION,
+            )  # fmt: skip
 
 
 def _recorded(logs: Sequence[Log], asked: Sequence[str]) -> dict[tuple[str, str], bool]:
@@ -87,10 +89,11 @@ def _recorded(logs: Sequence[Log], asked: Sequence[str]) -> dict[tuple[str, str]
             )
             if first != column.higher_is_better:
                 raise LogError(
-                    f"is a higher {column.metric} of {log.benchmark} better? {other.path} says "
-                    f"{_yes(first)}, {log.path} says {_yes(not first)}",
-                    hint=f"say it: --lower-is-better {column.metric}, or --higher-is-better",
-                )
+                    "is a higher {} of {} better? {} says {}, {} says {}", Public(column.metric),
+                    Public(log.benchmark), Place(other.path), Public(_yes(first)), Place(log.path),
+                    Public(_yes(not first)),
+                    remedy=Remedy.SAY_DIRECTION(metric=Public(column.metric)),
+                )  # fmt: skip
     return {key: value for key, (value, _) in found.items()}
 
 
@@ -130,7 +133,7 @@ def _better(value: bool) -> str:  # noqa: FBT001 - what is spelt
 def _refuse_table(log: Log, column: ScoreColumn) -> None:
     if log.is_table:
         raise LogError(
-            f"{log.path}: is a lower {column.metric} better? A plain table does not say",
-            hint=f"--lower-is-better {column.metric}, --higher-is-better {column.metric}, "
-            "or a column higher_is_better of true and false",
-        )
+            "{}: is a lower {} better? A plain table does not say", Place(log.path),
+            Public(column.metric),
+            remedy=Remedy.SAY_DIRECTION_OR_ADD_COLUMN(metric=Public(column.metric)),
+        )  # fmt: skip

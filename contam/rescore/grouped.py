@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Public, Remedy
 from contam.rescore.logs.groups import find_groups
 from contam.rescore.logs.setup import combined
 from contam.rescore.panel import Series
@@ -66,9 +66,9 @@ def _higher(group: Group) -> bool:
     found = {log.column(group.metric).higher_is_better is not False for log in group.logs}
     if len(found) > 1:
         raise LogError(
-            f"the tasks of {group.name} do not agree whether a higher {group.metric} is better",
-            hint=f"say it: --lower-is-better {group.metric}, or --higher-is-better",
-        )
+            "the tasks of {} do not agree whether a higher {} is better", group.name,
+            Public(group.metric), remedy=Remedy.SAY_DIRECTION(metric=Public(group.metric)),
+        )  # fmt: skip
     return found.pop()
 
 

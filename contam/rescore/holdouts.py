@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.lineup import matrices
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
@@ -40,9 +40,9 @@ def item_numbers(logs: Sequence[Log]) -> list[NDArray[np.int64]]:
         keys = [(item.item_id, item.question or item.prompt) for item in log.items]
         if len(set(keys)) < len(keys):
             raise LogError(
-                f"{log.path}: an item of the reference benchmark {log.benchmark} stands twice",
-                hint="give each item once",
-            )
+                "{}: an item of the reference benchmark {} stands twice", Place(log.path),
+                Public(log.benchmark), remedy=Remedy.GIVE_ITEM_ONCE,
+            )  # fmt: skip
         numbers = [known.setdefault(key, len(known)) for key in keys]
         found.append(np.array(numbers, np.int64))
     return found
@@ -72,10 +72,9 @@ def holdout_rows(
         for name, found, kind in ((benchmark, ours, "benchmark"), (other, theirs, "reference")):
             if not found:
                 raise UsageError(
-                    f"no log with item scores of {kind} {name}",
-                    hint="--reference-benchmark takes BENCHMARK=REFERENCE, as contam logs names"
-                    " them",
-                )
+                    "no log with item scores of {} {}", Public(kind), name,
+                    remedy=Remedy.NAME_REFERENCE_BENCHMARK,
+                )  # fmt: skip
         for matrix in ours:
             counterpart = _counterpart(matrix, ours, theirs)
             own = several(cluster[matrix.items])

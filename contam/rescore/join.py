@@ -16,7 +16,7 @@ import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, item_key, normalise, text_key
-from contam.errors import LogError
+from contam.errors import LogError, Place, Remedy
 from contam.rescore.partial import Judged
 from contam.tables.schemas import column
 
@@ -105,7 +105,7 @@ class Joiner:
         if versions - {KEY_VERSION}:
             raise LogError(
                 f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}",
-                hint="scan again with this version of contam",
+                remedy=Remedy.SCAN_AGAIN_WITH_THIS_VERSION,
             )
         self.judged = Judged(items)
         self._benchmark = column(items, "benchmark")
@@ -145,18 +145,15 @@ class Joiner:
         if not joined.n_matched and len(log.items):
             bare = all(item.question is None and item.prompt is None for item in log.items)
             raise LogError(
-                f"{log.path}: none of its {len(log.items)} items is in the verdicts",
-                hint="it has ids only, and they are not the benchmark's: add the questions to it"
-                if bare
-                else "the log is of another benchmark, or of another version of it",
-            )
+                "{}: none of its {} items is in the verdicts", Place(log.path), len(log.items),
+                remedy=Remedy.IDS_DIFFER if bare else Remedy.LOG_OF_ANOTHER_BENCHMARK,
+            )  # fmt: skip
         if joined.share_unmatched > MOST_UNMATCHED and not allow_unmatched:
             named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
             raise LogError(
-                f"{log.path}: {joined.n_unmatched} of {len(log.items)} items are not in the "
-                f"verdicts ({named})",
-                hint="is it the same version of the benchmark? --allow-unmatched scores the rest",
-            )
+                "{}: {} of {} items are not in the verdicts ({})", Place(log.path),
+                joined.n_unmatched, len(log.items), named, remedy=Remedy.ALLOW_UNMATCHED_TO_SCORE,
+            )  # fmt: skip
         return joined
 
     def _joined(self, log: Log) -> Joined:
@@ -293,9 +290,9 @@ class Joiner:
             if log.benchmark not in benchmarks:
                 named = ", ".join(sorted(benchmarks))
                 raise LogError(
-                    f"{log.path}: its ids are in {named}, and it has no texts",
-                    hint="add the questions to the log, or rescore one benchmark at a time",
-                )
+                    "{}: its ids are in {}, and it has no texts", Place(log.path), named,
+                    remedy=Remedy.ADD_QUESTIONS_OR_SPLIT,
+                )  # fmt: skip
             benchmarks = {log.benchmark}
         known: dict[str, list[int]] = {}
         for row, name in enumerate(self._ids):
@@ -322,9 +319,9 @@ class Joiner:
             same = at_row >= 0 and self._item_key[at_row] in {self._item_key[row] for row in rows}
             if rows and not same:
                 raise LogError(
-                    f"{log.path}: item {item.item_id} has another text than in the verdicts",
-                    hint="the verdicts are of another version of the benchmark: scan this one",
-                )
+                    "{}: item {} has another text than in the verdicts", Place(log.path),
+                    item.item_id, remedy=Remedy.SCAN_THIS_VERSION,
+                )  # fmt: skip
 
     def _counted(
         self, log: Log, index: NDArray[np.int64], by: Counter[str], why: dict[int, str]
@@ -378,19 +375,18 @@ def _check_numbers(log: Log, names: Sequence[str], known: dict[str, list[int]]) 
     numbers = {int(name.removeprefix("id")) for name in known if _is_number(name)}
     logged = {int(name.removeprefix("id")) for name in names}
     least = min(logged)
-    hint = "numbers of two tools may be one off: add the question to the log"
     if not numbers or least != min(numbers):
         begin = min(numbers) if numbers else "names"
         raise LogError(
-            f"{log.path}: items are bare numbers from {least}, the benchmark's begin at {begin}",
-            hint=hint,
-        )
+            "{}: items are bare numbers from {}, the benchmark's begin at {}", Place(log.path),
+            least, begin, remedy=Remedy.ADD_QUESTION_TO_LOG,
+        )  # fmt: skip
     if beyond := logged - numbers:
         raise LogError(
-            f"{log.path}: {len(beyond)} of its {len(logged)} bare numbers, from {min(beyond)} on, "
-            "are not among the items judged",
-            hint=hint,
-        )
+            "{}: {} of its {} bare numbers, from {} on, are not among the items judged",
+            Place(log.path), len(beyond), len(logged), min(beyond),
+            remedy=Remedy.ADD_QUESTION_TO_LOG,
+        )  # fmt: skip
 
 
 _HEAD: Final = 4

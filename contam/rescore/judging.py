@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from contam.detect.report import RUN_FILE, Report, load_report
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.rescore.annotated import annotate
 from contam.rescore.annotations import Annotations, read_annotations
 from contam.rescore.join import Joiner
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Flags
     from contam.rescore.partial import Judged
-
-_VERDICTS_HINT: Final = (
-    "give the folder that `contam scan --out` or `contam query --out` wrote,"
-    " or a file of labels (CSV, TSV, JSONL, JSON, Parquet)"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +67,17 @@ def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotation
     if options != FileOptions() and Path(path).is_dir():
         raise UsageError(
             "--threshold, --unlisted and --verdict-columns are for a file of labels",
-            hint=f"{path} is none; a scan's own verdicts have their thresholds",
+            remedy=Remedy.GIVE_FILE_OF_LABELS(path=path),
         )
-    return load_report(path, hint=_VERDICTS_HINT)
+    return load_report(path, remedy=Remedy.GIVE_RESULT_OR_LABELS)
 
 
 def _refuse_part(path: Path) -> None:
     """A table of a result folder says less than the folder, which is checked as a whole."""
     if path.suffix == ".parquet" and (path.parent / RUN_FILE).is_file():
-        raise UsageError(f"{path} is a part of a result", hint=f"give its folder: {path.parent}")
+        raise UsageError(
+            "{} is a part of a result", path, remedy=Remedy.GIVE_ITS_FOLDER(folder=path.parent)
+        )
 
 
 def policies_of(found: Report | Annotations, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -89,8 +86,9 @@ def policies_of(found: Report | Annotations, wanted: Sequence[str]) -> tuple[str
     for name in wanted:
         if name not in known:
             raise UsageError(
-                f"the verdicts hold no policy {name}", hint=f"they hold: {', '.join(known)}"
-            )
+                "the verdicts hold no policy {}", name,
+                remedy=Remedy.CHOOSE_POLICY_OF_VERDICTS(known=", ".join(known)),
+            )  # fmt: skip
     return tuple(wanted or known)
 
 

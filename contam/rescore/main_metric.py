@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contam.errors import UsageError
+from contam.errors import Public, Remedy, UsageError
 from contam.rescore.direction import named
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
     for name in asked:
         if not any(_meant(name, benchmark, own) for benchmark, own in metrics.items()):
             there = sorted(f"{b}={metric}" for b, own in metrics.items() for metric in own)
-            raise UsageError(f"no log has a metric {name}", hint=f"metrics: {', '.join(there)}")
+            raise UsageError(
+                "no log has a metric {}", name, remedy=Remedy.CHOOSE_METRIC(known=", ".join(there))
+            )
     return {
         benchmark: _main(
             benchmark, list(own), list(said.get(benchmark, ())), asked, usual[benchmark]
@@ -61,9 +63,10 @@ def _main(
     wanted = sorted({metric for name in asked for metric in _meant(name, benchmark, metrics)})
     if len(wanted) > 1:
         raise UsageError(
-            f"one main metric of {benchmark} is needed, and {' and '.join(wanted)} are named",
-            hint=f"--metric '{benchmark}={wanted[0]}'",
-        )
+            "one main metric of {} is needed, and {} are named", Public(benchmark),
+            " and ".join(wanted),
+            remedy=Remedy.NAME_MAIN_METRIC(benchmark=benchmark, metric=wanted[0]),
+        )  # fmt: skip
     if wanted:
         return MainMetric(metric=wanted[0], shown=wanted[0], why="as asked")
     if len(said) > 1:

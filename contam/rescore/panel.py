@@ -10,7 +10,7 @@ import numpy as np
 from contam.benchmark.items import ItemName
 from contam.corpus.dates import year_of
 from contam.detect.labels import CLEAN, FLAGGED, LABELS, NOT_CHECKABLE
-from contam.errors import OutputError
+from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -123,9 +123,9 @@ def flags_in(report: Report) -> dict[str, Flags]:
         }
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise OutputError(
-            f"{report.folder} does not say how its policies judge",
-            hint="give the folder as contam wrote it",
-        ) from error
+            "{} does not say how its policies judge", report.folder,
+            remedy=Remedy.GIVE_FOLDER_AS_WRITTEN,
+        ) from error  # fmt: skip
     return flags_of(report.verdicts, report.items, report.evidence, thresholds)
 
 
@@ -221,5 +221,5 @@ def _subjects(items: Table) -> NDArray[np.object_]:
 def _contradiction() -> OutputError:
     return OutputError(
         "the verdicts and their items contradict each other",
-        hint="give the folder as contam wrote it",
+        remedy=Remedy.GIVE_FOLDER_AS_WRITTEN,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Place, Public, Remedy
 from contam.tables.schemas import column
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ def refuse_partial(log: Log, index: Ints, judged: Judged) -> None:
         for found in judged.missing(index[known & one.scored], index[known]):
             if found.n_missing > MOST_MISSING * found.n_items:
                 raise LogError(
-                    f"{log.path}: {log.model} has no {one.metric} for {found.n_missing} of the "
-                    f"{found.n_items} items of {found.benchmark} that were judged",
-                    hint="is the log whole? it reports no number to check that by; "
-                    "--allow-partial scores what is there",
-                )
+                    "{}: {} has no {} for {} of the {} items of {} that were judged",
+                    Place(log.path), Public(log.model), Public(one.metric), found.n_missing,
+                    found.n_items, Public(found.benchmark), remedy=Remedy.ALLOW_PARTIAL,
+                )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.detect.report import RUN_FILE
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.extras import require
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
@@ -133,7 +133,9 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     unknown = set(settings.references) - {one.model for one in series}
     if unknown:
         known = ", ".join(sorted({one.model for one in series}))
-        raise UsageError(f"no log of reference model {min(unknown)}", hint=f"models: {known}")
+        raise UsageError(
+            "no log of reference model {}", min(unknown), remedy=Remedy.CHOOSE_MODEL(known=known)
+        )
     models = {id(one.log): one.model for one in joined_logs}
     groups = list(
         group_series(
@@ -321,10 +323,10 @@ def _refuse_doubles(logs: Sequence[tuple[Log, str]]) -> None:
             known = seen.setdefault((model, log.benchmark, column.metric), log)
             if known is not log:
                 raise LogError(
-                    f"two logs hold {model} on {log.benchmark} by {column.metric}: "
-                    f"{known.path} and {log.path}",
-                    hint="give one of them, or keep the runs apart with --separate-runs",
-                )
+                    "two logs hold {} on {} by {}: {} and {}", Public(model), Public(log.benchmark),
+                    Public(column.metric), Place(known.path), Place(log.path),
+                    remedy=Remedy.SEPARATE_RUNS,
+                )  # fmt: skip
 
 
 def _source(log: Log, index: Ints | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from contam.errors import LogError
+from contam.errors import Advice, LogError, Remedy
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import DamagedLogError, find_logs
 
@@ -25,34 +25,31 @@ def whole_logs(
     none is left.
     """
     found = find_logs(paths, columns=columns, skip_damaged=skip_damaged)
-    damaged = list(found.damaged)
+    damaged = list(found.damage)
     logs = []
     for log in found.logs:
         try:
             self_check(log)
         except LogError as error:
             if not skip_damaged:
-                raise DamagedLogError(error.message, hint=error.hint) from error
-            damaged.append((log.path, error.message))
+                raise DamagedLogError(error.statement, remedy=error.remedies) from error
+            damaged.append((log.path, error.statement))
         else:
             logs.append(log)
     if not logs:
         raise LogError(
-            f"none of the logs is whole; the first: {damaged[0][1]}",
-            hint="`contam logs` lists them with the reasons",
-        )
-    return logs, damaged
+            "none of the logs is whole; the first: {}", damaged[0][1], remedy=Remedy.SEE_LOGS,
+        )  # fmt: skip
+    return logs, [(path, str(said)) for path, said in damaged]
 
 
 @contextlib.contextmanager
-def offering(option: str) -> Iterator[None]:
-    """Have the error of a damaged log name the option that goes on without such logs."""
+def offering(remedy: Remedy) -> Iterator[None]:
+    """Have the error of a damaged log offer to go on without such logs."""
     try:
         yield
     except DamagedLogError as error:
-        skip = f"{option} goes on without such logs"
-        hint = f"{error.hint}; {skip}" if error.hint else skip
-        raise LogError(error.message, hint=hint) from error
+        raise LogError(error.statement, remedy=(*error.remedies, Advice(remedy))) from error
 
 
 def left_out(damaged: Sequence[tuple[str, str]]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import BenchmarkError, LogError
+from contam.errors import BenchmarkError, LogError, Plain, Public, Remedy
 from contam.tables.ipc import stream_problem
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _stream_rows(
         at = source.tell()
         yield from batch.select(columns).to_pylist()
     if problem := stream_problem(source, at):
-        raise BenchmarkError(f"{path}: {problem}", hint="fetch the file again")
+        raise BenchmarkError("{}: {}", path, problem, remedy=Remedy.FETCH_AGAIN)
 
 
 def _chosen(
@@ -78,9 +78,9 @@ def _chosen(
     doubled = _doubled(list(schema))
     if doubled is not None:
         raise BenchmarkError(
-            f"{path}: the column {doubled!r} stands twice in one record",
-            hint="remove one of the two, or name them apart",
-        )
+            "{}: the column {!r} stands twice in one record", path, doubled,
+            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
+        )  # fmt: skip
     return list(choose(schema.names))
 
 
@@ -98,7 +98,9 @@ def _doubled(fields: Sequence[pa.Field]) -> str | None:
 
 def _damaged(path: Path, kind: str, error: Exception) -> BenchmarkError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return BenchmarkError(f"{path}: cannot read as {kind} ({reason})", hint="fetch the file again")
+    return BenchmarkError(
+        "{}: cannot read as {} ({})", path, Public(kind), Plain(reason), remedy=Remedy.FETCH_AGAIN
+    )
 
 
 def column_names(path: Path) -> tuple[str, ...]:
@@ -130,4 +132,6 @@ def _values(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array or a lis
 
 def _unreadable_log(path: Path, error: Exception) -> LogError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return LogError(f"{path}: cannot read as Parquet ({reason})", hint="copy the file again")
+    return LogError(
+        "{}: cannot read as Parquet ({})", path, Plain(reason), remedy=Remedy.COPY_AGAIN
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.listed import ListedPath, opened, state_of
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
@@ -100,10 +100,9 @@ def _footer(path: str, state: FileState) -> Footer:
 
 def _encrypted(path: str) -> ShardError:
     return ShardError(
-        f"{path}: the file is encrypted, whole or in some columns",
-        shard=path,
-        hint="no keys are taken: write it again without encryption, or leave it out",
-    )
+        f"{path}: the file is encrypted, whole or in some columns", shard=path,
+        remedy=Remedy.WRITE_UNENCRYPTED,
+    )  # fmt: skip
 
 
 def promised(path: str) -> tuple[int, int]:
@@ -148,10 +147,9 @@ def text_blocks(
     expected = sum(size.n_rows for size in sizes)
     if seen != expected:
         raise ShardError(
-            f"{path}: {seen} rows read where its footer promises {expected}",
-            shard=path,
-            hint="the file is damaged: copy it again, or leave it out",
-        )
+            f"{path}: {seen} rows read where its footer promises {expected}", shard=path,
+            remedy=Remedy.COPY_DAMAGED,
+        )  # fmt: skip
 
 
 def _wanted_rows(
@@ -225,7 +223,7 @@ def _row_groups(
     every = footer(path).layout.groups
     if groups and max(groups) >= len(every):
         raise ShardError(
-            f"{path}: a row group is gone", shard=path, hint="the file was replaced: begin again"
+            f"{path}: a row group is gone", shard=path, remedy=Remedy.FILE_REPLACED_BEGIN_AGAIN
         )
     chosen = every if groups is None else [every[index] for index in groups]
     return tuple(

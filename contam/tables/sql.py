@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -60,8 +60,7 @@ class Database:
         except duckdb.Error as error:
             raise UsageError(
                 f"the query fails: {_said(str(error))}",
-                hint="views: verdicts, evidence, items, documents; `describe verdicts` lists"
-                " the columns of one",
+                remedy=Remedy.ASK_KNOWN_VIEWS,
             ) from error
 
 
@@ -74,7 +73,7 @@ def _rows(found: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
         columns = [column.to_pylist() for column in table.columns]
     except (OverflowError, ValueError) as error:
         raise UsageError(
-            "the answer holds a time that no calendar has", hint="ask for it as text: `x::varchar`"
+            "the answer holds a time that no calendar has", remedy=Remedy.ASK_TIME_AS_TEXT
         ) from error
     return list(zip(*columns, strict=True))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import ConfigError, UsageError
+from contam.errors import ConfigError, Remedy, UsageError
 from contam.text.token_hash import token_hash
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class FileTokenizer:
                 raise
             raise ConfigError(
                 f"{self.path} cannot encode a text: {_first_line(error)}",
-                hint="the tokenizer has no token for it, and none for unknown text",
+                remedy=Remedy.TOKENIZER_LACKS_TEXT,
             ) from error
 
     def _choose_prefix(self) -> str:
@@ -291,13 +291,13 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
     except FileNotFoundError as error:
         raise UsageError(
             f'unit "{name}" is neither word nor char nor a file',
-            hint="give word, char or the path of a Hugging Face tokenizer.json",
+            remedy=Remedy.GIVE_UNIT_OR_TOKENIZER,
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(
             f"tokenizer file {place} cannot be read: {reason}",
-            hint="give word, char or the path of a Hugging Face tokenizer.json",
+            remedy=Remedy.GIVE_UNIT_OR_TOKENIZER,
         ) from error
     try:
         tokenizer, unknown = _build(raw)
@@ -309,7 +309,7 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
             raise
         raise ConfigError(
             f"{place} is not a tokenizer file: {_first_line(error)}",
-            hint="give the tokenizer.json of a Hugging Face model, as `Tokenizer.save` writes it",
+            remedy=Remedy.GIVE_HUGGING_FACE_TOKENIZER,
         ) from error
 
 

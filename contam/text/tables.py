@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import InternalError
+from contam.errors import InternalError, Remedy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +54,6 @@ class TextTables:
 
 def read_tables(path: Path) -> TextTables:
     """Read a table file; raises InternalError when it is missing, damaged or of another version."""
-    hint = "the installation is damaged: reinstall contam"
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -64,10 +63,13 @@ def read_tables(path: Path) -> TextTables:
             array.setflags(write=False)
         tables = TextTables(normaliser=normaliser, unicode_version=unicode_version, **arrays)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise InternalError(f"cannot read the text tables {path}: {error}", hint=hint) from error
+        raise InternalError(
+            f"cannot read the text tables {path}: {error}", remedy=Remedy.REINSTALL
+        ) from error
     if tables.normaliser != NORMALISER:
         raise InternalError(
-            f"text tables {path} are of version {tables.normaliser}, not {NORMALISER}", hint=hint
+            f"text tables {path} are of version {tables.normaliser}, not {NORMALISER}",
+            remedy=Remedy.REINSTALL,
         )
     return tables
 

@@ -7,6 +7,7 @@ import pytest
 from contam.audit.manifest import MANIFEST, read_sealed
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
+from contam.cli.remedies import hint
 from contam.errors import LogError
 from tests.audit.conftest import FIXTURES
 from tests.rescore.logs.small import lm_eval
@@ -101,7 +102,7 @@ def test_a_damaged_log_stops_an_audit_or_is_named_in_every_report(tmp_path, from
     spec = write(tmp_path, benchmark="from_logs = true" if from_logs else entry)
     with pytest.raises(LogError, match=str(cut)) as caught:
         run_audit(spec)
-    assert "skip_damaged = true" in caught.value.hint
+    assert "skip_damaged = true" in hint(caught.value)
     path = tmp_path / "AUDIT.toml"
     path.write_text(path.read_text() + "skip_damaged = true\n")
     pack = run_audit(load_spec(path))

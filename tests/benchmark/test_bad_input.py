@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.benchmark import read_benchmarks
+from contam.cli.remedies import hint
 from contam.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def test_one_id_for_two_items_is_an_error_that_names_both(write_jsonl: WriteRows
     path = write_jsonl("m.jsonl", [{"id": 1, "question": "Q?"}, {"id": 1, "question": "R?"}])
     error = failure(path)
     assert str(error) == f"{path}:2: id '1' was given to another item at {path}:1"
-    assert "--map id=" in error.hint
+    assert "--map id=" in hint(error)
 
 
 def test_an_exact_repeat_is_listed(write_jsonl: WriteRows):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from contam.cli.remedies import hint
 from contam.errors import OutputError
 from contam.files.publish import output_errors, publishing
 
@@ -52,7 +53,7 @@ def test_a_finished_result_is_refused_before_any_work(tmp_path):
     publish(tmp_path / "out", "old")
     with pytest.raises(OutputError, match="already holds a finished result") as caught:
         publish(tmp_path / "out", "new")
-    assert "--overwrite" in caught.value.hint
+    assert "--overwrite" in hint(caught.value)
     assert content(tmp_path / "out")["data"] == "old data"
 
 

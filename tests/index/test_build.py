@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contam.cli.remedies import hint
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata
 from contam.errors import CorpusError, IndexBusyError, IndexMismatchError, OutputError, UsageError
@@ -184,7 +185,7 @@ def test_a_finished_index_is_not_built_over_unless_asked(corpus, tmp_path):
     before = files_of(tmp_path / "ix")
     with pytest.raises(OutputError, match="finished index") as caught:
         build(corpus, tmp_path / "ix")
-    assert "--overwrite" in caught.value.hint
+    assert "--overwrite" in hint(caught.value)
     assert files_of(tmp_path / "ix") == before
     build(corpus, tmp_path / "ix", RECIPES["long"], overwrite=True)
     assert read_manifest(tmp_path / "ix").recipe == RECIPES["long"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contam.cli.remedies import hint
 from contam.errors import IndexBusyError, IndexMismatchError, UsageError
 from contam.index.change import add, compact, retire
 from contam.index.manifest import read_manifest, writer_lock
@@ -84,7 +85,7 @@ def test_a_shard_with_a_known_name_and_other_bytes_is_refused(corpus, tmp_path):
     write_parquet(corpus / "part-1.parquet", some_texts(12, 3))
     with pytest.raises(IndexMismatchError, match=r"part-1\.parquet") as caught:
         add(tmp_path / "ix", corpus)
-    assert "retire --shard part-1.parquet" in caught.value.hint
+    assert "retire --shard part-1.parquet" in hint(caught.value)
     assert files_of(tmp_path / "ix") == before
 
 

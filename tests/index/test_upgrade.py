@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import contam
+from contam.cli.remedies import hint
 from contam.errors import IndexMismatchError, OutputError
 from contam.index.change import add
 from contam.index.intake import Reader
@@ -34,7 +35,7 @@ def test_an_old_index_is_refused_with_the_way_out(old):
     ):
         with pytest.raises(IndexMismatchError, match="word-2") as error:
             refused()
-        assert "contam index upgrade" in error.value.hint
+        assert "contam index upgrade" in hint(error.value)
 
 
 def test_an_upgraded_index_has_all_that_the_old_one_had(old, tmp_path):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contam.cli.remedies import hint
 from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.run import rescore, write_rescore
 from contam.rescore.tables import Settings
@@ -122,7 +123,7 @@ def test_scores_need_a_threshold(tmp_path, logs):
     path = write(tmp_path / "mine.parquet", found)
     with pytest.raises(UsageError, match="has scores in 'overlap' and no labels") as caught:
         scored(path, logs)
-    assert "--threshold" in caught.value.hint
+    assert "--threshold" in hint(caught.value)
     row, run = scored(path, logs, threshold=0.9)
     assert counts(row) == (30, 10, 0)
     assert run["inputs"]["verdicts"]["threshold"] == 0.9
@@ -136,7 +137,7 @@ def test_a_list_says_nothing_of_other_items_unless_the_caller_does(tmp_path):
     path = write(tmp_path / "list.csv", [{"id": f"quay/{i}"} for i in sorted(DIRTY)])
     with pytest.raises(UsageError, match="neither labels nor scores") as caught:
         scored(path, log)
-    assert "--unlisted clean" in caught.value.hint
+    assert "--unlisted clean" in hint(caught.value)
     row, run = scored(path, log, unlisted="clean")
     assert counts(row) == (30, 10, 0)
     assert any("all its items are taken as contaminated" in note for note in run["notes"])
@@ -149,7 +150,7 @@ def test_unlisted_items_are_never_clean_by_themselves(tmp_path, logs):
     path = write(tmp_path / "mine.jsonl", rows()[:30])
     with pytest.raises(LogError, match=r"10 of 40 items are not in .*mine\.jsonl") as caught:
         scored(path, logs)
-    assert "--unlisted" in caught.value.hint
+    assert "--unlisted" in hint(caught.value)
     row, _ = scored(path, logs, allow_unmatched=True)
     assert counts(row) == (22, 8, 10)
     assert counts(scored(path, logs, unlisted="clean")[0]) == (32, 8, 0)
@@ -308,7 +309,7 @@ def test_verdicts_that_are_not_there_are_asked_for_as_a_folder_or_a_file(
         threshold = None
     with pytest.raises(OutputError, match=str(place)) as caught:
         scored(place, named_log(tmp_path), threshold=threshold)
-    assert "contam scan --out" in caught.value.hint
+    assert "contam scan --out" in hint(caught.value)
     for kind in ("CSV", "JSONL", "Parquet"):
         assert kind in caught.value.hint
 
@@ -343,7 +344,7 @@ def test_answers_of_a_benchmark_are_no_labels_of_a_leak(tmp_path, logs, answers)
     path = write(tmp_path / "leaked.jsonl", rows(answers)[:20])
     with pytest.raises(UsageError, match="does its column 'label' say what is contaminated") as no:
         scored(path, logs, unlisted="clean")
-    assert "--verdict-columns label=label" in no.value.hint
+    assert "--verdict-columns label=label" in hint(no.value)
     row, _ = scored(path, logs, unlisted="clean", verdict_columns={"label": "label"})
     assert counts(row) == (35, 5, 0)
     row, _ = scored(path, logs, unlisted="clean", verdict_columns={"label": ""})
@@ -361,7 +362,7 @@ def test_a_benchmark_of_which_a_file_names_no_item_is_not_clean_by_itself(tmp_pa
         LogError, match="it names none of the 9 items of pier, all of which"
     ) as caught:
         rescore(path, logs, settings=FAST, unlisted="clean")
-    assert "--unlisted not_checkable" in caught.value.hint
+    assert "--unlisted not_checkable" in hint(caught.value)
 
     def of_pier(**options):
         result = rescore(path, logs, settings=FAST, **options)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 import contam as library
+from contam.cli.remedies import hint
 from contam.detect.result import VERDICTS
 from contam.errors import LogError, OutputError
 from contam.files.single import fingerprint
@@ -232,7 +233,7 @@ def test_scores_outside_0_to_1_must_be_meant(verdicts, items, tmp_path, odd, sai
     path = table(tmp_path, rows_of(items, lambda at: odd if at == 3 else at % 2))
     with pytest.raises(LogError, match=f"{said}, not within 0 to 1") as error:
         rescore(verdicts, path, settings=FAST)
-    assert "--columns score=score" in (error.value.hint or "")
+    assert "--columns score=score" in hint(error.value)
     (row,) = whole(rescore(verdicts, path, columns={"score": "score"}, settings=FAST))
     assert f"scores from {said}" in row["note"]
     assert row["bound_high"] is None

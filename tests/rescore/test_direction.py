@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.cli.remedies import hint
 from contam.errors import InternalError, LogError, UsageError
 from contam.rescore.direction import directed, sounds_lower
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
@@ -273,7 +274,7 @@ def test_names_of_metrics_that_count_down(name):
     assert any("by its name" in note for note in found.notes)
     with pytest.raises(LogError) as refused:
         directed([log_of(name, tool="table")])
-    assert f"--lower-is-better {name}" in (refused.value.hint or "")
+    assert f"--lower-is-better {name}" in hint(refused.value)
     for way in ("lower", "higher"):
         (found,) = directed([log_of(name, tool="table")], **{way: (name,)})
         assert found.columns[0].higher_is_better is (way == "higher")

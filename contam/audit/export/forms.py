@@ -14,7 +14,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.verify import checked_facts
 from contam.audit.waivers.register import FALSE_POSITIVE
 from contam.detect.report import load_report
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.rescore.export.summary import cell, figure
 from contam.tables import schemas
 
@@ -122,7 +122,9 @@ def _model_card(
     rows = [row for row in facts.scores if row["policy"] == policy]
     wanted = set(models or facts.ours or {row["model"] for row in rows})
     if missing := set(models) - {row["model"] for row in rows}:
-        raise UsageError(f"the audit has no scores of {min(missing)}", hint="see report.md")
+        raise UsageError(
+            f"the audit has no scores of {min(missing)}", remedy=Remedy.SEE_AUDIT_REPORT
+        )
     lines = ["## Benchmark overlap", "", cell(facts.headline.text), ""]
     lines += [
         "| benchmark | items | contaminated | suspect | not checkable | flagged | waived |",
@@ -165,7 +167,8 @@ def _model_card(
 def _policy(facts: Facts, policy: str | None) -> str:
     if policy is not None and policy not in facts.policies:
         raise UsageError(
-            f"the audit has no policy {policy}", hint=f"policies: {', '.join(facts.policies)}"
+            f"the audit has no policy {policy}",
+            remedy=Remedy.CHOOSE_POLICY_OF_AUDIT(known=", ".join(facts.policies)),
         )
     return policy or first_policy(facts)
 

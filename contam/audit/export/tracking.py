@@ -12,7 +12,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.verify import REPORT, checked_facts
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def log_audit(
         import mlflow
         from mlflow.exceptions import MlflowException
     except ImportError as error:
-        raise UsageError("MLflow is not installed", hint="pip install 'contam[mlflow]'") from error
+        raise UsageError("MLflow is not installed", remedy=Remedy.INSTALL_MLFLOW) from error
     facts, manifest = checked_facts(folder)
     try:
         client = mlflow.MlflowClient(tracking_uri=uri)
@@ -61,7 +61,9 @@ def log_audit(
         if run_id is None:
             client.set_terminated(run)
     except MlflowException as error:
-        raise UsageError(f"MLflow refused: {error.message}", hint="see --tracking-uri") from error
+        raise UsageError(
+            f"MLflow refused: {error.message}", remedy=Remedy.SEE_TRACKING_URI
+        ) from error
     return run
 
 

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 
 from contam.audit.spec import TOGETHER
 from contam.audit.toml import first_wrong, read_toml, said_of
-from contam.errors import ConfigError
+from contam.errors import ConfigError, Public, Remedy
 
 ALL: Final = "*"
 _STRICT: Final = {"extra": "forbid"}
@@ -130,12 +130,12 @@ def load_rules(path: str | Path) -> Rules:
     Raises ConfigError naming the file and the key; a file without a rule passes nothing.
     """
     path = Path(path)
-    tree = read_toml(path, hint="give a file")
+    tree = read_toml(path, remedy=Remedy.GIVE_FILE)
     if unknown := set(tree) - {"rule", "pack"}:
-        raise ConfigError(f"{path}: there is no {min(unknown)}", hint="keys: pack, [[rule]]")
+        raise ConfigError(f"{path}: there is no {min(unknown)}", remedy=Remedy.USE_KEYS_OF_RULES)
     rules = _parse(tree.get("rule", []), str(path))
     if not rules:
-        raise ConfigError(f"{path} has no rule", hint="add a [[rule]]")
+        raise ConfigError(f"{path} has no rule", remedy=Remedy.ADD_RULE)
     pack = tree.get("pack")
     if pack is not None and not isinstance(pack, str):
         raise ConfigError(f"{path}: pack is the folder of a pack, as text")
@@ -160,7 +160,8 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
         if not isinstance(value, dict) or value.get("check") not in CHECKS:
             said = value.get("check") if isinstance(value, dict) else None
             raise ConfigError(
-                f"{origin}: rule {at} checks {said!r}", hint=f"checks: {', '.join(CHECKS)}"
+                f"{origin}: rule {at} checks {said!r}",
+                remedy=Remedy.CHOOSE_CHECK(known=Public(", ".join(CHECKS))),
             )
     kind: Any = Annotated[AnyRule, Field(discriminator="check")]
     try:
@@ -170,9 +171,7 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
         where, *rest = first["loc"]
         place = f"rule {int(where) + 1}, {'.'.join(map(str, rest))}"
         said = said_of(first)
-        raise ConfigError(
-            f"{origin}: {place}: {said}", hint="docs/guides/audit.md names every key"
-        ) from error
+        raise ConfigError(f"{origin}: {place}: {said}", remedy=Remedy.SEE_AUDIT_GUIDE) from error
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.audit.facts import ModelFacts
 from contam.corpus.dates import span_of
-from contam.errors import ConfigError
+from contam.errors import ConfigError, Remedy
 from contam.tables.sql import Database
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def refuse_unknown(spec: AuditSpec, scored: Iterable[str]) -> None:
         if unknown := sorted(set(names) - set(known)):
             raise ConfigError(
                 f"{where} names {unknown[0]}, and no log is of that model",
-                hint=f"models of the logs: {', '.join(known) or 'none'}",
+                remedy=Remedy.CHOOSE_MODEL_OF_LOGS(known=", ".join(known) or "none"),
             )
 
 

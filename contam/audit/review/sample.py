@@ -16,7 +16,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.detect.show.side_by_side import check_policy
-from contam.errors import ConfigError, OutputError, UsageError
+from contam.errors import ConfigError, OutputError, Remedy, UsageError
 from contam.files.publish import sync_path
 from contam.tables import schemas
 
@@ -155,7 +155,7 @@ def read_labels(paths: Sequence[str | Path]) -> list[Label]:
             text = path.read_bytes()
         except OSError as error:
             raise ConfigError(
-                f"cannot read {path}: {error}", hint="`contam review` writes it"
+                f"cannot read {path}: {error}", remedy=Remedy.WRITE_BY_REVIEW
             ) from error
         found += _parsed(path, text)
     return found
@@ -171,7 +171,7 @@ def _parsed(path: Path, text: bytes) -> list[Label]:
             label = reading.validate_json(line)
         except ValidationError as error:
             raise ConfigError(
-                f"{path}:{number} is no label of `contam review`", hint="mend that line"
+                f"{path}:{number} is no label of `contam review`", remedy=Remedy.MEND_LINE
             ) from error
         if label.format != FORMAT:
             raise ConfigError(f"{path}:{number} has format {label.format}, known: {FORMAT}")
@@ -276,6 +276,6 @@ def reader_name(text: str) -> str:
     if not name or len(name) > MOST_CHARACTERS or not plain:
         raise UsageError(
             f"a reader's name has 1 to {MOST_CHARACTERS} printable characters, and no slash",
-            hint="give a plain name, like Anna",
+            remedy=Remedy.GIVE_PLAIN_NAME,
         )
     return " ".join(name.split())

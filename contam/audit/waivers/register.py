@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from contam.audit.toml import first_wrong, parse_toml, read_toml, said_of
 from contam.audit.waivers.reviewed import Reviewed
-from contam.errors import ConfigError
+from contam.errors import ConfigError, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,14 +92,14 @@ def load_waivers(path: str | Path, today: dt.date) -> tuple[Waiver, ...]:
     if expired:
         raise ConfigError(
             f"{path}: {len(expired)} expired by {today}: {_several(expired)}",
-            hint="review the evidence again, and waive it anew or take the waiver out",
+            remedy=Remedy.REVIEW_AND_WAIVE_AGAIN,
         )
     return waivers
 
 
 def read_waivers(path: Path) -> tuple[Waiver, ...]:
     """Read a file of waivers, whenever they expire. Raises ConfigError naming file and key."""
-    return _waivers(read_toml(path, hint="`contam audit waive` writes one"), str(path))
+    return _waivers(read_toml(path, remedy=Remedy.WRITE_BY_AUDIT_WAIVE), str(path))
 
 
 def parse_waivers(text: str, origin: str) -> tuple[Waiver, ...]:
@@ -111,7 +111,7 @@ def _waivers(tree: Mapping[str, Any], origin: str) -> tuple[Waiver, ...]:
     from pydantic import TypeAdapter, ValidationError
 
     if unknown := set(tree) - {"waiver"}:
-        raise ConfigError(f"{origin}: there is no {min(unknown)}", hint="write [[waiver]]")
+        raise ConfigError(f"{origin}: there is no {min(unknown)}", remedy=Remedy.WRITE_WAIVER_TABLE)
     try:
         waivers = TypeAdapter(tuple[Waiver, ...]).validate_python(tree.get("waiver", []))
     except ValidationError as error:
@@ -119,7 +119,8 @@ def _waivers(tree: Mapping[str, Any], origin: str) -> tuple[Waiver, ...]:
         place = ".".join(map(str, first["loc"]))
         said = said_of(first)
         raise ConfigError(
-            f"{origin}: waiver {place}: {said}", hint=f"keys: {', '.join(KEYS)}"
+            f"{origin}: waiver {place}: {said}",
+            remedy=Remedy.USE_KEYS_OF_WAIVER(known=Public(", ".join(KEYS))),
         ) from error
     seen = set()
     for one in waivers:
@@ -127,7 +128,9 @@ def _waivers(tree: Mapping[str, Any], origin: str) -> tuple[Waiver, ...]:
             raise ConfigError(f"{origin}: {one.named} has no reason or no reviewer")
         key = (one.benchmark, one.split, one.item, one.policy, one.document)
         if key in seen:
-            raise ConfigError(f"{origin}: {one.named} is waived twice", hint="keep one of them")
+            raise ConfigError(
+                f"{origin}: {one.named} is waived twice", remedy=Remedy.KEEP_ONE_WAIVER
+            )
         seen.add(key)
     return waivers
 
@@ -162,7 +165,7 @@ def apply_waivers(waivers: Sequence[Waiver], report: Report, corpora: Sequence[s
     if problems:
         raise ConfigError(
             f"waivers refused: {_several(problems)}",
-            hint="run the audit without them, read the evidence, and waive it anew",
+            remedy=Remedy.RUN_AUDIT_WITHOUT_WAIVERS,
         )
     for key, documents in parts.items():
         # Evidence is kept of a few documents only: what nobody saw is not waived.

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
+from contam.remedies import Remedy
 from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from contam.detect.report import Report
+    from contam.remedies import Advice
 
     Row = dict[str, Any]
 
@@ -102,16 +104,22 @@ class Reviewed:
             tuple(self._evidence[item]),
         )
 
-    def way_out(self, benchmark: str | None, split: str | None, item_id: str) -> str:
-        """What to say otherwise where `find` gives nothing; "" where no item has that id."""
+    def way_out(
+        self, benchmark: str | None, split: str | None, item_id: str
+    ) -> Remedy | Advice | None:
+        """What helps where `find` gives nothing; None where no item has that id."""
         same = self._same(benchmark, split, item_id)
         if not same:
             others = self._same(None, None, item_id)
-            return f"an item of that id is in {_places(others)}" if others else ""
+            return Remedy.ITEM_IS_ELSEWHERE(places=_places(others)) if others else None
         if len(same) > 1:
-            return "say which with --benchmark or --split"
+            return Remedy.SAY_WHICH_ITEM
         flags = sorted(row["policy"] for row in self._verdicts[same[0]])
-        return f"it is flagged by {', '.join(flags)}" if flags else "only flagged items are waived"
+        return (
+            Remedy.ITEM_IS_FLAGGED_BY(policies=", ".join(flags))
+            if flags
+            else Remedy.ONLY_FLAGGED_ARE_WAIVED
+        )
 
     def _same(self, benchmark: str | None, split: str | None, item_id: str) -> list[ItemName]:
         return [

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from contam.corpus.formats import records
 from contam.corpus.streams import stream
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.csv_cells import large_cells
-from contam.files.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.tables.columns import ColumnRef
 from contam.tables.json_text import clean
 
@@ -62,7 +62,7 @@ class Csv(records.RecordFormat[records.Record]):
 
     def bad(self, path: str, row: int, what: str) -> ShardError:
         return ShardError(
-            f"{path}, row {row}: {what}", shard=path, hint="repair the row, or leave the file out"
+            f"{path}, row {row}: {what}", shard=path, remedy=Remedy.REPAIR_ROW_OR_LEAVE_OUT
         )
 
     def _rows(self, path: str) -> Iterator[tuple[int, list[str]]]:
@@ -97,12 +97,11 @@ def _lines(path: str) -> Iterator[str]:
         if not line.endswith(b"\n"):
             raise ShardError(
                 f"{path}, line {number}: ends without a line break, and may have been cut",
-                shard=path,
-                hint="copy the file again; if it is whole, add a line break at its end",
-            )
+                shard=path, remedy=Remedy.COPY_AGAIN_OR_END_LINE,
+            )  # fmt: skip
         if number == 1:
             if line.startswith(LFS_HEAD):
-                raise ShardError(f"{path} {LFS_FACT}", shard=path, hint=LFS_HINT)
+                raise ShardError(f"{path} {LFS_FACT}", shard=path, remedy=Remedy.RUN_GIT_LFS_PULL)
             line = line.removeprefix(_BYTE_ORDER_MARK)
         yield line.decode("utf-8", "surrogateescape")
 
@@ -110,10 +109,8 @@ def _lines(path: str) -> Iterator[str]:
 def _names(path: str, header: list[str]) -> list[str]:
     if not header:
         raise ShardError(
-            f"{path}: no header",
-            shard=path,
-            hint="the first line names the columns: copy the file again, or leave it out",
-        )
+            f"{path}: no header", shard=path, remedy=Remedy.COPY_WITH_HEADER,
+        )  # fmt: skip
     if max(map(len, header)) > _LONGEST_NAME:
         raise _bad(path, 1, "no header, but a cell as long as a text")
     cells = [clean(cell.strip())[0].decode() for cell in header]
@@ -127,8 +124,5 @@ def _names(path: str, header: list[str]) -> list[str]:
 
 def _bad(path: str, line: int, what: str) -> ShardError:
     return ShardError(
-        f"{path}, line {line}: {what}",
-        shard=path,
-        hint="a cell with a delimiter, a quotation mark or a line break must be quoted: repair the"
-        " line, or leave the file out",
-    )
+        f"{path}, line {line}: {what}", shard=path, remedy=Remedy.QUOTE_CELL_OR_LEAVE_OUT,
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from contam.corpus.formats import records
 from contam.corpus.formats.base import Chunk, head_of, is_whole
 from contam.corpus.offsets import Span, line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.files.doubled_keys import repeated
 from contam.files.lfs import LFS_HEAD
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
@@ -103,10 +103,8 @@ class JsonLines(records.RecordFormat[bytes]):
 
 def _bad_line(path: str, row: int, what: str) -> ShardError:
     return ShardError(
-        f"{path}, line {row + 1}: {what}",
-        shard=path,
-        hint="JSONL has one JSON object a line: repair the line, or leave the file out",
-    )
+        f"{path}, line {row + 1}: {what}", shard=path, remedy=Remedy.REPAIR_JSON_LINE,
+    )  # fmt: skip
 
 
 def _not_lines(head: bytes) -> str:

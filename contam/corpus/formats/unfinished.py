@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,7 +70,5 @@ class Unfinished(CorpusFormat):
 
 def _refuse(path: str) -> NoReturn:
     raise ShardError(
-        f"{path}: an unfinished download or copy",
-        shard=path,
-        hint="let it finish; if it is not wanted, remove the file",
-    )
+        f"{path}: an unfinished download or copy", shard=path, remedy=Remedy.LET_DOWNLOAD_FINISH,
+    )  # fmt: skip

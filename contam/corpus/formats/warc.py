@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contam.corpus.formats import records
 from contam.corpus.streams import stream
-from contam.errors import ShardError
+from contam.errors import Remedy, ShardError
 from contam.tables.columns import ColumnRef
 
 if TYPE_CHECKING:
@@ -29,11 +29,6 @@ _TEXT: Final = "text"
 _END: Final = b"\r\n\r\n"
 _MAX_HEADER_BYTES: Final = 1 << 20
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
-_USE_WET: Final = (
-    "text is read from `conversion` records: give the WET files of the crawl, or extract the text"
-    " first, and leave this file out"
-)
-_DAMAGED: Final = "the file is truncated or corrupt: copy it again, or leave it out"
 
 
 class Wet(records.RecordFormat[records.Record]):
@@ -64,13 +59,17 @@ class Wet(records.RecordFormat[records.Record]):
                 _content(path, number, record)
                 continue
             if kind is None:
-                raise _bad(path, number, "no WARC-Type", _DAMAGED)
+                raise _bad(path, number, "no WARC-Type", Remedy.COPY_CORRUPT)
             if kind != "conversion":
-                raise _bad(path, number, f"a {kind} record, which holds no text", _USE_WET)
+                raise _bad(
+                    path, number, f"a {kind} record, which holds no text", Remedy.GIVE_WET_FILES
+                )
             headers = record.rec_headers
             _check_plain(path, number, headers.get_header("Content-Type") or "")
             if headers.get_header("WARC-Segment-Number"):
-                raise _bad(path, number, "a part of a record in several files", _USE_WET)
+                raise _bad(
+                    path, number, "a part of a record in several files", Remedy.GIVE_WET_FILES
+                )
             found: records.Record = {
                 name: headers.get_header(header) for name, header in _COLUMNS.items()
             }
@@ -87,7 +86,10 @@ class Wet(records.RecordFormat[records.Record]):
         return raw
 
     def bad(self, path: str, row: int, what: str) -> ShardError:
-        return ShardError(f"{path}, document {row + 1}: {what}", shard=path, hint=_DAMAGED)
+        return ShardError(
+            f"{path}, document {row + 1}: {what}", shard=path,
+            remedy=Remedy.COPY_CORRUPT,
+        )  # fmt: skip
 
 
 class _Headers:
@@ -102,9 +104,8 @@ class _Headers:
         if line and not line.endswith(b"\n"):
             raise ShardError(
                 f"{self._path}: a header of a record is cut off, or longer than 1 MiB",
-                shard=self._path,
-                hint=_DAMAGED,
-            )
+                shard=self._path, remedy=Remedy.COPY_CORRUPT,
+            )  # fmt: skip
         return line
 
     def read(self, n_bytes: int) -> bytes:
@@ -131,36 +132,46 @@ def _records(path: str) -> Iterator[tuple[int, ArcWarcRecord]]:
         except EOFError:
             break
         except ArchiveLoadFailed as error:
-            raise _bad(path, number, "no WARC header", _DAMAGED) from error
+            raise _bad(path, number, "no WARC header", Remedy.COPY_CORRUPT) from error
         yield number, record
     if number == 1:
-        raise ShardError(f"{path}: no WARC record", shard=path, hint=_DAMAGED)
+        raise ShardError(f"{path}: no WARC record", shard=path, remedy=Remedy.COPY_CORRUPT)
 
 
 def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     """All bytes of a record, and proof that it ends where it says."""
     stated = record.rec_headers.get_header("Content-Length") or ""
     if not (stated.isascii() and stated.isdecimal()):
-        raise _bad(path, number, "no Content-Length", _DAMAGED)
+        raise _bad(path, number, "no Content-Length", Remedy.COPY_CORRUPT)
     length = int(stated)
     if length > records.MAX_RECORD_BYTES:
         what = f"longer than {records.MAX_RECORD_BYTES >> 20} MiB"
-        raise _bad(path, number, what, "leave the file out")
+        raise _bad(path, number, what, Remedy.LEAVE_FILE_OUT)
     file = record.raw_stream.stream
     content = cast("bytes", file.read(length))
     if len(content) != length or file.read(len(_END)) != _END:
-        raise _bad(path, number, f"does not end after {length:,} bytes, as it says", _DAMAGED)
+        raise _bad(
+            path,
+            number,
+            f"does not end after {length:,} bytes, as it says",
+            Remedy.COPY_CORRUPT,
+        )
     return content
 
 
 def _check_plain(path: str, number: int, content_type: str) -> None:
     kind, *options = (one.strip().lower() for one in content_type.split(";"))
     if kind != "text/plain":
-        raise _bad(path, number, f"holds {content_type or 'no stated type'}, no text", _USE_WET)
+        raise _bad(
+            path,
+            number,
+            f"holds {content_type or 'no stated type'}, no text",
+            Remedy.GIVE_WET_FILES,
+        )
     charset = next((one[8:].strip('"') for one in options if one.startswith("charset=")), "utf-8")
     if charset not in _CHARSETS:
-        raise _bad(path, number, f"text in {charset}, not UTF-8", _USE_WET)
+        raise _bad(path, number, f"text in {charset}, not UTF-8", Remedy.GIVE_WET_FILES)
 
 
-def _bad(path: str, number: int, what: str, hint: str) -> ShardError:
-    return ShardError(f"{path}, record {number}: {what}", shard=path, hint=hint)
+def _bad(path: str, number: int, what: str, remedy: Remedy) -> ShardError:
+    return ShardError(f"{path}, record {number}: {what}", shard=path, remedy=remedy)

@@ -29,7 +29,7 @@ from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, Sca
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import answered
 from contam.detect.result import item_ranks
-from contam.errors import IndexMismatchError, UsageError
+from contam.errors import IndexMismatchError, Public, Remedy, UsageError
 from contam.files.single import whole_file
 from contam.index.model import KEY_BITS
 from contam.kernels.judge import LaneSpec
@@ -169,9 +169,9 @@ def refuse_other_spelling(told: Mapping[str, Any], recipe: Recipe) -> None:
     for name, mine in spelling(recipe).items():
         if told.get(name) != mine:
             raise IndexMismatchError(
-                f"the index needs hashes with {name} {mine}",
-                hint="make them with `contam hash` and the recipe of the index",
-            )
+                "the index needs hashes with {} {}", name, Public(mine),
+                remedy=Remedy.MAKE_HASHES_BY_RECIPE,
+            )  # fmt: skip
 
 
 def _lane(
@@ -185,7 +185,7 @@ def _lane(
         if len(part.keys) != max(n_tokens - recipe.gram + 1, 0):
             raise UsageError(
                 f"a part of {n_tokens} tokens has {len(part.keys)} grams of {recipe.gram}",
-                hint="make the hashes with `contam hash`",
+                remedy=Remedy.MAKE_HASHES,
             )
     starts = np.concatenate([[0], np.cumsum(lengths)])
     key_at = np.zeros(int(starts[-1]), np.uint64)

@@ -17,7 +17,7 @@ from contam.detect.policies.policy import (
     reads_text,
     shortest_run,
 )
-from contam.errors import IndexMismatchError, PolicyError
+from contam.errors import IndexMismatchError, PolicyError, Remedy
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
     if not refused:
         return
     kept = [policy.spec.id for policy in policies if _why_refused(policy, recipe) is None]
-    instead = f"ask for --policy {','.join(kept)} alone, or " if kept else ""
     lacking = [policy for policy in policies if policy.spec.id not in kept]
     keeps = " and ".join(dict.fromkeys(_recipe_for(policy) for policy in lacking))
     raise IndexMismatchError(
         f"this index finds every run of {recipe.guarantee} {_TOKENS[recipe.unit]}: "
         + "; ".join(refused),
-        hint=f"{instead}search the corpus itself with `contam scan`, or build an index that keeps "
-        f"it ({keeps})",
+        remedy=Remedy.ASK_KEPT_POLICIES(policies=",".join(kept), keeps=keeps)
+        if kept
+        else Remedy.SCAN_OR_BUILD_INDEX(keeps=keeps),
     )
 
 
@@ -63,7 +63,7 @@ def refuse_blind(policies: Sequence[Policy]) -> None:
         raise PolicyError(
             f"a blind check has no text, and {', '.join(reading)} judges by the text of items and"
             f" documents; policies that judge by hashes alone: {', '.join(others)}",
-            hint="ask for one of these, or search with the text: `contam query` or `contam scan`",
+            remedy=Remedy.ASK_POLICIES_BY_HASHES,
         )
 
 

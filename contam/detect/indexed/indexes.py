@@ -14,7 +14,7 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import ROOM_BYTES, RowCache, Source
 from contam.corpus.shards import Shard
 from contam.detect.indexed.near_copies import Windows
-from contam.errors import IndexMismatchError, ShardError, UsageError
+from contam.errors import IndexMismatchError, Public, Remedy, ShardError, UsageError
 from contam.files.natural_order import natural_key
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
@@ -109,9 +109,9 @@ class IndexSet:
         """
         indexes = tuple(Index.open(one, home=home) for one in split_paths(index))
         if not indexes:
-            raise UsageError("no index was named", hint="give --index DIR")
+            raise UsageError("no index was named", remedy=Remedy.NAME_INDEX)
         if len({one.folder.resolve() for one in indexes}) != len(indexes):
-            raise UsageError("an index is named twice", hint="name each index once")
+            raise UsageError("an index is named twice", remedy=Remedy.NAME_INDEX_ONCE)
         _check_recipes(indexes)
         known, numbers = _numbering(indexes)
         moved = {} if corpus is None else by_digest(split_corpus(corpus))
@@ -253,15 +253,15 @@ def _check_recipes(indexes: Sequence[Index]) -> None:
             mine, theirs = getattr(first.recipe, name), getattr(other.recipe, name)
             if mine != theirs:
                 raise IndexMismatchError(
-                    f"{first.folder} and {other.folder} cannot answer as one: "
-                    f"{name} is {mine} in one and {theirs} in the other",
-                    hint="ask them one after the other, or build them with one recipe",
-                )
+                    "{} and {} cannot answer as one: {} is {} in one and {} in the other",
+                    first.folder, other.folder, name, Public(mine), Public(theirs),
+                    remedy=Remedy.ASK_APART_OR_BUILD_ALIKE,
+                )  # fmt: skip
         if _tokenizer(first) != _tokenizer(other):
             raise IndexMismatchError(
-                f"{first.folder} and {other.folder} were made with different tokenizer files",
-                hint="ask them one after the other",
-            )
+                "{} and {} were made with different tokenizer files", first.folder, other.folder,
+                remedy=Remedy.ASK_ONE_AFTER_THE_OTHER,
+            )  # fmt: skip
 
 
 def _tokenizer(index: Index) -> str | None:

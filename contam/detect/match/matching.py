@@ -10,7 +10,7 @@ import numpy as np
 from contam.detect.match.deadline import DeadlinePassed
 from contam.detect.match.pieces import Pieces, pairs_from_rows
 from contam.detect.match.readers import read_documents
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Remedy
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
 from contam.kernels.judge import NO_LIMIT
@@ -79,7 +79,7 @@ class Matcher:
             raise PolicyError(
                 "a policy that reads documents was asked for, and of some only the hashes are left"
                 " in the index: their shard is gone",
-                hint=f"leave out {names}, or bring the shard back",
+                remedy=Remedy.LEAVE_POLICIES_OUT(policies=names),
             )
         self._scan_tokens(batch, tokens, into)
 

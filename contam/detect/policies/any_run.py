@@ -41,7 +41,7 @@ from contam.detect.policies.common import (
 )
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import Segments, in_blocks, part_index, require_lane
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -194,7 +194,7 @@ class Gpt3Test(AnyRun):
         if least < items.seed or least > self.spec.n:
             raise PolicyError(
                 f"policy {self.spec.id!r}: least_n is {least}, outside {items.seed}..{self.spec.n}",
-                hint=f"the scan sees runs from {items.seed} words",
+                remedy=Remedy.USE_RUNS_THE_SCAN_SEES(words=items.seed),
             )
         n_words = items.n_words[:, part_index(self.spec.parts)].sum(axis=1)
         rank = self.spec.number("length_percentile")

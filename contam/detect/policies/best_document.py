@@ -41,7 +41,7 @@ from contam.detect.policies.common import (
 )
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import part_index, require_lane
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +133,7 @@ class BestDocument:
             raise PolicyError(
                 f"policy {self.spec.id!r} counts words in runs of {self.spec.n},"
                 f" but the scan counts them from {items.min_run}",
-                hint=f"scan with min_run {self.spec.n}, or leave this policy out",
+                remedy=Remedy.SCAN_WITH_MIN_RUN(min_run=self.spec.n),
             )
 
 

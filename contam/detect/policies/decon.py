@@ -37,7 +37,7 @@ from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import require_lane
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -183,7 +183,7 @@ class Decon:
         raise PolicyError(
             f"policy {self.spec.id!r} reads the text of items and documents, and this search has"
             " none to give",
-            hint="search the corpus itself with `contam scan`",
+            remedy=Remedy.SCAN_CORPUS,
         )
 
     def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:

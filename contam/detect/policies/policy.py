@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
 
 from contam.detect import policies
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits, as_table
-from contam.errors import InternalError, PolicyError
+from contam.errors import InternalError, PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -169,7 +169,7 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
     if not isinstance(base, str):
         raise PolicyError(
             "a policy file must name the policy it starts from",
-            hint='for example: base = "llama3-8gram"',
+            remedy=Remedy.NAME_BASE_POLICY,
         )
     start = _known_spec(base)
     changes = {name: value for name, value in tree.items() if name != "base"}
@@ -182,7 +182,7 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
         if known.fingerprint() != spec.fingerprint():
             raise PolicyError(
                 f"{spec.id!r} is the name of a published policy, and this one judges differently",
-                hint="give it an id of its own",
+                remedy=Remedy.GIVE_OWN_ID,
             )
     return _build(spec)
 
@@ -205,7 +205,9 @@ def _find(base: str) -> tuple[_PolicyModule, PolicySpec]:
         for spec in module.SPECS:
             if spec.id == base:
                 return module, spec
-    raise PolicyError(f"there is no policy {base!r}", hint=f"known: {', '.join(_known_ids())}")
+    raise PolicyError(
+        f"there is no policy {base!r}", remedy=Remedy.CHOOSE_KNOWN(known=", ".join(_known_ids()))
+    )
 
 
 def _known_spec(name: str) -> PolicySpec:
@@ -215,7 +217,10 @@ def _known_spec(name: str) -> PolicySpec:
         return spec
     if preset not in spec.presets:
         known = ", ".join(spec.presets) or "none"
-        raise PolicyError(f"policy {base!r} has no preset {preset!r}", hint=f"it has: {known}")
+        raise PolicyError(
+            f"policy {base!r} has no preset {preset!r}",
+            remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=known),
+        )
     return spec.with_changes({**module.PRESETS[preset], "id": name})
 
 
@@ -236,6 +241,7 @@ def _read_file(path: Path) -> Mapping[str, object]:
     try:
         tree = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw.decode())
     except ValueError as error:
-        hint = "write it as TOML or JSON"
-        raise PolicyError(f"policy file {path}: {error}", hint=hint) from error
+        raise PolicyError(
+            f"policy file {path}: {error}", remedy=Remedy.WRITE_AS_TOML_OR_JSON
+        ) from error
     return as_table("the content", tree)

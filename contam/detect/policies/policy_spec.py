@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, cast, get_args
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import LABELS
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -165,8 +165,7 @@ class PolicySpec:
             raise self._refused("nothing is more than the whole, a threshold of 1")
 
     def _refused(self, fact: str) -> PolicyError:
-        hint = "`contam policies` shows the known ones in full"
-        return PolicyError(f"policy {self.id!r}: {fact}", hint=hint)
+        return PolicyError(f"policy {self.id!r}: {fact}", remedy=Remedy.SHOW_POLICIES)
 
     def parameter(self, name: str) -> Value:
         """The value of a parameter of this definition; PolicyError where it has none so named."""
@@ -206,7 +205,8 @@ class PolicySpec:
         known = {f.name for f in fields(cls)}
         if unknown := sorted(set(tree) - known):
             raise PolicyError(
-                f"a policy has no {', '.join(unknown)}", hint=f"it has {', '.join(sorted(known))}"
+                f"a policy has no {', '.join(unknown)}",
+                remedy=Remedy.USE_ONE_IT_HAS(known=", ".join(sorted(known))),
             )
         ready = {
             name: _READERS[name](value) if name in _READERS else value
@@ -239,7 +239,7 @@ class PolicySpec:
             if name in changed and changed.pop(name) != tree[name]:
                 raise PolicyError(
                     f"{name} of {self.id!r} cannot be changed: it is what the policy is",
-                    hint="n, parts, thresholds, comparison and parameters can be",
+                    remedy=Remedy.CHANGE_ONLY_PARAMETERS,
                 )
         if self.aggregation == "any run":
             if "n" in changed and "thresholds" not in changed:
@@ -253,13 +253,16 @@ class PolicySpec:
         values: dict[str, object] = dict(self.parameters)
         for name, new in changes.items():
             if name not in values:
-                hint = f"it has: {', '.join(values) or 'none'}"
-                raise PolicyError(f"policy {self.id!r} has no parameter {name!r}", hint=hint)
+                known = ", ".join(values) or "none"
+                raise PolicyError(
+                    f"policy {self.id!r} has no parameter {name!r}",
+                    remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=known),
+                )
             old = values[name]
             alike = type(new) is type(old) or (type(old) is float and type(new) is int)
             if not alike or (isinstance(new, float) and not math.isfinite(new)):
                 raise PolicyError(
-                    f"parameter {name} cannot be {new!r}", hint=f"the default is {old!r}"
+                    f"parameter {name} cannot be {new!r}", remedy=Remedy.DEFAULT_IS(default=old)
                 )
             values[name] = float(new) if isinstance(new, int) and type(old) is float else new
         return values
@@ -281,7 +284,7 @@ def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
             raise PolicyError(f"the threshold of {label} cannot be {score}")
         pairs.append((float(score), label))
     if not pairs:
-        raise PolicyError("a policy needs a threshold", hint="thresholds = {contaminated = 0.5}")
+        raise PolicyError("a policy needs a threshold", remedy=Remedy.GIVE_THRESHOLDS)
     return tuple(
         sorted(
             pairs,

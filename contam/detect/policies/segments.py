@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contam.benchmark.items import PARTS
-from contam.errors import InternalError, PolicyError
+from contam.errors import InternalError, PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,7 +56,7 @@ def require_lane(spec: PolicySpec, items: LaneItems) -> None:
     if spec.n < items.seed:
         raise PolicyError(
             f"policy {spec.id!r} needs runs of {spec.n}, but the scan sees them from {items.seed}",
-            hint=f"scan with a seed of at most {spec.n}",
+            remedy=Remedy.SCAN_WITH_SHORTER_SEED(seed=spec.n),
         )
 
 

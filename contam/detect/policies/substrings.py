@@ -39,7 +39,7 @@ from contam.detect.policies.segments import (
     part_index,
     require_lane,
 )
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -219,7 +219,7 @@ def build(spec: PolicySpec) -> Policy:
     if "question" not in spec.parts:
         raise PolicyError(
             f"policy {spec.id!r} searches short items by their question, which it does not judge",
-            hint='add "question" to its parts',
+            remedy=Remedy.ADD_QUESTION_TO_PARTS,
         )
     if spec.number("n_substrings") < 1 or spec.number("draw_seed") < 0:
         raise PolicyError(f"policy {spec.id!r} needs a substring to draw and a seed of 0 or more")

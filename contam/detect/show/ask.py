@@ -15,7 +15,7 @@ from contam.corpus.documents import read_metadata
 from contam.corpus.units import plan_units
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import ShardError, UsageError
+from contam.errors import Remedy, ShardError, UsageError
 from contam.tables.sql import Database, copied_select, shard_select, write_documents
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _sources(report: Report, scratch: Path) -> list[str]:
         if isinstance(opened, str):
             raise UsageError(
                 f"the view documents cannot be made: {opened}",
-                hint="put the shard back, or ask verdicts, evidence and items alone",
+                remedy=Remedy.PUT_SHARD_BACK,
             )
         shard, selection = opened
         if selection.text is None:
@@ -74,7 +74,7 @@ def _sources(report: Report, scratch: Path) -> list[str]:
             write_documents(path, _batches(shard, selection))
         except ShardError as error:
             raise UsageError(
-                f"the view documents cannot be made: {error.message}", hint=error.hint
+                f"the view documents cannot be made: {error.message}", remedy=error.remedies
             ) from error
         found.append(copied_select(path))
     return found

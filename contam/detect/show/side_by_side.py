@@ -11,7 +11,7 @@ from contam.detect.labels import FLAGGED
 from contam.detect.policies.verdict import Verdict
 from contam.detect.show.marks import Mark, mark
 from contam.detect.show.reread import Library, Place
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -103,8 +103,10 @@ def find_items(report: Report, name: str) -> list[ItemName]:
     found = [key for key in keys if name in _names(key)]
     if not found:
         close = get_close_matches(name, [key.item_id for key in keys[:100_000]], n=3)
-        hint = f"close: {', '.join(close)}" if close else "items.parquet lists every item"
-        raise UsageError(f"there is no item {name!r} in {report.folder}", hint=hint)
+        advice = (
+            Remedy.CHOOSE_CLOSE_ITEM(close=", ".join(close)) if close else Remedy.SEE_ITEMS_TABLE
+        )
+        raise UsageError(f"there is no item {name!r} in {report.folder}", remedy=advice)
     return found
 
 
@@ -115,7 +117,7 @@ def check_policy(report: Report, policy: str | None) -> None:
         if policy not in known:
             raise UsageError(
                 f"{report.folder} has no verdicts of policy {policy!r}",
-                hint=f"it has: {', '.join(known) or 'none'}",
+                remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=", ".join(known) or "none"),
             )
 
 

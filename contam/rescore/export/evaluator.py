@@ -7,13 +7,13 @@ import uuid
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contam.detect.labels import CLEAN, LABELS
 from contam.detect.report import load_report
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.direction import directed
 from contam.rescore.export.every_eval_write import every_eval_files
 from contam.rescore.join import Joiner
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from contam.rescore.logs.files import Row
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Flags
-
-_UNSORTED: Final = (
-    "lm-eval numbers the documents of an unsorted --samples wrongly: run the task whole, or sorted"
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,8 +82,9 @@ def judge(
     for log in found:
         if tool not in {None, log.tool}:
             raise LogError(
-                f"{log.path} is a log of {log.tool}, not of {tool}", hint="name other logs"
-            )
+                "{} is a log of {}, not of {}", Place(log.path), Public(log.tool), Public(tool),
+                remedy=Remedy.NAME_OTHER_LOGS,
+            )  # fmt: skip
     return judge_logs(report, flags, found, allow_unmatched=allow_unmatched)
 
 
@@ -120,16 +117,15 @@ def lm_eval_samples(judged: Sequence[Judged]) -> dict[str, list[int]]:
             this = (item.doc_hash, bool(label == CLEAN))
             if known.setdefault(doc, this) != this:
                 raise LogError(
-                    f"{one.log.path}: document {doc} of {one.log.benchmark} is another one than "
-                    "in the logs before",
-                    hint="two versions of the task: export one at a time",
-                )
+                    "{}: document {} of {} is another one than in the logs before",
+                    Place(one.log.path), doc, Public(one.log.benchmark),
+                    remedy=Remedy.EXPORT_ONE_VERSION,
+                )  # fmt: skip
     for task, docs in found.items():
         if not any(clean for _, clean in docs.values()):
             raise LogError(
                 f"{task}: none of its {len(docs)} items is clean",
-                hint="lm-eval runs a task whole when it is given no samples of it: leave its logs "
-                "out here, and the task out there",
+                remedy=Remedy.LEAVE_TASK_OUT,
             )
     return {
         task: sorted(doc for doc, (_, clean) in docs.items() if clean)
@@ -151,7 +147,7 @@ def inspect_log(one: Judged) -> Row:
         if label != CLEAN
     }
     if len(labels) == len(one.log.items):
-        raise LogError(f"{one.log.path}: none of its {len(labels)} items is clean")
+        raise LogError("{}: none of its {} items is clean", Place(one.log.path), len(labels))
     now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
     for sample in as_list(document.get("samples")):
         label = labels.get(str(sample.get("id")))
@@ -253,16 +249,19 @@ def _doc_ids(log: Log) -> list[int]:
     """The documents' places in the evaluation split; LogError when they may be wrong."""
     if all(column.reported is None for column in log.columns):
         raise LogError(
-            f"{log.path}: no results file says which task this is",
-            hint="copy the results file of the same time beside it",
-        )
+            "{}: no results file says which task this is", Place(log.path),
+            remedy=Remedy.COPY_RESULTS_FILE,
+        )  # fmt: skip
     places = [item.position for item in log.items]
     known = [place for place in places if place is not None]
     if len(known) < len(places):
-        raise LogError(f"{log.path}: doc_ids are not numbers", hint="run the task anew")
+        raise LogError("{}: doc_ids are not numbers", Place(log.path), remedy=Remedy.RUN_TASK_AGAIN)
     falls = [at for at, (one, other) in enumerate(pairwise(known), 1) if other < one]
     if falls and not _by_ranks(known, falls):
-        raise LogError(f"{log.path}: its doc_ids are not in order", hint=_UNSORTED)
+        raise LogError(
+            "{}: its doc_ids are not in order", Place(log.path),
+            remedy=Remedy.RUN_TASK_WHOLE_OR_SORTED,
+        )  # fmt: skip
     return known
 
 
@@ -281,9 +280,15 @@ def flags_by(report: Report, policy: str | None) -> Flags:
     known = flags_in(report)
     if policy is None and len(known) == 1:
         return next(iter(known.values()))
-    held = f"they hold: {', '.join(known)}"
+    held = ", ".join(known)
     if policy is None:
-        raise UsageError("the verdicts hold several policies", hint=f"name one: {held}")
+        raise UsageError(
+            "the verdicts hold several policies",
+            remedy=Remedy.NAME_ONE_POLICY_OF_VERDICTS(known=held),
+        )
     if policy not in known:
-        raise UsageError(f"the verdicts hold no policy {policy}", hint=held)
+        raise UsageError(
+            "the verdicts hold no policy {}", policy,
+            remedy=Remedy.CHOOSE_POLICY_OF_VERDICTS(known=held),
+        )  # fmt: skip
     return known[policy]

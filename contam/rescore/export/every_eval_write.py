@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Place
 from contam.rescore.logs.every_eval import SUFFIX
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def every_eval_files(
     """
     columns = [column for column in log.columns if column.kind == "mean"]
     if not columns:
-        raise LogError(f"{log.path} has no score per item to write")
+        raise LogError("{} has no score per item to write", Place(log.path))
     developer, _, model = log.model.rpartition("/")
     name = _name_of_files(log)
     evaluation = f"{log.benchmark}/{log.model}/{log.run_id or log.digest[:16]}"

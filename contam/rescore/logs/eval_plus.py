@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.human_eval import pass_at_columns
 from contam.rescore.logs.model import Log, LoggedItem
@@ -44,7 +44,7 @@ def read(file: LogFile) -> Log:
                 for passed, other in zip(base[name], extra, strict=True)
             ]
     if not base:
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     if plus and len(plus) < len(base):
         # A task of which no sample ran to its end has no status under the extra tests.
         plus = {name: plus.get(name, [False] * len(base[name])) for name in base}
@@ -86,9 +86,9 @@ def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, obj
         statuses = list(zip((one[0] for one in base if one), extra, strict=False))
     if not (whole and statuses):
         raise LogError(
-            f"{file.path}: task {name} has no status for each of its samples",
-            hint="the file is not complete: run the evaluation again",
-        )
+            "{}: task {} has no status for each of its samples", file.path, name,
+            remedy=Remedy.RUN_EVALUATION_AGAIN,
+        )  # fmt: skip
     return statuses
 
 
@@ -97,9 +97,9 @@ def _passed(file: LogFile, name: str, status: object) -> bool:
         return True
     if status not in _FAILED:
         raise LogError(
-            f"{file.path}: task {name} has the status {str(status)[:40]!r}",
-            hint="known are pass, fail and timeout, success and failed",
-        )
+            "{}: task {} has the status {!r}", file.path, name, str(status)[:40],
+            remedy=Remedy.USE_KNOWN_STATUS,
+        )  # fmt: skip
     return False
 
 

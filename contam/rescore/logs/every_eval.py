@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, beside, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import real_choices
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile
 
 SUFFIX: Final = "_samples.jsonl"
-_CUT: Final = "the file is not whole, or was changed: copy it again"
 
 
 def is_instance(row: Row) -> bool:
@@ -58,12 +57,15 @@ def read(file: LogFile) -> list[Log]:
     runs: dict[tuple[str, str], _Run] = {}
     for line, row in file.lines:
         if not is_instance(row):
-            raise LogError(f"{file.path}:{line}: no line of instances", hint=_CUT)
+            raise LogError(
+                "{}:{}: no line of instances", file.path, line,
+                remedy=Remedy.COPY_CUT_OR_CHANGED,
+            )  # fmt: skip
         name = str(row.get("evaluation_name"))
         key = (str(row.get("model_id")), _data_set(name, results))
         _take(file, line, row, runs.setdefault(key, _Run()))
     if not runs:
-        raise LogError(f"{file.path}: the log is empty", hint=_CUT)
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.COPY_CUT_OR_CHANGED)
     library = as_dict(aggregate.get("eval_library"))
     logs = []
     for (model, data_set), run in runs.items():
@@ -100,12 +102,16 @@ def _check_whole(file: LogFile, promised: Row) -> None:
     rows = promised.get("total_rows")
     if isinstance(rows, int) and rows != len(file.lines):
         raise LogError(
-            f"{file.path}: {len(file.lines)} lines, its aggregate counts {rows}", hint=_CUT
-        )
+            "{}: {} lines, its aggregate counts {}", file.path, len(file.lines), rows,
+            remedy=Remedy.COPY_CUT_OR_CHANGED,
+        )  # fmt: skip
     if promised.get("hash_algorithm") == "sha256":
         digest = hashlib.sha256(file.data).hexdigest()
         if promised.get("checksum", digest) != digest:
-            raise LogError(f"{file.path} is not what its aggregate's checksum says", hint=_CUT)
+            raise LogError(
+                "{} is not what its aggregate's checksum says", file.path,
+                remedy=Remedy.COPY_CUT_OR_CHANGED,
+            )  # fmt: skip
 
 
 def _data_set(name: str, results: list[Row]) -> str:
@@ -123,13 +129,16 @@ def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
     known = run.items.setdefault(name, item)
     if (known.prompt, known.question) != (item.prompt, item.question):
         raise LogError(
-            f"{file.path}:{line}: sample {name} has another text than before",
-            hint="two data sets under one name",
-        )
+            "{}:{}: sample {} has another text than before", file.path, line, name,
+            remedy=Remedy.TWO_DATA_SETS,
+        )  # fmt: skip
     key = (str(row.get("evaluation_name")), str(row.get("evaluation_result_id") or ""))
     scores = run.scores.setdefault(key, {})
     if name in scores:
-        raise LogError(f"{file.path}:{line}: sample {name} stands here again", hint=_CUT)
+        raise LogError(
+            "{}:{}: sample {} stands here again", file.path, line, name,
+            remedy=Remedy.COPY_CUT_OR_CHANGED,
+        )  # fmt: skip
     score = number_or_none(as_dict(row.get("evaluation")).get("score"))
     scores[name] = np.nan if score is None else score
     run.evaluation_id = run.evaluation_id or text_or_none(row.get("evaluation_id"))

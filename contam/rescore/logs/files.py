@@ -12,9 +12,9 @@ import orjson
 
 from contam.benchmark.compressed import read_unpacked
 from contam.benchmark.naming import format_of
-from contam.errors import BenchmarkError, LogError
+from contam.errors import BenchmarkError, LogError, Place, Public, Remedy
 from contam.files.doubled_keys import doubled_key, may_repeat
-from contam.files.lfs import LFS_FACT, LFS_HEAD, LFS_HINT
+from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import open_file
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BOM = b"\xef\xbb\xbf"
-_WHOLE = "the file is not complete: copy it again"
 _TABLES: Final = frozenset({"csv", "tsv", "parquet"})
 
 Row = dict[str, Any]
@@ -46,9 +45,11 @@ class LogFile:
                 start = stream.read(len(LFS_HEAD))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise LogError(f"cannot read {self.path}: {reason}", hint="check the path") from error
+            raise LogError(
+                "cannot read {}: {}", self.path, Public(reason), remedy=Remedy.CHECK_PATH
+            ) from error
         if start == LFS_HEAD and (format_of(self.path) or self.path.suffix == ".eval"):
-            raise LogError(f"{self.path} {LFS_FACT}", hint=LFS_HINT)
+            raise LogError("{} {}", self.path, Public(LFS_FACT), remedy=Remedy.RUN_GIT_LFS_PULL)
         return start
 
     @cached_property
@@ -81,7 +82,7 @@ class LogFile:
         try:
             found = read_unpacked(self.path)
         except BenchmarkError as error:
-            raise LogError(error.message, hint=error.hint) from error
+            raise LogError(error.statement, remedy=error.remedies) from error
         return found.data, found.sha256
 
     @cached_property
@@ -112,7 +113,10 @@ class LogFile:
                 continue
             value = parsed(text, f"{self.path}:{number}")
             if not isinstance(value, dict):
-                raise LogError(f"{self.path}:{number}: expected a JSON object", hint=_WHOLE)
+                raise LogError(
+                    "{}:{}: expected a JSON object", self.path, number,
+                    remedy=Remedy.COPY_INCOMPLETE,
+                )  # fmt: skip
             yield number, value
 
 
@@ -141,16 +145,19 @@ def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can 
         value = loads(text)
         doubled = doubled_key(text) if may_repeat(text, value) else None
     except RecursionError as error:
-        raise LogError(f"{where}: JSON nested too deeply") from error
+        raise LogError("{}: JSON nested too deeply", Place(where)) from error
     except ValueError as error:
         reason = str(error).splitlines()[0]
-        raise LogError(f"{where}: not valid JSON ({reason})", hint=_WHOLE) from error
+        raise LogError(
+            "{}: not valid JSON ({})", Place(where), Public(reason),
+            remedy=Remedy.COPY_INCOMPLETE,
+        ) from error  # fmt: skip
     if doubled is not None:
         # Parsers give the last of the two: a score could count that nobody sees.
         raise LogError(
-            f"{where}: the field {'.'.join(map(str, doubled))!r} stands twice in one object",
-            hint="no evaluation tool writes that: remove one of the two",
-        )
+            "{}: the field {!r} stands twice in one object", Place(where),
+            ".".join(map(str, doubled)), remedy=Remedy.REMOVE_ONE_OF_TWO_FIELDS,
+        )  # fmt: skip
     return value
 
 

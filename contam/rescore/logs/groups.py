@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Public
 from contam.rescore.logs.model import close
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Group:
     def aggregate(self, masks: Sequence[NDArray[np.bool_]]) -> float:
         """The group's number over a mask of items per log; nan when a task has no item left."""
         if self.weighting == "unknown":
-            raise LogError(f"group {self.name} cannot be scored again: {self.note}")
+            raise LogError("group {} cannot be scored again: {}", self.name, Public(self.note))
         return _average(self.logs, self.metric, masks, self.weighting)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Public, Remedy
 from contam.rescore.logs.files import (
     LogFile,
     Row,
@@ -54,14 +54,16 @@ def read(file: LogFile) -> list[Log]:
     folder = file.path.parent
     spec_file, state_file = LogFile(folder / _SPEC), LogFile(folder / _STATE)
     if not state_file.path.is_file():
-        raise LogError(f"{folder} lacks {_STATE}, which holds the texts", hint="copy it whole")
+        raise LogError(
+            "{} lacks {}, which holds the texts", folder, Public(_STATE), remedy=Remedy.COPY_WHOLE
+        )
     spec, state = as_dict(spec_file.document), as_dict(state_file.document)
     adapter = as_dict(spec.get("adapter_spec"))
     texts = _texts(state, multiple=str(adapter.get("method", "")).startswith("multiple_choice"))
     reported, note = _reported(folder / _STATS)
     by_split = _by_split(file, texts)
     if not by_split:
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     logs = []
     for split, rows in by_split.items():
         names = dict.fromkeys(metric for stats in rows.values() for metric in stats)
@@ -71,9 +73,9 @@ def read(file: LogFile) -> list[Log]:
         without = {name for key, name in texts if key == split} - set(rows)
         if without:
             raise LogError(
-                f"{file.path}: no scores for {len(without)} instances of {_STATE}",
-                hint="the log is not whole: copy it again",
-            )
+                "{}: no scores for {} instances of {}", file.path, len(without), Public(_STATE),
+                remedy=Remedy.COPY_LOG,
+            )  # fmt: skip
         unscored = [np.isnan(column.score) for column in columns]
         n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
         notes = [note] if note else []
@@ -143,11 +145,11 @@ def _by_split(
                 continue
             if (split, name) not in texts:
                 raise LogError(
-                    f"{file.path}, row {place}: instance {name} is not in {_STATE}",
-                    hint="the files are of two runs",
-                )
+                    "{}, row {}: instance {} is not in {}", file.path, place, name, Public(_STATE),
+                    remedy=Remedy.FILES_OF_TWO_RUNS,
+                )  # fmt: skip
             if (split, name, trial, metric) in seen:
-                raise LogError(f"{file.path}, row {place}: instance {name} stands here again")
+                raise LogError("{}, row {}: instance {} stands here again", file.path, place, name)
             seen.add((split, name, trial, metric))
             known = splits.setdefault(split, {}).setdefault(name, {})
             mean = _mean(entry)

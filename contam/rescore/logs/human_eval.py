@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.reader import LogReader, first_line
 
@@ -29,12 +29,12 @@ def read(file: LogFile) -> Log:
         name, value = row.get("task_id"), row.get("passed")
         if not isinstance(name, str) or not isinstance(value, bool):
             raise LogError(
-                f"{file.path}:{line}: needs task_id and passed, true or false",
-                hint="evaluate_functional_correctness writes such rows",
-            )
+                "{}:{}: needs task_id and passed, true or false", file.path, line,
+                remedy=Remedy.RUN_FUNCTIONAL_CORRECTNESS,
+            )  # fmt: skip
         passed.setdefault(name, []).append(value)
     if not passed:
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     counts = {len(values) for values in passed.values()}
     notes = ["the tool writes no report: nothing to check the scores against"]
     if len(counts) > 1:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, parsed, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import real_choices
@@ -142,9 +142,8 @@ def _unzipped(file: LogFile) -> Row:
     archive = ZipMembers(file)
     if "header.json" not in archive.names:
         raise LogError(
-            f"{file.path}: the run did not end (no header.json)",
-            hint="finish it with `inspect eval-retry`, or leave the log out",
-        )
+            "{}: the run did not end (no header.json)", file.path, remedy=Remedy.FINISH_INSPECT_RUN,
+        )  # fmt: skip
     header = as_dict(parsed(archive.read("header.json"), f"{file.path}: header.json"))
     samples = [
         as_dict(parsed(archive.read(name), f"{file.path}: {name}"))
@@ -163,22 +162,21 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
     status = header.get("status")
     if status != "success":
         raise LogError(
-            f"{file.path}: the run ended with status {status!r}",
-            hint="finish it with `inspect eval-retry`, or leave the log out",
-        )
+            "{}: the run ended with status {!r}", file.path, status,
+            remedy=Remedy.FINISH_INSPECT_RUN,
+        )  # fmt: skip
     spec = as_dict(header.get("eval"))
     results = as_dict(header.get("results"))
     if not samples:
         raise LogError(
-            f"{file.path}: the log is empty",
-            hint="run without --no-log-samples; was it limited to 0?",
-        )
+            "{}: the log is empty", file.path, remedy=Remedy.LOG_INSPECT_SAMPLES,
+        )  # fmt: skip
     total = number_or_none(results.get("total_samples"))
     if total is not None and int(total) != len(samples):
         raise LogError(
-            f"{file.path}: {len(samples)} samples, its header counts {int(total)}",
-            hint="the log is not whole: copy it again",
-        )
+            "{}: {} samples, its header counts {}", file.path, len(samples), int(total),
+            remedy=Remedy.COPY_LOG,
+        )  # fmt: skip
     by_item = _by_item(file, samples)
     shuffled = as_dict(spec.get("dataset")).get("shuffled") is not False
     items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
@@ -236,9 +234,9 @@ def _by_item(file: LogFile, samples: list[Row]) -> dict[str, list[Row]]:
         name, epoch = str(sample.get("id")), sample.get("epoch")
         if (name, epoch) in seen:
             raise LogError(
-                f"{file.path}: sample {name} epoch {epoch} stands there twice",
-                hint="the log was put together from two",
-            )
+                "{}: sample {} epoch {} stands there twice", file.path, name, epoch,
+                remedy=Remedy.LOG_FROM_TWO,
+            )  # fmt: skip
         seen.add((name, epoch))
         by_item.setdefault(name, []).append(sample)
     return by_item

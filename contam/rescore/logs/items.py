@@ -10,7 +10,7 @@ import orjson
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import item_key
-from contam.errors import LogError
+from contam.errors import LogError, Place, Public, Remedy
 from contam.files.single import write_file
 
 if TYPE_CHECKING:
@@ -59,17 +59,15 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
             name = (log.benchmark, log.split or "", item.item_id)
             if name in by_id:
                 raise LogError(
-                    f"{log.path}: item {item.item_id} of {log.benchmark} has another text in "
-                    f"{by_id[name]}",
-                    hint="two versions, or two tools that count differently: take one at a time",
-                )
+                    "{}: item {} of {} has another text in {}", Place(log.path), item.item_id,
+                    Public(log.benchmark), Place(by_id[name]), remedy=Remedy.TAKE_ONE_AT_A_TIME,
+                )  # fmt: skip
             by_id[name] = log.path
             rows.append(_row(item, log))
     if not rows:
         raise LogError(
             "these logs hold no items, only prompts or numbers",
-            hint="lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with a "
-            "column for the question (--columns question=COLUMN)",
+            remedy=Remedy.NAME_QUESTION_COLUMN,
         )
     return LoggedBenchmark(rows=tuple(rows), n_again=n_again, without=tuple(without.items()))
 

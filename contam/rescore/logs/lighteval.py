@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
 from contam.rescore.logs.parts import PartsReader, Texts, real_choices
@@ -49,7 +49,7 @@ def read(file: LogFile) -> Log:
     columns = read_columns(file.path, wanted)
     n_rows = len(columns[wanted[0]])
     if not n_rows:
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     if "doc" in columns:
         items = [_item(as_dict(doc), place) for place, doc in enumerate(columns["doc"])]
         metrics = [as_dict(row) for row in columns["metric"]]
@@ -158,9 +158,9 @@ def _check_ids(file: LogFile, items: Sequence[LoggedItem]) -> None:
         known = seen.setdefault(item.item_id, item)
         if known is not item and known.prompt == item.prompt and known.question == item.question:
             raise LogError(
-                f"{file.path}, row {row}: item {item.item_id} stands here again",
-                hint="the file was put together from two",
-            )
+                "{}, row {}: item {} stands here again", file.path, row, item.item_id,
+                remedy=Remedy.FILE_FROM_TWO,
+            )  # fmt: skip
 
 
 def _columns(metrics: list[Row], own: Row, config: Row) -> list[ScoreColumn]:

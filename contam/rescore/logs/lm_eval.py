@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.aggregate import CORPUS, ELSEWHERE
 from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import (
@@ -48,7 +48,6 @@ _PROMPT: Final = (
     *("description", "doc_to_text", "doc_to_target", "doc_to_choice", "gen_prefix"),
     *("target_delimiter", "fewshot_delimiter"),
 )
-_TWICE = "two runs in one file, or parts of one run put together twice"
 
 
 def is_samples(row: Row) -> bool:
@@ -94,17 +93,17 @@ def read(file: LogFile) -> Log:
     lost = sorted(set(_filters(own)) - set(rows.filters))
     if lost:
         raise LogError(
-            f"{file.path}: its results file reports filter {lost[0]}, of which it has no row",
-            hint="the log is not whole, or belongs to another run: copy it again",
-        )
+            "{}: its results file reports filter {}, of which it has no row", file.path, lost[0],
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+        )  # fmt: skip
     columns = _columns(rows, _Task(own, config, _better(results, task)))
     n_effective = as_dict(as_dict(results.get("n-samples")).get(task)).get("effective")
     n_expected = own.get("sample_len", n_effective)
     if isinstance(n_expected, int | float) and int(n_expected) != len(items):
         raise LogError(
-            f"{file.path}: {len(items)} documents, its results file counts {int(n_expected)}",
-            hint="the log is not whole, or belongs to another run: copy it again",
-        )
+            "{}: {} documents, its results file counts {}", file.path, len(items), int(n_expected),
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+        )  # fmt: skip
     unscored = [~np.isfinite(c.score) for c in columns if c.kind == "mean"]
     n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
     if n_unscored:
@@ -196,7 +195,9 @@ def _by_filter(file: LogFile, own: Row) -> _Rows:
     seen: dict[str, int] = {}
     for line, row in file.lines:
         if "doc_id" not in row:
-            raise LogError(f"{file.path}:{line}: no doc_id", hint="a row of another file?")
+            raise LogError(
+                "{}:{}: no doc_id", file.path, line, remedy=Remedy.IS_ROW_OF_ANOTHER_FILE
+            )
         doc = str(row["doc_id"])
         turn = seen[doc] = seen.get(doc, -1) + 1
         name = row.get("filter")
@@ -204,15 +205,19 @@ def _by_filter(file: LogFile, own: Row) -> _Rows:
             name = reported[turn] if turn < len(reported) else "none"
         known = rows.filters.setdefault(str(name), {})
         if doc in known:
-            raise LogError(f"{file.path}:{line}: document {doc} stands here again", hint=_TWICE)
+            raise LogError(
+                "{}:{}: document {} stands here again", file.path, line, doc,
+                remedy=Remedy.TWO_RUNS_OR_PARTS_TWICE,
+            )  # fmt: skip
         first = rows.docs.setdefault(doc, row)
         if first.get("doc_hash") != row.get("doc_hash"):
             raise LogError(
-                f"{file.path}:{line}: document {doc} has another text than before", hint=_TWICE
-            )
+                "{}:{}: document {} has another text than before", file.path, line, doc,
+                remedy=Remedy.TWO_RUNS_OR_PARTS_TWICE,
+            )  # fmt: skip
         known[doc] = row
     if not rows.docs:
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     return rows
 
 

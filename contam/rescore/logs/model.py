@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from contam.errors import InternalError, LogError
+from contam.errors import InternalError, LogError, Place, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -163,7 +163,10 @@ class Log:
             if column.metric == metric:
                 return column
         known = ", ".join(column.metric for column in self.columns)
-        raise LogError(f"{self.path} has no metric {metric!r}", hint=f"it has {known}")
+        raise LogError(
+            "{} has no metric {!r}", Place(self.path), metric,
+            remedy=Remedy.USE_ONE_IT_HAS(known=Public(known)),
+        )  # fmt: skip
 
 
 def self_check(log: Log) -> None:
@@ -179,18 +182,17 @@ def self_check(log: Log) -> None:
         where = f"{log.path}: {column.metric} of {log.model} on {log.benchmark}"
         if column.reported_n is not None and column.reported_n != n_scored:
             raise LogError(
-                f"{where}: the tool counts {column.reported_n} scored items, the log has "
-                f"{n_scored}",
-                hint="the log is not whole, or belongs to another run: copy it again",
-            )
+                "{}: the tool counts {} scored items, the log has {}", Place(where),
+                column.reported_n, n_scored, remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+            )  # fmt: skip
         if column.reported is None:
             continue
         if not column.adds_up():
             found = column.aggregate(np.ones(len(log.items), np.bool_))
             raise LogError(
-                f"{where}: the tool reports {column.reported:.8g}, its rows give {found:.8g}",
-                hint="the log is not whole, was edited, or belongs to another run",
-            )
+                "{}: the tool reports {:.8g}, its rows give {:.8g}", Place(where), column.reported,
+                found, remedy=Remedy.LOG_EDITED_OR_OF_ANOTHER_RUN,
+            )  # fmt: skip
 
 
 def close(found: float, reported: float) -> bool:
@@ -210,7 +212,7 @@ def mean_column(
     """A metric that is the mean of its items' scores; says so when they are no shares."""
     known = score[~np.isnan(score)]
     if not np.isfinite(known).all():
-        raise LogError(f"{metric} has an infinite score", hint="see which row of the log it is")
+        raise LogError(f"{metric} has an infinite score", remedy=Remedy.SEE_ROW_OF_LOG)
     note = ""
     if len(known) and (known.min() < 0 or known.max() > 1):
         note = f"scores from {known.min():.6g} to {known.max():.6g}, not within 0 to 1"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import (
     LogFile,
     Row,
@@ -35,7 +35,6 @@ _NOT_SCORES: Final = re.compile(r"predicted_index.*|correct_choice|no_answer|num
 """Numbers in a row's metrics that say nothing of how good the answer is."""
 
 _LOWER: Final = re.compile(r"bits_per_byte.*|.*ppl.*|.*perplexity.*")
-_CUT: Final = "the log is not whole, or belongs to another run: copy it again"
 
 
 def is_predictions(row: Row) -> bool:
@@ -75,14 +74,16 @@ def read(file: LogFile) -> Log:
     expected = number_or_none(about.get("num_instances"))
     if expected is not None and int(expected) != len(rows):
         raise LogError(
-            f"{file.path}: {len(rows)} documents, its metrics count {int(expected)}", hint=_CUT
-        )
+            "{}: {} documents, its metrics count {}", file.path, len(rows), int(expected),
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+        )  # fmt: skip
     docs = _docs(requests) if requests else {}
     absent = [name for name in rows if docs and name not in docs]
     if absent:
         raise LogError(
-            f"{file.path}: document {absent[0]} is not among the requests beside it", hint=_CUT
-        )
+            "{}: document {} is not among the requests beside it", file.path, absent[0],
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+        )  # fmt: skip
     reader = PartsReader()
     config = as_dict(about.get("task_config"))
     columns = _columns(list(rows.values()), as_dict(about.get("metrics")), config)
@@ -123,13 +124,19 @@ def _rows(file: LogFile) -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for line, row in file.lines:
         if not is_predictions(row):
-            raise LogError(f"{file.path}:{line}: no doc_id, native_id and metrics", hint=_CUT)
+            raise LogError(
+                "{}:{}: no doc_id, native_id and metrics", file.path, line,
+                remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+            )  # fmt: skip
         name = str(row["doc_id"])
         if name in rows:
-            raise LogError(f"{file.path}:{line}: document {name} stands here again", hint=_CUT)
+            raise LogError(
+                "{}:{}: document {} stands here again", file.path, line, name,
+                remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+            )  # fmt: skip
         rows[name] = row
     if not rows:
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     return rows
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.reader import LogReader, first_line
@@ -34,7 +34,9 @@ def read(file: LogFile) -> Log:
     for line, row in file.lines:
         if "spec" in row:
             if spec:
-                raise LogError(f"{file.path}:{line}: a second run begins", hint="split the file")
+                raise LogError(
+                    "{}:{}: a second run begins", file.path, line, remedy=Remedy.SPLIT_FILE
+                )
             spec = as_dict(row["spec"])
         elif "final_report" in row:
             report = as_dict(row["final_report"])
@@ -48,21 +50,21 @@ def read(file: LogFile) -> Log:
             elif kind in {"match", "metrics"}:
                 values = {_MATCH: data.get("correct")} if kind == "match" else _numbers(data)
                 if not all(isinstance(v, bool | int | float) for v in values.values()):
-                    raise LogError(f"{file.path}:{line}: `correct` is neither true nor false")
+                    raise LogError("{}:{}: `correct` is neither true nor false", file.path, line)
                 known = results.setdefault(name, {})
                 if known.keys() & values.keys():
                     raise LogError(
-                        f"{file.path}:{line}: a second result for sample {name}",
-                        hint="two runs in one file, or an eval that scores a sample more than once",
-                    )
+                        "{}:{}: a second result for sample {}", file.path, line, name,
+                        remedy=Remedy.RUNS_OR_SCORES_TWICE,
+                    )  # fmt: skip
                 known.update(values)
                 expected.setdefault(name, data.get("expected", data.get("ideal")))
     if report is None:
-        raise LogError(f"{file.path}: the run did not end (no final_report)", hint="run it again")
-    if not results:
         raise LogError(
-            f"{file.path}: no scores of samples", hint="events of type match or metrics are read"
+            "{}: the run did not end (no final_report)", file.path, remedy=Remedy.RUN_AGAIN
         )
+    if not results:
+        raise LogError("{}: no scores of samples", file.path, remedy=Remedy.LOG_MATCH_OR_METRICS)
     names = dict.fromkeys([*results, *prompts, *sorted(failed)])
     return _log(file, spec, report, tuple(names), results=results, prompts=prompts, gold=expected)
 

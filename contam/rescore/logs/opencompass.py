@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import (
     LogFile,
     Row,
@@ -31,8 +31,6 @@ _CORRECT: Final = ("correct", "is_correct", "cascade_correct")
 _MEANS: Final = ("accuracy", "score")
 _PART: Final = re.compile(r"(?P<stem>.+)_\d+")
 _PERCENT: Final = 100
-_CUT: Final = "the files are not whole, or of two runs: copy them again"
-_DETAILS: Final = "run the evaluation again with --dump-eval-details"
 
 
 def is_part(path: Path, value: object) -> bool:
@@ -61,22 +59,24 @@ def read(file: LogFile) -> Log:
     """Read the results of one data set with the predictions beside them. Raises LogError."""
     if not file.path.is_file():
         raise LogError(
-            f"{file.path} is not there: predictions without their results have no scores",
-            hint=_DETAILS,
-        )
+            "{} is not there: predictions without their results have no scores", file.path,
+            remedy=Remedy.DUMP_EVAL_DETAILS,
+        )  # fmt: skip
     document = as_dict(file.document)
     parts = _parts(file.path)
     asked = [row for part in parts for row in _rows(part, as_dict(part.document))]
     details = _details(file, document.get("details"))
     correct = [_correct(one) for one in details] or [_by_label(row) for row in asked]
     if not correct or all(one is None for one in correct):
-        raise LogError(f"{file.path}: no item says whether it was right", hint=_DETAILS)
+        raise LogError(
+            "{}: no item says whether it was right", file.path, remedy=Remedy.DUMP_EVAL_DETAILS
+        )
     repeats = max((len(one) for one in correct if one), default=1)
     if asked and len(asked) != len(correct) * repeats:
         raise LogError(
-            f"{file.path}: {len(correct)} items, and {len(asked)} predictions beside them",
-            hint=_CUT,
-        )
+            "{}: {} items, and {} predictions beside them", file.path, len(correct), len(asked),
+            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
+        )  # fmt: skip
     rows = asked or details
     items = tuple(_item(place, rows[place]) for place in range(len(correct)))
     column = _column(correct, _reported(document))
@@ -118,7 +118,10 @@ def _rows(file: LogFile, document: Row) -> list[Row]:
     """Predictions in the order of their numbers, which begin at 0 in every file."""
     rows = [as_dict(document.get(str(place))) for place in range(len(document))]
     if not rows or not all("prediction" in row for row in rows):
-        raise LogError(f"{file.path}: its predictions are not numbered through", hint=_CUT)
+        raise LogError(
+            "{}: its predictions are not numbered through", file.path,
+            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
+        )  # fmt: skip
     return rows
 
 
@@ -127,7 +130,10 @@ def _details(file: LogFile, found: object) -> list[Row]:
         return [as_dict(one) for one in found]
     named = {key: one for key, one in as_dict(found).items() if key != "type"}
     if set(named) != {str(place) for place in range(len(named))}:
-        raise LogError(f"{file.path}: its details are not numbered through", hint=_CUT)
+        raise LogError(
+            "{}: its details are not numbered through", file.path,
+            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
+        )  # fmt: skip
     return [as_dict(named[str(place)]) for place in range(len(named))]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Place, Public, Remedy
 from contam.rescore.logs.files import LogFile, as_dict
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _delimited(file: LogFile) -> Table:
     try:
         text = file.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise LogError(f"{file.path}: not valid UTF-8", hint="convert the file") from error
+        raise LogError("{}: not valid UTF-8", file.path, remedy=Remedy.CONVERT_FILE) from error
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -130,19 +130,19 @@ def _delimited(file: LogFile) -> Table:
                 places.append(reader.line_num)
     except csv.Error as error:
         raise LogError(
-            f"{file.path}:{reader.line_num}: {error}", hint="is the file whole?"
+            "{}:{}: {}", file.path, reader.line_num, error, remedy=Remedy.IS_FILE_WHOLE
         ) from error
     if not rows:
         return Table(file, {}, [], "line")
     names = [name.strip() for name in rows[0]]
     if len(set(names)) < len(names):
-        raise LogError(f"{file.path}: two columns have one name", hint="rename one")
+        raise LogError("{}: two columns have one name", file.path, remedy=Remedy.RENAME_ONE_COLUMN)
     for row, place in zip(rows, places, strict=True):
         if len(row) != len(names):
             raise LogError(
-                f"{file.path}:{place}: {len(row)} cells under {len(names)} columns",
-                hint="the file is not whole, or a cell lacks its quotes",
-            )
+                "{}:{}: {} cells under {} columns", file.path, place, len(row), len(names),
+                remedy=Remedy.NOT_WHOLE_OR_CELL_UNQUOTED,
+            )  # fmt: skip
     columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
     return Table(file, columns, places[1:], "line", open_end=not text.endswith(("\n", "\r")))
 
@@ -209,14 +209,14 @@ def direction_of(table: Table, found: Mapping[str, str], rows: Iterable[int]) ->
         word = str(value).strip().lower().removesuffix(".0")
         if word not in _YES_OR_NO:
             raise LogError(
-                f"{table.at(row)}: {str(value)[:40]!r} does not say whether {role} holds",
-                hint="write true or false",
-            )
+                "{}: {!r} does not say whether {} holds", Place(table.at(row)), str(value)[:40],
+                Public(role), remedy=Remedy.WRITE_TRUE_OR_FALSE,
+            )  # fmt: skip
         if said not in (None, _YES_OR_NO[word]):
             raise LogError(
-                f"{table.at(row)}: {role} is another one here than in the rows before",
-                hint="scores of one metric count one way",
-            )
+                "{}: {} is another one here than in the rows before", Place(table.at(row)),
+                Public(role), remedy=Remedy.SCORES_COUNT_ONE_WAY,
+            )  # fmt: skip
         said = _YES_OR_NO[word]
     if said is None:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.paths import expanded, refuse_pipe
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Place, Public, Remedy, Statement, UsageError
 from contam.rescore.logs.files import LogFile
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.reader import NoScoresError
@@ -32,12 +32,17 @@ class LogFiles:
     """What was found below some paths.
 
     skipped  (path, reason) of files in folders that are no logs
-    damaged  (path, reason) of logs that are not whole, where the caller goes on without them
+    damage   path and reason of logs that are not whole, where the caller goes on without them
     """
 
     logs: tuple[Log, ...]
     skipped: tuple[tuple[str, str], ...]
-    damaged: tuple[tuple[str, str], ...] = ()
+    damage: tuple[tuple[str, Statement], ...] = ()
+
+    @property
+    def damaged(self) -> tuple[tuple[str, str], ...]:
+        """(path, reason) of each log that is not whole."""
+        return tuple((path, str(reason)) for path, reason in self.damage)
 
 
 def read_logs(
@@ -65,12 +70,15 @@ def find_logs(
     """
     check_columns(columns)
     if not paths:
-        raise UsageError("no log given", hint="name files or folders of logs")
+        raise UsageError("no log given", remedy=Remedy.NAME_LOGS)
     reading = _Reading(columns, skip_damaged=skip_damaged)
     for given in expanded(paths, "log", LogError):
         found = sum([reading.take(path, explicit=path == given) for path in _below(given)])
         if not found:
-            raise LogError(f"no logs of evaluations in {given}", hint=f"known: {titles()}")
+            raise LogError(
+                "no logs of evaluations in {}", Place(given),
+                remedy=Remedy.CHOOSE_KNOWN(known=Public(titles())),
+            )  # fmt: skip
     every = tuple(log for own in reading.logs.values() for log in own)
     logs = _noted(every, reading)
     return LogFiles(logs, tuple(reading.skipped.items()), tuple(reading.damaged.items()))
@@ -84,7 +92,7 @@ class _Reading:
     skip_damaged: bool = field(kw_only=True)
     logs: dict[str, list[Log]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    damaged: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, Statement] = field(default_factory=dict)
     shared: _Shared = field(default_factory=lambda: _Shared({}, {}))
     _failed: set[str] = field(default_factory=set)
 
@@ -104,10 +112,12 @@ class _Reading:
 
     def damage(self, path: str, error: LogError) -> None:
         """Note a log that is not whole, or raise that it is."""
-        message = error.message if path in error.message else f"{path}: {error.message}"
+        said = error.statement
+        if path not in error.message:
+            said = Statement("{}: {}", (Place(path), said))
         if not self.skip_damaged:
-            raise DamagedLogError(message, hint=error.hint) from error
-        self.damaged.setdefault(path, message)
+            raise DamagedLogError(said, remedy=error.remedies) from error
+        self.damaged.setdefault(path, said)
 
     def _targets(self, path: Path, *, explicit: bool) -> Iterator[tuple[LogFile, LogReader]]:
         """The file itself, or, for a file that belongs to a log, the files of that log."""
@@ -121,10 +131,8 @@ class _Reading:
             others = [LogFile(one) for one in rows_of(path, parts_of(file))]
             if not others:
                 raise _NotBesideError(
-                    f"{path}: {_ALONE}",
-                    hint="name the rows: lm-eval writes them under --log_samples, "
-                    "lighteval under --save-details",
-                )
+                    "{}: {}", path, Public(_ALONE), remedy=Remedy.NAME_ROWS_OF_RUN,
+                )  # fmt: skip
             for other in others:
                 if (found := reader_of(other, self.columns)) is not None:
                     yield other, found
@@ -137,7 +145,7 @@ class _Reading:
             self.logs[key] = [self.shared.log(log) for log in _read(target, reader)]
         except NoScoresError as error:
             if explicit:
-                raise LogError(error.message, hint=error.hint) from error
+                raise LogError(error.statement, remedy=error.remedies) from error
             self.skipped[str(path)] = error.message
             return 0
         except LogError as error:
@@ -150,7 +158,7 @@ def _read(file: LogFile, reader: LogReader) -> list[Log]:
     found = reader.read(file)
     logs = [found] if isinstance(found, Log) else found
     if not any(log.columns for log in logs):
-        raise NoScoresError(f"{file.path}: nothing was scored", hint="run it with a scorer")
+        raise NoScoresError("{}: nothing was scored", file.path, remedy=Remedy.RUN_WITH_SCORER)
     return logs
 
 
@@ -201,7 +209,12 @@ def _noted(every: tuple[Log, ...], reading: _Reading) -> tuple[Log, ...]:
         if known is log or known.split != log.split:
             logs.append(log)
             continue
-        twice = LogError(f"{log.path} and {known.path} are the same log", hint="name it once")
+        twice = LogError(
+            "{} and {} are the same log",
+            Place(log.path),
+            Place(known.path),
+            remedy=Remedy.NAME_LOG_ONCE,
+        )
         reading.damage(log.path, twice)
     runs = Counter(_run_key(log) for log in logs)
     return tuple(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from contam.facts import Public
+from contam.remedies import Remedy
 from contam.rescore.logs import (
     eval_plus,
     every_eval,
@@ -29,27 +31,21 @@ if TYPE_CHECKING:
     from contam.rescore.logs.model import Log
 
 
-_TABLE: Final = "a CSV, JSON lines or Parquet file with a row per item and the columns"
-
 _SIMPLE_MEANS: Final = (
     "the means of a simple-evals run, no score per item",
-    f"let the eval write its SingleEvalResults as a table: {_TABLE} model, id, question, score",
+    Remedy.WRITE_SIMPLE_EVALS_RESULTS,
 )
 _SIMPLE_ALL: Final = (
     "all results of a simple-evals run: conversations, and scores per item inside HTML only",
-    f"write each SingleEvalResult's score beside its question: {_TABLE} model, id, question, score",
-)
-_DEEPEVAL_TABLE: Final = (
-    f"export its test cases as a table: {_TABLE} model, id (name), question (input) and score "
-    "(metricsData); a DeepEval benchmark has `benchmark.predictions.to_csv(...)`"
+    Remedy.WRITE_SIMPLE_EVALS_SCORES,
 )
 _DEEPEVAL: Final = (
     "a DeepEval test run: inputs and a score per metric, but neither model nor benchmark",
-    _DEEPEVAL_TABLE,
+    Remedy.EXPORT_DEEPEVAL_CASES,
 )
 
 
-def _what_it_is(value: object) -> tuple[str, str] | None:
+def _what_it_is(value: object) -> tuple[str, Remedy] | None:
     """(what a JSON file is, what to export instead), None when it is nothing known here."""
     found = as_dict(value)
     if isinstance(found.get("testCases"), list) or isinstance(
@@ -70,8 +66,8 @@ def _is_known(value: object) -> bool:
 
 def _refuse_known(file: LogFile) -> list[Log]:
     """Raises NoScoresError, with what to export instead."""
-    fact, hint = _what_it_is(file.document) or ("nothing known", "")
-    raise NoScoresError(f"{file.path}: {fact}", hint=hint)
+    fact, remedy = _what_it_is(file.document) or ("nothing known", ())
+    raise NoScoresError("{}: {}", file.path, Public(fact), remedy=remedy)
 
 
 _NO_SCORES: Final = LogReader(fits=document(_is_known), read=_refuse_known)
@@ -127,9 +123,8 @@ def rows_of(path: Path, readers: list[LogReader]) -> list[Path]:
 
 def _refuse(file: LogFile) -> list[Log]:
     raise NoScoresError(
-        f"{file.path}: no log of an evaluation",
-        hint="rows of scores per item are needed, not only their means",
-    )
+        "{}: no log of an evaluation", file.path, remedy=Remedy.GIVE_SCORES_PER_ITEM,
+    )  # fmt: skip
 
 
 _NO_LOG: Final = LogReader(fits=lambda _file: True, read=_refuse)

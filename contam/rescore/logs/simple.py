@@ -21,7 +21,7 @@ from contam.benchmark.names import (
     plain,
 )
 from contam.benchmark.naming import name_of
-from contam.errors import LogError, UsageError
+from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
 from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.parts import PartsReader
 from contam.rescore.logs.plain import (
@@ -82,14 +82,16 @@ _INSIDE: Final = frozenset({"id", "score"})
 TITLE: Final = "tables of scores"
 _TEXTS: Final = ("question", "passage", "choices", "answer")
 _OF_ITEMS: Final = frozenset({*ANSWER, *ANSWER_INDEX, *PASSAGE, *QUESTION, *CHOICE_LISTS})
-_ASK: Final = "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
 
 
 def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     """A user's own word on the columns; UsageError for a part that is none."""
     for name in columns or {}:
         if name not in MAPPABLE:
-            raise UsageError(f"a log has no {name!r}", hint=f"known: {', '.join(MAPPABLE)}")
+            raise UsageError(
+                "a log has no {!r}", name,
+                remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(MAPPABLE))),
+            )  # fmt: skip
     return dict(columns or {})
 
 
@@ -98,7 +100,7 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
     mapping = check_columns(columns)
     table = load(file)
     if not len(table):
-        raise LogError(f"{file.path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     found = _found(table, mapping)
     if "score" in found:
         return _long(table, found, named="score" in mapping)
@@ -121,9 +123,9 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
         missing = [one for one in names if one and not table.has(one)]
         if missing:
             raise LogError(
-                f"{table.file.path}: no column {missing[0]!r}",
-                hint=f"columns there: {', '.join(map(repr, [*table.columns, *table.nested]))}",
-            )
+                "{}: no column {!r}", table.file.path, missing[0],
+                remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names([*table.columns, *table.nested])),
+            )  # fmt: skip
     by_name = {plain(column): column for column in reversed(list(table.columns))}
     inside: dict[str, list[str]] = {}
     for path in table.nested:
@@ -140,9 +142,9 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
             there = [name for name in there if _score_column(table, name)]
             if len(there) > 1:
                 raise LogError(
-                    f"{table.file.path}: the scores may be in {' or '.join(map(repr, there))}",
-                    hint=_ASK,
-                )
+                    "{}: the scores may be in {}", table.file.path, " or ".join(map(repr, there)),
+                    remedy=Remedy.NAME_SCORE_COLUMNS,
+                )  # fmt: skip
         if there:
             found[role] = there[0]
             taken.add(there[0])
@@ -169,16 +171,15 @@ def _long(table: Table, found: Mapping[str, str], *, named: bool) -> list[Log]:
         items, column, note = _one(table, found, rows, texts)
         if column.note and not named:
             raise LogError(
-                f"{table.file.path}: {column.note}",
-                hint="percentages want dividing by 100; other scores are taken as they are under "
-                f"--columns score={found['score']}",
-            )
+                "{}: {}", table.file.path, Public(column.note),
+                remedy=Remedy.TAKE_SCORES_AS_THEY_ARE(column=found["score"]),
+            )  # fmt: skip
         known = logs.setdefault(key[:3], (items, [], []))
         if [item.item_id for item in known[0]] != [item.item_id for item in items]:
             raise LogError(
-                f"{table.file.path}: metric {key[3]!r} covers other items than the one before it",
-                hint="write a file per metric",
-            )
+                "{}: metric {!r} covers other items than the one before it", table.file.path,
+                key[3], remedy=Remedy.WRITE_FILE_PER_METRIC,
+            )  # fmt: skip
         known[1].append(column if not key[3] else _renamed(column, key[3]))
         known[2].extend(note)
     return [_log(table, key, *rest) for key, rest in logs.items()]
@@ -201,16 +202,16 @@ def _one(
     if many:
         if "repeat" not in found:
             raise LogError(
-                f"{table.at(many[0][1])}: item {texts[many[0][0]].item_id!r} stands here again",
-                hint="repeats need a column that numbers them: --columns repeat=COLUMN",
-            )
+                "{}: item {!r} stands here again", Place(table.at(many[0][1])),
+                texts[many[0][0]].item_id, remedy=Remedy.ADD_REPEAT_COLUMN,
+            )  # fmt: skip
         again = table.column(found["repeat"])
         for of in many:
             if len({_label(again[row]) for row in of}) < len(of):
                 raise LogError(
-                    f"{table.at(of[-1])}: the same repeat of an item stands here again",
-                    hint="the file holds rows twice",
-                )
+                    "{}: the same repeat of an item stands here again", Place(table.at(of[-1])),
+                    remedy=Remedy.ROWS_STAND_TWICE,
+                )  # fmt: skip
     values = table.column(found["score"])
     score = np.full(len(by_item), np.nan)
     repeats = np.zeros(len(by_item), np.int32)
@@ -249,22 +250,24 @@ def _wide(table: Table, found: Mapping[str, str], mapping: Mapping[str, str]) ->
         ]
         if odd or not models or "id" not in found:
             raise NoScoresError(
-                f"{table.file.path}: cannot tell which columns are scores among "
-                f"{', '.join(map(repr, table.columns))}{_beyond(table, odd)}",
-                hint=_ASK,
-            )
+                "{}: cannot tell which columns are scores among {}{}", table.file.path,
+                Names([*table.columns]), _beyond(table, odd), remedy=Remedy.NAME_SCORE_COLUMNS,
+            )  # fmt: skip
     items = _texts(table, found)
     ids = [items[row].item_id for row in range(len(table))]
     if len(set(ids)) < len(ids):
         again = next(at for at, name in enumerate(ids) if name in ids[:at])
-        raise LogError(f"{table.at(again)}: item {ids[again]!r} stands here again", hint=_ASK)
+        raise LogError(
+            "{}: item {!r} stands here again", Place(table.at(again)), ids[again],
+            remedy=Remedy.NAME_SCORE_COLUMNS,
+        )  # fmt: skip
     shared = tuple(items[row] for row in range(len(table)))
     benchmarks = (
         {_label(v) for v in table.column(found["benchmark"])} if "benchmark" in found else {""}
     )
     if len(benchmarks) > 1:
         raise LogError(
-            f"{table.file.path}: several benchmarks in a wide table", hint="split the file"
+            "{}: several benchmarks in a wide table", table.file.path, remedy=Remedy.SPLIT_FILE
         )
     logs = []
     higher = direction_of(table, found, range(len(table)))
@@ -306,9 +309,9 @@ def _checked(table: Table, row: int, value: object) -> float | None:
     number = number_of(value)
     if number is None or math.isinf(number):
         raise LogError(
-            f"{table.at(row)}: {str(value)[:40]!r} is no score",
-            hint="scores are numbers, TRUE and FALSE, yes and no, or C and I",
-        )
+            "{}: {!r} is no score", Place(table.at(row)), str(value)[:40],
+            remedy=Remedy.USE_KNOWN_SCORES,
+        )  # fmt: skip
     return None if math.isnan(number) else number
 
 
@@ -332,9 +335,9 @@ def _texts(table: Table, found: Mapping[str, str]) -> dict[int, LoggedItem]:
         name = _label(table.column(found["id"])[row]) if "id" in found else texts.question
         if not name:
             raise LogError(
-                f"{table.at(row)}: neither an id nor a question",
-                hint="name one: --columns id=COLUMN",
-            )
+                "{}: neither an id nor a question", Place(table.at(row)),
+                remedy=Remedy.NAME_ID_COLUMN,
+            )  # fmt: skip
         item = LoggedItem(
             item_id=name,
             question=texts.question,

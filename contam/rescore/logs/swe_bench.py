@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from contam.rescore.logs.reader import LogReader, document
@@ -29,7 +29,6 @@ _LISTS: Final = {
 
 _COUNTS: Final = {name: name.removesuffix("_ids") + "_instances" for name in _LISTS}
 REPORT: Final = "report.json"
-_CUT: Final = "the report is not whole, or was edited: make it again"
 
 
 def is_report(value: object) -> bool:
@@ -57,19 +56,24 @@ def read(file: LogFile) -> Log:
         counted = number_or_none(report.get(_COUNTS[name]))
         if counted is not None and int(counted) != len(ids):
             raise LogError(
-                f"{file.path}: {len(ids)} {name}, and it counts {int(counted)}", hint=_CUT
-            )
+                "{}: {} {}, and it counts {}", file.path, len(ids), name, int(counted),
+                remedy=Remedy.MAKE_REPORT_AGAIN,
+            )  # fmt: skip
     scores: dict[str, float] = {}
     for name, ids in lists.items():
         for one in ids:
             if one in scores:
-                raise LogError(f"{file.path}: instance {one} stands in two lists", hint=_CUT)
+                raise LogError(
+                    "{}: instance {} stands in two lists", file.path, one,
+                    remedy=Remedy.MAKE_REPORT_AGAIN,
+                )  # fmt: skip
             scores[one] = _LISTS[name]
     total = number_or_none(report.get("total_instances"))
     if total is not None and int(total) != len(scores):
         raise LogError(
-            f"{file.path}: {len(scores)} instances, and it counts {int(total)}", hint=_CUT
-        )
+            "{}: {} instances, and it counts {}", file.path, len(scores), int(total),
+            remedy=Remedy.MAKE_REPORT_AGAIN,
+        )  # fmt: skip
     model, _, run = file.path.name.removesuffix(".json").rpartition(".")
     notes = [
         f"{len(lists[name])} instances {words}"
@@ -106,7 +110,10 @@ def read_instances(file: LogFile) -> Log:
             continue
         found: Row = as_dict(as_dict(own.document).get(folder.name))
         if not isinstance(found.get("resolved"), bool):
-            raise LogError(f"{own.path}: `resolved` is neither true nor false", hint=_CUT)
+            raise LogError(
+                "{}: `resolved` is neither true nor false", own.path,
+                remedy=Remedy.MAKE_REPORT_AGAIN,
+            )  # fmt: skip
         scores[folder.name] = float(found["resolved"])
         digest.update(own.digest.encode())
     absent = sum(np.isnan(score) for score in scores.values())
@@ -133,7 +140,7 @@ def _log(
     reported: float | None,
 ) -> Log:
     if not scores:
-        raise LogError(f"{path}: the log is empty", hint="was the run stopped?")
+        raise LogError("{}: the log is empty", path, remedy=Remedy.WAS_RUN_STOPPED)
     values = np.array([scores[name] for name in sorted(scores)], np.float64)
     model, run = names
     return Log(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import zstandard
 
-from contam.errors import LogError
+from contam.errors import LogError, Remedy
 
 if TYPE_CHECKING:
     from contam.rescore.logs.files import LogFile
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _ZSTD: Final = 93
 _LOCAL_HEADER: Final = 30
 _NAME_LENGTHS: Final = 26
-_CUT: Final = "the file is cut off or damaged: copy it again"
 
 
 class ZipMembers:
@@ -30,7 +29,10 @@ class ZipMembers:
             with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
                 self._infos = {info.filename: info for info in archive.infolist()}
         except (zipfile.BadZipFile, ValueError, EOFError) as error:
-            raise LogError(f"{file.path}: no whole ZIP file ({error})", hint=_CUT) from error
+            raise LogError(
+                "{}: no whole ZIP file ({})", file.path, error,
+                remedy=Remedy.COPY_CUT_OR_DAMAGED,
+            ) from error  # fmt: skip
 
     @property
     def names(self) -> list[str]:
@@ -55,10 +57,14 @@ class ZipMembers:
             NotImplementedError,
         ) as error:
             raise LogError(
-                f"{self._file.path}: cannot unpack {name} ({error})", hint=_CUT
-            ) from error
+                "{}: cannot unpack {} ({})", self._file.path, name, error,
+                remedy=Remedy.COPY_CUT_OR_DAMAGED,
+            ) from error  # fmt: skip
         if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
-            raise LogError(f"{self._file.path}: {name} is not what its checksum says", hint=_CUT)
+            raise LogError(
+                "{}: {} is not what its checksum says", self._file.path, name,
+                remedy=Remedy.COPY_CUT_OR_DAMAGED,
+            )  # fmt: skip
         return content
 
 

@@ -115,7 +115,9 @@ class IndexHolder:
         damage = next((self._damage[name] for name in chosen if name in self._damage), None)
         if damage is not None:
             # Of a file that was cut, a look behind its end would end the process.
-            raise IndexDamageError(damage.message, file=damage.file, hint=damage.hint)
+            raise IndexDamageError(
+                damage.statement, file=damage.file, remedy=damage.remedies, hint=damage.hint
+            )
         try:
             yield lease
             lease.files.check()
@@ -136,7 +138,7 @@ class IndexHolder:
             except UsageError as error:
                 # Whoever asked named an index that is served: it is its folder that is not there.
                 raise IndexDamageError(
-                    error.message, file=str(self._folders[chosen]), hint=error.hint
+                    error.statement, file=str(self._folders[chosen]), remedy=error.remedies
                 ) from error
             with self._lock:
                 self._leases[chosen] = fresh

@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -20,9 +19,9 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import BenchmarkError, ContamError, LogError
+from contam.errors import ContamError
 from contam.extras import leave_pandas_out
-from contam.server.problems.places import without_folders
+from contam.server.problems.telling import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +66,7 @@ def main() -> int:
             report.failed("memory", "the job needs more memory than a job may have", _SMALLER)
             return FAILED
         except ContamError as error:
-            said = _spoken(error, str(folder))
-            report.failed(error.code, *said)
+            report.failed(error.code, *tell(error, folder))
             return FAILED
         except Exception as error:  # noqa: BLE001 - the boundary of the process
             report.failed("internal", f"the job failed: {_where(error)}", _DEFECT)
@@ -77,10 +75,6 @@ def main() -> int:
 
 
 _SMALLER: Final = "send it in several jobs"
-#: What the library adds where it quotes nothing; the service never quotes.
-_COMMAND_LINES: Final = "nothing is quoted under --no-text"
-#: Names of fields, each left out.
-_LISTED: Final = re.compile(r"'\.\.\.'(?:, '\.\.\.')+")
 _DEFECT: Final = "a defect of contam: report it with the id of the job"
 
 
@@ -174,21 +168,6 @@ def _humble(memory_bytes: int) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         most = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
-
-
-def _spoken(error: ContamError, folder: str) -> tuple[str, str]:
-    """What is told of a failure: nothing of what a benchmark or log says, no place on this disk."""
-    message, hint = (text.replace(f"{folder}/", "") for text in (error.message, error.hint))
-    if isinstance(error, BenchmarkError | LogError):
-        from contam.benchmark.secrecy import unquoted
-
-        hint = unquoted(hint).replace(_COMMAND_LINES, "").rstrip("; ")
-        message = _LISTED.sub(_counted, unquoted(message))
-    return without_folders(message), without_folders(hint)
-
-
-def _counted(found: re.Match[str]) -> str:
-    return f"{found[0].count(',') + 1} names that are not repeated here"
 
 
 def _where(error: Exception) -> str:

@@ -25,7 +25,7 @@ from contam.server.jobs.tasks import VERDICTS
 from contam.server.jobs.views import RUN, job_view, read_summary
 from contam.server.jobs.worker import KILLER, MOST_ATTEMPTS, Hooks, Worker
 from contam.server.problems.failures import RequestError
-from contam.server.problems.hints import hint_for
+from contam.server.problems.remedies import hint_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -68,7 +68,9 @@ class Jobs:
         except BaseException as error:
             os.close(self._lock)
             if isinstance(error, StoreError):
-                raise ConfigError(error.message, hint=error.hint) from error
+                raise ConfigError(
+                    error.statement, remedy=error.remedies, hint=error.hint
+                ) from error
             raise
         self.watch = Watch(stopping)
         self.problem = ""

@@ -57,6 +57,7 @@ def _refuse_documents(run: Mapping[str, Any]) -> None:
 
 def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report) -> None:  # noqa: ARG001 - as every task
     """Re-score the uploaded logs into a folder as `contam rescore --out` writes it."""
+    from contam.remedies import Remedy
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
     from contam.rescore.tables import Settings
@@ -74,7 +75,7 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
     options = request["options"]
     report.phase("re-scoring")
     try:
-        with offering("--skip-damaged"):
+        with offering(Remedy.SKIP_DAMAGED):
             result = run_rescore(
                 VERDICTS,
                 LOGS,
@@ -100,6 +101,6 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
         if request["job"] is not None:
             raise
         # The verdicts were sent: that they cannot be read is not the service's failure.
-        raise UsageError(error.message, hint="send the files as contam wrote them") from error
+        raise UsageError(error.statement, hint="send the files as contam wrote them") from error
     report.phase("writing")
     write_rescore(result, RESULT)

@@ -19,7 +19,8 @@ from contam.server.jobs.lanes import Lane
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.process import Running, begin, kill
 from contam.server.jobs.run import DONE, FAILED, HELD
-from contam.server.problems.hints import HINTS, hint_for
+from contam.server.problems.remedies import BY_CODE, hint_for
+from contam.server.problems.telling import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -177,7 +178,8 @@ class Worker:
                 return
             process = begin()
         except ContamError as error:
-            self._fail(job, {"code": error.code, "message": error.message, "hint": error.hint})
+            message, hint = tell(error)
+            self._fail(job, {"code": error.code, "message": message, "hint": hint})
             return
         except OSError:
             # No memory or no processes left: that passes.
@@ -284,7 +286,7 @@ class Worker:
         return {
             "code": "job-time",
             "message": f"it was not done after {self._hooks.most_s:g} seconds of work",
-            "hint": HINTS["job-time"],
+            "hint": BY_CODE["job-time"],
         }
 
     def _fail(self, job: Job, failure: dict[str, str]) -> None:

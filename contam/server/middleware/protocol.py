@@ -9,7 +9,7 @@ import h11
 import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from contam.server.problems.hints import HINTS
+from contam.server.problems.remedies import BY_CODE
 
 if TYPE_CHECKING:
     import asyncio
@@ -129,6 +129,6 @@ def _problem(detail: str) -> dict[str, Any]:
         "status": 400,
         "detail": detail,
         "code": "bad-request",
-        "hint": HINTS["bad-request"],
+        "hint": BY_CODE["bad-request"],
         "request_id": "",
     }

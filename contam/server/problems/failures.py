@@ -10,8 +10,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from contam.errors import ContamError
-from contam.server.problems.hints import hint_for
-from contam.server.problems.places import without_folders
+from contam.server.problems.remedies import hint_for
+from contam.server.problems.telling import INSIDE, tell
 from contam.server.problems.wording import told
 
 if TYPE_CHECKING:
@@ -51,15 +51,6 @@ STATUS: Final = {
     "internal": 500,
 }
 """HTTP status of every error code of the library."""
-
-_INSIDE: Final = {
-    "corpus": "the corpus cannot be read now",
-    "shard": "a shard of the corpus cannot be read now",
-    "incomplete": "the answer would not be whole",
-    "index-damaged": "a file of an index is damaged",
-    "index-busy": "the index is being changed",
-}
-"""What callers are told of failures on our side: the library's words name files of this machine."""
 
 _OF_STATUS: Final = {
     400: ("bad-request", "The request cannot be read"),
@@ -157,9 +148,9 @@ def _contam(request: Request, error: Exception) -> Response:
     status = STATUS.get(error.code, 500)
     if status >= _OURS:
         _log.error("%s: %s", error.code, error.message)
-        detail = _INSIDE.get(error.code, "the service failed")
+        detail = INSIDE.get(error.code, "the service failed")
         return problem(request, status, error.code, detail, hint=_LOG)
-    detail, hint = map(without_folders, (error.message, error.hint))
+    detail, hint = tell(error)
     return problem(request, status, error.code, detail, hint=hint)
 
 

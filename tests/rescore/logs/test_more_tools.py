@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from contam.cli.remedies import hint
 from contam.errors import LogError
 from contam.rescore.join import join
 from contam.rescore.logs import find_logs, read_logs, self_check
@@ -195,7 +196,7 @@ def test_opencompass_without_details_says_how_to_get_them(tmp_path):
     opencompass(tmp_path, details=False)
     with pytest.raises(LogError, match="no item says whether it was right") as caught:
         read_logs([tmp_path])
-    assert "--dump-eval-details" in caught.value.hint
+    assert "--dump-eval-details" in hint(caught.value)
     next(tmp_path.rglob("results/*/*.json")).unlink()
     with pytest.raises(LogError, match="have no scores"):
         read_logs([tmp_path])

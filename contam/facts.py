@@ -1,0 +1,138 @@
+"""What an error states: a sentence with gaps, and the facts that fill them.
+
+The type of a fact says who may be told. Numbers and `Public` words are for everybody, a path or
+`Place` is for who may know where things lie, and everything else counts as quoted from the user's
+files: it is left out where those may not be shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import PurePath
+from string import Formatter
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_FORMATTER: Final = Formatter()
+_QUOTES: Final = frozenset("'\"")
+_SLASHES: Final = frozenset("/\\")
+
+
+class Public(str):
+    """A word that anybody may be told: a name of ours, or what the operating system says."""
+
+    __slots__ = ()
+
+
+class Place(str):
+    """Where a file or folder lies, when that is a text rather than a path."""
+
+    __slots__ = ()
+
+
+class Plain(str):
+    """A whole sentence that was given without its facts, so that nobody knows what is in it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names from a file, each told in quotation marks, the first `most` of them."""
+
+    names: Sequence[object]
+    most: int | None = None
+
+    def __str__(self) -> str:
+        shown = self.names[: self.most]
+        n_more = len(self.names) - len(shown)
+        told = ", ".join(map(repr, shown))
+        return f"{told} and {n_more} more" if n_more else told
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Stands where a fact was left out; `n` of them when it was a list."""
+
+    n: int = 1
+
+    def __str__(self) -> str:
+        return ", ".join(["'...'"] * self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence and its facts.
+
+    template  as `str.format` has it: `{}` for facts by position, `{name}` for named ones
+    """
+
+    template: str
+    facts: tuple[object, ...] = ()
+    named: Mapping[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.tell()
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether nothing of it is left to be told."""
+        return self.template == "{}" and isinstance(self.facts[0], Hidden)
+
+    def tell(self, hidden: Callable[[Hidden], str] = str) -> str:
+        """The sentence; `hidden` says what stands where a fact was left out."""
+        facts = iter(self.facts)
+        told = []
+        for text, name, spec, conversion in _FORMATTER.parse(self.template):
+            told.append(text)
+            if name is None:
+                continue
+            fact = self.named[name] if name else next(facts)
+            if isinstance(fact, Statement):
+                value: object = fact.tell(hidden)
+            elif isinstance(fact, Hidden):
+                value = hidden(fact)
+            else:
+                value = _FORMATTER.convert_field(fact, conversion)
+            told.append(str(_FORMATTER.format_field(value, spec or "")))
+        return "".join(told)
+
+    def without_quotes(self) -> Statement:
+        """The same without what comes from the user's files: names of files are not of that."""
+        return self._with(_unquoted)
+
+    def without_folders(self, home: PurePath | None = None) -> Statement:
+        """The same with the last name of every absolute path alone.
+
+        home  a folder whose own files may be told: by their path within it
+        """
+        return self._with(lambda fact: _within(fact, home))
+
+    def _with(self, shown: Callable[[object], object]) -> Statement:
+        def of(fact: object) -> object:
+            return fact._with(shown) if isinstance(fact, Statement) else shown(fact)  # noqa: SLF001 - another of its kind
+
+        named = {name: of(fact) for name, fact in self.named.items()}
+        return replace(self, facts=tuple(map(of, self.facts)), named=named)
+
+
+def _unquoted(fact: object) -> object:
+    if isinstance(fact, Plain):
+        return fact if _QUOTES.isdisjoint(fact) else Hidden()
+    if isinstance(fact, int | float | Enum | PurePath | Place | Public | Hidden):
+        return fact
+    return Hidden(len(fact.names) if isinstance(fact, Names) else 1)
+
+
+def _within(fact: object, home: PurePath | None) -> object:
+    if isinstance(fact, PurePath | Place):
+        path = PurePath(fact)
+        if home is not None and path.is_relative_to(home):
+            path = path.relative_to(home)
+        return Public(path.name if path.is_absolute() else path)
+    if isinstance(fact, Plain) and not _SLASHES.isdisjoint(fact):
+        return Hidden()
+    return fact
