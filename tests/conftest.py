@@ -46,6 +46,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """What is left when Python ends counts as garbage like any other."""
+    gc.unfreeze()
+
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
