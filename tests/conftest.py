@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -34,6 +35,16 @@ settings.load_profile(
 # Whatever starts the tests in the background may ignore Ctrl-C, and what they start would, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Thousands of tests are collected, and none of them is garbage: looking for some takes longer.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but not among what was collected."""
+    gc.enable()
+    gc.freeze()
+
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -48,18 +48,8 @@ def annotate(
         str | None,
         typer.Option(metavar="NAME", help="Judge by this. [default: contam, or the only one]"),
     ] = None,
-    allow_missing: Annotated[
-        bool,
-        typer.Option(
-            "--allow-missing", help="Judge items although shards are not indexed, gone or changed."
-        ),
-    ] = False,
-    allow_unmatched: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unmatched", help="Go on although over 1 % of a log's items were not judged."
-        ),
-    ] = False,
+    allow_missing: options.AllowMissing = False,
+    allow_unmatched: options.AllowUnmatched = False,
     overwrite: Annotated[
         bool,
         typer.Option(

@@ -23,13 +23,7 @@ SPREAD_OPTIONS = ("--benchmark", "--index", "--policy", "--map")
 def check(
     *,
     server: options.Server,
-    benchmark: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH...",
-            help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
-        ),
-    ] = None,
+    benchmark: options.Benchmark = None,
     out: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Folder for the results. [default: only print them]"),
@@ -45,12 +39,7 @@ def check(
     name: options.Name = None,
     split: options.Split = None,
     no_text: options.NoText = False,
-    allow_missing: Annotated[
-        bool,
-        typer.Option(
-            "--allow-missing", help="Judge items although shards are not indexed, gone or changed."
-        ),
-    ] = False,
+    allow_missing: options.AllowMissing = False,
     overwrite: options.Overwrite = False,
     max_evidence: options.MaxEvidence = 20,
     fail_on_flagged: options.FailOnFlagged = False,

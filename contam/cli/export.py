@@ -54,12 +54,7 @@ def export(
     policy: Annotated[
         str | None, typer.Option(metavar="NAME", help="Judge by this. [default: the only one]")
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROLE=NAME,...", help="Columns of plain tables: id=..., score=..., model=..."
-        ),
-    ] = None,
+    columns: options.Columns = None,
     lower_is_better: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,12 +72,7 @@ def export(
     out: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Where to. [default: standard output]")
     ] = None,
-    allow_unmatched: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unmatched", help="Go on although over 1 % of a log's items were not judged."
-        ),
-    ] = False,
+    allow_unmatched: options.AllowUnmatched = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace PATH if it is there.")
     ] = False,

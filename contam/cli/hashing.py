@@ -15,13 +15,7 @@ SPREAD_OPTIONS = ("--benchmark", "--map")
 
 def hash_items(
     *,
-    benchmark: Annotated[
-        list[str],
-        typer.Option(
-            metavar="PATH...",
-            help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
-        ),
-    ],
+    benchmark: options.Benchmarks,
     out: Annotated[
         str,
         typer.Option(metavar="FILE", help="JSONL: each line is a body for POST /v1/check."),
@@ -33,10 +27,7 @@ def hash_items(
         str | None,
         typer.Option(metavar="NAME", help="Hash as indexes of this recipe do. [default: standard]"),
     ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="The tokenizer.json of a recipe like bpe."),
-    ] = None,
+    tokenizer: options.Tokenizer = None,
     served: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Ask the index that is served under this name alone."),

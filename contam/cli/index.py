@@ -74,10 +74,7 @@ def build(
             metavar="NAME", help="standard, compact, chars, bpe, or a TOML file of your own."
         ),
     ] = "standard",
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="The tokenizer.json of a recipe like bpe."),
-    ] = None,
+    tokenizer: options.Tokenizer = None,
     workers: _Workers = None,
     memory: _Memory = "2GB",
     text: options.Text = None,

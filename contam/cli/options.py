@@ -98,6 +98,45 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an
 """Read by `main` before any command runs; a command lists it for --help."""
 
 
+AllowMissing = Annotated[
+    bool,
+    typer.Option(
+        "--allow-missing", help="Judge items although shards are not indexed, gone or changed."
+    ),
+]
+AllowUnmatched = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unmatched", help="Go on although over 1 % of a log's items were not judged."
+    ),
+]
+Benchmark = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH...",
+        help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ROLE=NAME,...", help="Columns of plain tables: id=..., score=..., model=..."
+    ),
+]
+Benchmarks = Annotated[
+    list[str],
+    typer.Option(
+        metavar="PATH...",
+        help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
+    ),
+]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The tokenizer.json of a recipe like bpe."),
+]
+OutFolder = Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")]
+
+
 def spread_values(arguments: Sequence[str], options: Iterable[str]) -> list[str]:
     """Rewrite `--corpus a b` as `--corpus a --corpus b`, for the given long options.
 

@@ -29,13 +29,7 @@ def query(
             metavar="DIR,...", help="Index folders or names; several answer as one corpus."
         ),
     ],
-    benchmark: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH...",
-            help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
-        ),
-    ] = None,
+    benchmark: options.Benchmark = None,
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder for the results of a benchmark.")
     ] = None,
@@ -63,12 +57,7 @@ def query(
     name: options.Name = None,
     split: options.Split = None,
     no_text: options.NoText = False,
-    allow_missing: Annotated[
-        bool,
-        typer.Option(
-            "--allow-missing", help="Judge items although shards are not indexed, gone or changed."
-        ),
-    ] = False,
+    allow_missing: options.AllowMissing = False,
     overwrite: options.Overwrite = False,
     max_evidence: options.MaxEvidence = 20,
     seed: options.Seed = 5,

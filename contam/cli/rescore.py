@@ -37,7 +37,7 @@ def rescore(
             " OpenCompass, Every Eval Ever, or plain tables.",
         ),
     ],
-    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")],
+    out: options.OutFolder,
     policy: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME,...", help="Judge by these. [default: all in the verdicts]"),
@@ -56,12 +56,7 @@ def rescore(
             " seen (a rephrasing, a retro-holdout): what should each model score?",
         ),
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROLE=NAME,...", help="Columns of plain tables: id=..., score=..., model=..."
-        ),
-    ] = None,
+    columns: options.Columns = None,
     least: Annotated[
         int,
         typer.Option(
@@ -75,12 +70,7 @@ def rescore(
         ),
     ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")] = 0,
-    allow_unmatched: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unmatched", help="Go on although over 1 % of a log's items were not judged."
-        ),
-    ] = False,
+    allow_unmatched: options.AllowUnmatched = False,
     allow_partial: Annotated[
         bool,
         typer.Option(

@@ -22,14 +22,8 @@ _NOTES_SAID = 20
 def scan(
     *,
     corpus: options.Corpus,
-    benchmark: Annotated[
-        list[str],
-        typer.Option(
-            metavar="PATH...",
-            help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
-        ),
-    ],
-    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")],
+    benchmark: options.Benchmarks,
+    out: options.OutFolder,
     policy: options.Policies = None,
     unit: Annotated[
         str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 import contam
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from contam.corpus.units import WorkUnit
     from contam.detect.match.collect import Collected
     from contam.detect.plan import Plan
+    from contam.detect.policies.policy import Policy
     from contam.detect.scan import Corpus
 
 
@@ -50,17 +52,7 @@ class Partial:
     @classmethod
     def start(cls, plan: Plan, corpus: Corpus) -> Partial:
         """A partial answer in which nothing is read yet."""
-        ranking = get_policy(DEFAULT)
-        collections = [
-            Collection.start(
-                lane,
-                [p for p, at in zip(plan.policies, plan.lane_of, strict=True) if at == number],
-                ranking,
-                plan.parameters.max_evidence,
-            )
-            for number, lane in enumerate(plan.lanes)
-        ]
-        return cls(collections, corpus.coverage)
+        return cls(start_collections(plan), corpus.coverage)
 
     def beside(self, corpus: Corpus) -> Partial:
         """An empty one for another worker, whose collections share what can be shared."""
@@ -102,6 +94,25 @@ class Partial:
             mine.take(theirs)
         self.coverage = self.coverage.merge(answer.coverage)
         self.units |= answer.units
+
+
+def start_collections(plan: Plan) -> list[Collection]:
+    """A collection for each lane, in which nothing was found yet."""
+    return [
+        Collection.start(
+            lane,
+            [p for p, at in zip(plan.policies, plan.lane_of, strict=True) if at == number],
+            _ranking(),
+            plan.parameters.max_evidence,
+        )
+        for number, lane in enumerate(plan.lanes)
+    ]
+
+
+@cache
+def _ranking() -> Policy:
+    """By whom the documents are chosen that are shown."""
+    return get_policy(DEFAULT)
 
 
 def question_of(plan: Plan, corpus: Corpus) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -17,11 +17,12 @@ from contam.corpus.shards import check_unchanged, shard_digest, survey
 from contam.corpus.units import plan_units
 from contam.detect.finish import finish
 from contam.detect.match.matching import Matcher
+from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
-from contam.errors import CorpusError, InternalError, Remedy, ShardError, UsageError
+from contam.errors import CorpusError, Remedy, ShardError, UsageError
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
 
@@ -309,11 +310,10 @@ def scan_units(
     stop = threading.Event()
     waiting = iter(units)
     lock = threading.Lock()
-
-    first = Partial.start(plan, corpus)
+    whole = Partial.start(plan, corpus)
 
     def work() -> Partial:
-        partial = first.beside(corpus)
+        partial = whole.beside(corpus)
         matchers = [Matcher(lane) for lane in plan.lanes]
         while not stop.is_set():
             with lock:
@@ -325,27 +325,10 @@ def scan_units(
             collection.settle()
         return partial
 
-    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="contam")
-    pending: set[Future[Partial]] = set()
-    answer: Partial | None = None
-    try:
-        count = max(1, min(workers, len(units)))
-        pending = {pool.submit(work) for _ in range(count)}
-        while pending:
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                partial = future.result()
-                if answer is None:
-                    answer = partial
-                else:
-                    answer.merge(partial)
-    finally:
-        # Also on Ctrl-C: no thread may go on reading when the caller is gone.
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-    if answer is None:
-        raise InternalError("a scan ended without the answer of any worker")
-    return answer
+    with closing(on_threads(work, max(1, min(workers, len(units))), stop)) as found:
+        for partial in found:
+            whole.merge(partial)
+    return whole
 
 
 def as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:

@@ -53,6 +53,28 @@ def test_help_loads_nothing_heavy(repository, arguments):
     assert not loaded_by(statement, repository) & HEAVY
 
 
+RUN = "from contam.cli.main import run\ntry: run({arguments!r})\nexcept SystemExit as end: assert not end.code\n"
+
+
+def run_by(arguments, repository):
+    return loaded_by(f"pass\n{RUN.format(arguments=[*map(str, arguments)])}pass", repository)
+
+
+def test_a_scan_loads_no_pandas_and_a_rescoring_gets_it_where_it_is_needed(repository, tmp_path):
+    pytest.importorskip("pandas")
+    fixtures, out = repository / "bench_fixtures", tmp_path / "out"
+    scan = ("scan", "--corpus", fixtures / "corpus", "--benchmark", fixtures / "items", "-q")
+    loaded = run_by((*scan, "--out", out), repository)
+    assert {"numba", "pyarrow"} <= loaded
+    assert "pandas" not in loaded
+    logs = ("--logs", fixtures / "logs" / "brook_math.csv", "--least", "12", "-q")
+    rescore = ("rescore", "--verdicts", out, *logs, "--out", tmp_path / "scores")
+    assert "pandas" not in run_by(rescore, repository)
+    # The method that compares with reference models is built on it.
+    given = ("--overwrite", "--reference", "heron-8b,plover-3b")
+    assert {"pandas", "statsmodels"} <= run_by((*rescore, *given), repository)
+
+
 def test_the_command_is_installed_under_its_name(repository):
     import tomllib
 

@@ -66,7 +66,7 @@ def home(tmp_path_factory):
         write_shard(home / "corpus" / f"part-{number}.parquet", texts)
     write_shard(home / "corpus" / "part-9.parquet", ["", f"Homework. {ITEM} Answer: seven.", NEAR])
     recipe = recipe_of(minhash=load_recipe("standard").minhash)
-    build(home / "corpus", home / "index", recipe, memory=40_000)
+    build(home / "corpus", home / "index", recipe, memory=60_000)
     manifest = read_manifest(home / "index")
     assert len(manifest.segments) > 2
     record = write_retired(home / "index", np.array([[0, 1], [1, 2]], np.int64))

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.report.tally import CLASSES, class_of
 from contam.detect.labels import FLAGGED
+from contam.detect.show.marks import shortened
 from contam.detect.show.side_by_side import flagged_items, view_items
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from contam.audit.chance.qvalues import QValues
     from contam.detect.report import Report
@@ -22,7 +23,6 @@ PAGE_ITEMS: Final = 50
 """Items in one page of evidence; a page is read when one of its items is opened."""
 
 _MANY: Final = 1_000
-_LONGEST: Final = 4_000
 
 
 def make_pages(
@@ -106,20 +106,13 @@ def _part(one: PartMatch, *, quoting: bool) -> Tree:
         "tokens": one.n_tokens,
         "verified": one.verified,
         "mark": one.mark,
-        "item": list(_marks(one.item)),
-        "document": list(_marks(one.document)) if quoting else [],
+        "item": _marks(one.item),
+        "document": _marks(one.document) if quoting else [],
     }
 
 
-def _marks(marks: tuple[Mark, ...]) -> Iterator[list[Any]]:
-    """["match" | "text", text] or ["gap", characters]; a long text is shown by its two ends."""
-    for one in marks:
-        if one.kind == "gap":
-            yield ["gap", one.n_left_out]
-        elif len(one.text) <= _LONGEST:
-            yield [one.kind, one.text]
-        else:
-            half = _LONGEST // 2
-            yield [one.kind, one.text[:half]]
-            yield ["gap", len(one.text) - 2 * half]
-            yield [one.kind, one.text[-half:]]
+def _marks(marks: tuple[Mark, ...]) -> list[list[Any]]:
+    """["match" | "text", text] or ["gap", characters]."""
+    return [
+        [one.kind, one.n_left_out if one.kind == "gap" else one.text] for one in shortened(marks)
+    ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, fields
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +14,10 @@ from contam.corpus.batches import gathered
 from contam.detect.indexed.candidates import Lookup, find_candidates
 from contam.detect.indexed.hashed import hashed_batches
 from contam.detect.indexed.near_copies import NearCopies
-from contam.detect.match.collect import Collection
 from contam.detect.match.deadline import Deadline
 from contam.detect.match.matching import Matcher
-from contam.detect.policies.policy import DEFAULT, get_policy
+from contam.detect.match.workers import on_threads
+from contam.detect.partial import start_collections
 from contam.errors import ShardError
 
 if TYPE_CHECKING:
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     from contam.corpus.coverage import Coverage
     from contam.detect.indexed.candidates import Candidates
     from contam.detect.indexed.indexes import IndexSet
+    from contam.detect.match.collect import Collection
     from contam.detect.model import Bools, Int64s
     from contam.detect.plan import Plan
-    from contam.detect.policies.policy import Policy
     from contam.detect.scan import Progress
 
 #: Row groups that one worker decodes before it asks for more, in bytes of text.
@@ -139,7 +138,7 @@ def nothing_found(plan: Plan, opened: IndexSet) -> Answer:
     lookup = Lookup.of(plan.lanes[0], opened.recipe)
     capped = np.zeros(len(lookup.keys), np.bool_)
     nothing = _nothing_wanted()
-    return Answer(start_collection(plan), lookup, nothing, capped, frozenset(), opened.coverage)
+    return Answer(start_collections(plan)[0], lookup, nothing, capped, frozenset(), opened.coverage)
 
 
 def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
@@ -182,19 +181,8 @@ def _wanted_of(opened: IndexSet, number: int, chosen: Int64s, near: Bools) -> Wa
     )
 
 
-def start_collection(plan: Plan) -> Collection:
-    """A collection in which nothing was found yet."""
-    return Collection.start(plan.lanes[0], plan.policies, _ranking(), plan.parameters.max_evidence)
-
-
-@cache
-def _ranking() -> Policy:
-    """By whom the documents are chosen that are shown."""
-    return get_policy(DEFAULT)
-
-
 def _match_kept(opened: IndexSet, plan: Plan, wanted: Wanted, deadline: Deadline) -> Collection:
-    collection = start_collection(plan)
+    collection = start_collections(plan)[0]
     if not len(wanted.row):
         return collection
     matcher = Matcher(plan.lanes[0], deadline.most_steps)
@@ -284,20 +272,13 @@ def _match_streamed(
     if progress is not None:
         progress.start(int(wanted.n_bytes.sum()))
     count = max(1, min(workers, len(tasks)))
-    work = _Work(opened, plan, start_collection(plan), tasks[::-1], progress, deadline)
+    work = _Work(opened, plan, start_collections(plan)[0], tasks[::-1], progress, deadline)
     if count == 1:
         return work.run()
-    pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="contam")
-    try:
-        futures = [pool.submit(work.run) for _ in range(count)]
-        answer, *others = (future.result() for future in futures)
-    finally:
-        # Also on Ctrl-C: no thread may go on reading when the caller is gone.
-        work.stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-    for other in others:
-        answer.merge(other)
-    return answer
+    with closing(on_threads(work.run, count, work.stop)) as found:
+        for collection in found:
+            work.first.merge(collection)
+    return work.first
 
 
 def _match_hashed(
@@ -334,7 +315,7 @@ def search_hashes(
             [part.seeds for part in opened.parts],
         )
     wanted = _wanted(opened, found)
-    collection = start_collection(plan)
+    collection = start_collections(plan)[0]
     _match_hashed(opened, plan, lookup, wanted, collection, deadline)
     hashed = frozenset(wanted.shard.tolist())
     return Answer(collection, lookup, wanted, found.capped, hashed, opened.coverage)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+
+_LONGEST: Final = 4_000
+"""Characters of a text that are shown without a gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,22 @@ class Mark:
     kind: Literal["match", "text", "gap"]
     text: str
     n_left_out: int = 0
+
+
+def shortened(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    """The same marks; a very long text is shown by its two ends."""
+    found: list[Mark] = []
+    for one in marks:
+        if len(one.text) <= _LONGEST:
+            found.append(one)
+            continue
+        half = _LONGEST // 2
+        found += [
+            Mark(one.kind, one.text[:half]),
+            Mark("gap", "", len(one.text) - 2 * half),
+            Mark(one.kind, one.text[-half:]),
+        ]
+    return tuple(found)
 
 
 def mark(text: str, spans: Sequence[tuple[int, int]], context: int) -> tuple[Mark, ...]:

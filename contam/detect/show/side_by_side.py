@@ -31,7 +31,8 @@ _CHUNK_ITEMS: Final = 128
 class PartMatch:
     """One part of the item beside one document. An empty side means that its text is not there.
 
-    mark  "letter" or "number" where the document names the right choice by it; else ""
+    n_tokens  tokens of the runs that match;  turn  of a conversation, in which they begin
+    mark      "letter" or "number" where the document names the right choice by it; else ""
     """
 
     part: str

@@ -8,6 +8,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -63,6 +64,15 @@ def counted(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def link_of(url: str | None) -> str | None:
+    """An address, if following it does no more than that."""
+    try:
+        parts = urlsplit(url or "")
+    except ValueError:
+        return None
+    return url if parts.scheme in {"http", "https"} and parts.netloc else None
+
+
 @cache
 def _style() -> str:
     return (_HERE / "page.css").read_text("utf-8").strip()
@@ -77,7 +87,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"seen": seen, "size": size}
+    made.filters |= {"seen": seen, "size": size, "link": link_of}
     # Ours, and the same for everybody.
     made.globals |= {"style": Markup(_style()), "icon": _ICON, "counted": counted}  # noqa: S704
     return made

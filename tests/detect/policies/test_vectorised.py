@@ -10,6 +10,7 @@ from contam.detect.model import LaneItems, Pairs, Totals
 from contam.detect.policies.policy import policy_from_dict
 from contam.detect.policies.segments import Segments
 from contam.detect.policies.substrings import GPT4_50CHAR, Substrings
+from tests.kernels.support import few
 
 
 def lane(n_tokens, hashes, **changes):
@@ -84,6 +85,7 @@ def covered_by_loop(runs, n):
 
 
 @given(worlds(), PART_SETS, st.integers(1, 6))
+@few
 def test_segments_agree_with_loops(world, parts, n):
     items, totals = world
     segments = Segments.of(items, parts)
@@ -105,6 +107,7 @@ def policy(base, **changes):
 
 
 @given(worlds(), PART_SETS, st.integers(1, 6))
+@few
 def test_share_of_tokens_agrees_with_a_loop(world, parts, n):
     items, totals = world
     judged = policy("llama3-8gram", parts=parts, n=n).judge(items, totals)
@@ -119,6 +122,7 @@ def test_share_of_tokens_agrees_with_a_loop(world, parts, n):
 
 
 @given(worlds(), st.integers(1, 6))
+@few
 def test_share_of_windows_agrees_with_a_loop(world, n):
     items, totals = world
     items = LaneItems(
@@ -148,6 +152,7 @@ def _first_too(items):
 
 
 @given(worlds(), st.integers(1, 6))
+@few
 def test_share_of_grams_agrees_with_a_loop(world, n):
     items, totals = world
     judged = policy("palm-70", n=n).judge(items, totals)
@@ -165,6 +170,7 @@ def test_share_of_grams_agrees_with_a_loop(world, n):
 
 
 @given(worlds(), st.integers(1, 6), st.integers(0, 3))
+@few
 def test_drawn_substrings_lie_inside_one_part(world, n, draw_seed):
     items, _ = world
     spec = GPT4_50CHAR.with_changes({"id": "t", "n": n, "parameters": {"draw_seed": draw_seed}})
@@ -181,6 +187,7 @@ def test_drawn_substrings_lie_inside_one_part(world, n, draw_seed):
 
 
 @given(worlds(), st.randoms(use_true_random=False))
+@few
 def test_draws_follow_the_text_and_not_the_order_of_items(world, rng):
     items, _ = world
     order = list(range(items.n_items))

@@ -145,8 +145,10 @@ def job_folder(tmp_path, item_file):
 
 
 def test_a_disk_that_fills_during_a_job_fails_it_and_leaves_no_part_of_a_result(
-    job_folder, small_index
+    job_folder, small_index, monkeypatch
 ):
+    # Python would leave half of a compiled module behind, which every later process trips over.
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
     try:
