@@ -133,7 +133,7 @@ def write_spec(path: Path, given: argparse.Namespace, benchmarks: list[Path]) ->
     path.write_text(
         f'[audit]\nout = "pack"\npolicies = [{policies}]\n'
         f'[[corpus]]\nname = "web"\n{where}\n'
-        + "".join(f"[[benchmark]]\npaths = [{_quoted(one)}]\n" for one in benchmarks)
+        + "".join(f"[[benchmark]]\npaths = [{_quoted(benchmark)}]\n" for benchmark in benchmarks)
         + '[logs]\npaths = ["logs"]\nours = ["bench/model-01"]\n',
         "utf-8",
     )

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.kernels.chars import CharTables
-    from contam.kernels.document import DocBuffers, Room
-    from contam.kernels.judge import LaneSpec
-    from contam.kernels.plan import PlanArrays
+    from contam.kernels.document import DocBuffers, TextScratch
+    from contam.kernels.gram_table import GramTable
+    from contam.kernels.score_item import ViewSpec
 
 
 @kernel
@@ -35,12 +35,12 @@ def tokenise_batch(
 def find_in_batch(  # noqa: PLR0913, PLR0917 - a kernel is handed every array it touches
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],
-    spec: LaneSpec,
-    plan: PlanArrays,
+    spec: ViewSpec,
+    plan: GramTable,
     tables: CharTables,
     buffers: DocBuffers,
     memory: tuple[NDArray[np.int32], NDArray[np.int32]],
-    room: Room,
+    capacity: TextScratch,
     last: int,
 ) -> int:
     """Tokenise all documents, look their grams up and, if asked to, grow runs.
@@ -60,9 +60,9 @@ def find_in_batch(  # noqa: PLR0913, PLR0917 - a kernel is handed every array it
         hits = (buffers.hit_at, buffers.hit_gram, found)
         doc = (buffers.hashes, n)
         n_runs, _ = find_runs(
-            doc, hits, spec.seed, spec.min_run, plan, memory[0], room.runs, spec.most_steps
+            doc, hits, spec.seed, spec.min_run, plan, memory[0], capacity.runs, spec.most_steps
         )
-        note_longest(room.runs, n_runs, plan.part_start, memory[1])
-        order_runs(room.runs, n_runs, room.order, room.spare)
+        note_longest(capacity.runs, n_runs, plan.part_start, memory[1])
+        order_runs(capacity.runs, n_runs, capacity.order, capacity.order_scratch)
         total += n_runs
     return total

@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from contam.corpus.batches import BATCH_BYTES, read_unit
+from contam.corpus.batches import BATCH_BYTES, read_chunk
 from contam.detect.scan import Corpus
 from contam.index.sketches import sign_batch
 
@@ -68,9 +68,9 @@ def read(paths: list[str], text: str | None, n_bytes: int) -> list[DocBatch]:
     """The first batches of a corpus, until they hold so many bytes."""
     corpus = Corpus.open(paths, text)
     found: list[DocBatch] = []
-    for unit in corpus.units:
-        for batch in read_unit(unit, corpus.shards, corpus.selections, BATCH_BYTES):
-            if sum(one.n_bytes for one in found) >= n_bytes:
+    for unit in corpus.chunks:
+        for batch in read_chunk(unit, corpus.shards, corpus.selections, BATCH_BYTES):
+            if sum(doc_batch.n_bytes for doc_batch in found) >= n_bytes:
                 return found
             found.append(batch)
     return found
@@ -125,7 +125,7 @@ def others(documents: list[list[str]]) -> dict[str, Callable[[], Any]]:
 
         def with_shingles() -> None:
             datasketch.MinHash.bulk(
-                [[one.encode() for one in shingles(words)] for words in documents],
+                [[shingle.encode() for shingle in shingles(words)] for words in documents],
                 num_perm=N_PERM,
             )
 

@@ -78,7 +78,7 @@ def measure(path: str) -> dict[str, Any]:
     from contam.memory import tune_command
 
     tune_command()
-    from contam.benchmark.readers import read_benchmarks
+    from contam.benchmark.read_files import read_benchmarks
     from contam.detect.plan import ScanParameters, plan_for
 
     parameters = ScanParameters()
@@ -88,11 +88,11 @@ def measure(path: str) -> dict[str, Any]:
     began = time.perf_counter()
     plan = plan_for(benchmarks, parameters)
     planned, plan_gb = _used()
-    glued = plan.lanes[0].glued
+    variants = plan.views[0].variants
     return {
         "items": len(plan.items),
-        "readings": 0 if glued is None else len(glued.owner),
-        "tokens": len(plan.lanes[0].items.token_hash),
+        "readings": 0 if variants is None else len(variants.owner),
+        "tokens": len(plan.views[0].items.token_hash),
         "read_cpu_s": read - start,
         "read_peak_gb": read_gb,
         "plan_cpu_s": planned - read,

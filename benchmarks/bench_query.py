@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.benchmark.readers import read_benchmarks
-from contam.detect.indexed.reader import open_index
+from contam.benchmark.read_files import read_benchmarks
+from contam.detect.indexed.index_reader import open_index
 from contam.detect.query import query
 from contam.detect.scan import scan
 from contam.index.open import Index
@@ -69,7 +69,7 @@ def measure(index: str, items: Sequence[str], *, with_scan: bool) -> Record:
         "open_ms": {
             "cold": {name: 1e3 * value for name, value in cold_open.items()},
             "warm": {
-                name: 1e3 * statistics.median(one[name] for one in openings)
+                name: 1e3 * statistics.median(opening[name] for opening in openings)
                 for name in ("cpu", "wall")
             },
         },

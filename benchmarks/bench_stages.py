@@ -14,12 +14,12 @@ import numpy as np
 from bench_kernel import find_in_batch, tokenise_batch
 from bench_task import Clock
 
-from contam.corpus.batches import read_unit
+from contam.corpus.batches import read_chunk
 from contam.detect.match import matching
 from contam.detect.partial import Partial
 from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.scan import Corpus
-from contam.kernels.document import new_buffers, new_room, scan_batch
+from contam.kernels.document import new_buffers, new_text_scratch, scan_batch
 from contam.kernels.tokens import WORDS
 from contam.text.tokenizer import char_tables
 
@@ -43,22 +43,22 @@ class Stages:
     """CPU seconds by stage, over all batches that were added."""
 
     def __init__(self, collection: Collection, longest: int) -> None:
-        """Match for the lane of `collection`; no document is longer than `longest` bytes."""
-        lane = collection.lane
+        """Match for the view of `collection`; no document is longer than `longest` bytes."""
+        view = collection.view
         self.spent = dict.fromkeys(STAGES, 0.0)
         self._collection = collection
-        memory = (np.zeros(len(lane.plan.part_start) - 1, np.int32), collection.longest_at)
+        memory = (np.zeros(len(view.gram_table.part_start) - 1, np.int32), collection.longest_at)
         tables, buffers = char_tables(), new_buffers(longest, WORDS)
-        self._matcher = matching.Matcher(lane)
+        self._matcher = matching.Matcher(view)
         scratch = self._matcher._scratch  # noqa: SLF001 - what a scan uses
-        room = new_room(_MOST_RUNS, 1)
-        spec, plan, facts = lane.spec, lane.plan, lane.facts
+        capacity = new_text_scratch(_MOST_RUNS, 1)
+        spec, plan, facts = view.spec, view.gram_table, view.facts
 
         def tokenise(data: Bytes, offsets: Int64s) -> object:
             return tokenise_batch(data, offsets, buffers, tables)
 
         def find(data: Bytes, offsets: Int64s, last: int) -> object:
-            return find_in_batch(data, offsets, spec, plan, tables, buffers, memory, room, last)
+            return find_in_batch(data, offsets, spec, plan, tables, buffers, memory, capacity, last)
 
         def scan(data: Bytes, offsets: Int64s) -> object:
             return scan_batch(data, offsets, spec, plan, facts, tables, buffers, scratch, memory)
@@ -95,10 +95,10 @@ def stages(corpus: list[str], items: list[str], policies: list[str]) -> dict[str
     opened = Corpus.open(corpus, None)
     plan = make_plan(items, ScanParameters(policies=tuple(policies)))
     (collection,) = Partial.start(plan, opened).collections
-    measured = Stages(collection, max(1, *(unit.n_bytes for unit in opened.units)))
+    measured = Stages(collection, max(1, *(unit.n_bytes for unit in opened.chunks)))
     n_bytes = 0
-    for unit in opened.units:
-        batches = read_unit(unit, opened.shards, opened.selections)
+    for unit in opened.chunks:
+        batches = read_chunk(unit, opened.shards, opened.selections)
         while True:
             clock = Clock()
             batch = next(batches, None)

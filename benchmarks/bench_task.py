@@ -79,7 +79,7 @@ def tokenise(corpus: list[str]) -> Record:
     import numpy as np
     from bench_kernel import tokenise_batch
 
-    from contam.corpus.batches import read_unit
+    from contam.corpus.batches import read_chunk
     from contam.detect.scan import Corpus
     from contam.kernels.document import new_buffers
     from contam.kernels.tokens import WORDS
@@ -87,18 +87,18 @@ def tokenise(corpus: list[str]) -> Record:
 
     opened = Corpus.open(corpus, None)
     tables = char_tables()
-    room = 1 << 20
-    buffers = new_buffers(room, WORDS)
+    capacity = 1 << 20
+    buffers = new_buffers(capacity, WORDS)
     cpu = wall = 0.0
     n_bytes = n_tokens = 0
     warm = (np.frombuffer(b"warm", np.uint8), np.array([0, 4], np.int64))
     tokenise_batch(*warm, buffers, tables)
-    for unit in opened.units:
-        for batch in read_unit(unit, opened.shards, opened.selections):
+    for unit in opened.chunks:
+        for batch in read_chunk(unit, opened.shards, opened.selections):
             longest = int(np.diff(batch.offsets).max(initial=0))
-            if longest > room:
-                room = longest
-                buffers = new_buffers(room, WORDS)
+            if longest > capacity:
+                capacity = longest
+                buffers = new_buffers(capacity, WORDS)
             clock = Clock()
             n_tokens += tokenise_batch(batch.data, batch.offsets, buffers, tables)
             spent = clock.lap()
@@ -115,7 +115,7 @@ def scan(
     import contam
     from contam.detect.finish import finish
     from contam.detect.plan import ScanParameters, make_plan
-    from contam.detect.scan import Corpus, scan_units
+    from contam.detect.scan import Corpus, scan_chunks
 
     contam.scan(warm[0], warm[1], policies=policies, workers=1)  # kernels from their cache
     started = time.time()
@@ -123,7 +123,7 @@ def scan(
     opened = Corpus.open(corpus, None)
     plan = make_plan(items, ScanParameters(policies=tuple(policies)))
     planned = clock.lap()
-    partial = scan_units(plan, opened, workers=workers)
+    partial = scan_chunks(plan, opened, workers=workers)
     scanned = clock.lap()
     scan_peak = peak_mb()
     sources = opened.sources(partial.coverage)
@@ -171,9 +171,9 @@ def shards(corpus: list[str]) -> Record:
 
 def sample(items: list[str], n: int, out: str) -> Record:
     """Write every k-th item, so that n are left, as JSONL that reads back to the same items."""
-    from contam.benchmark.readers import read_benchmarks
+    from contam.benchmark.read_files import read_benchmarks
 
-    every = [item for one in read_benchmarks(items) for item in one.items]
+    every = [item for benchmark in read_benchmarks(items) for item in benchmark.items]
     chosen = [every[i * len(every) // n] for i in range(min(n, len(every)))]
     names = {item.benchmark for item in chosen}
     folder = Path(out)

@@ -77,7 +77,7 @@ def coverage(sizes: Ints, p: float, within: float, rounds: int) -> tuple[float, 
 
 
 def alarms(sizes: Ints, within: float, rounds: int, *, whole: bool) -> tuple[float, ...]:
-    """Share of rounds rejected: flags dealt, strata, differences in differences, pairs."""
+    """Share of rounds rejected: flags dealt, strata, differences in differences, matches."""
     rng = np.random.default_rng(SEED)
     n = int(sizes.sum())
     cluster = np.repeat(np.arange(len(sizes)), sizes)
@@ -116,7 +116,7 @@ def main() -> None:
         for whole in (True, False):
             shares = alarms(np.array(shape), 0.3, rounds // 4, whole=whole)
             what = "clusters" if whole else "items"
-            write(f"{name:24} {what:8}  " + "  ".join(f"{one:.3f}" for one in shares) + "\n")
+            write(f"{name:24} {what:8}  " + "  ".join(f"{share:.3f}" for share in shares) + "\n")
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def sizes(by_file: dict[str, int]) -> dict[str, int]:
 def side_by_side(measured: Sequence[Record]) -> list[Record]:
     """Items of each class, core and hard together, and how many of them each answer found."""
     sums: dict[str, Record] = {}
-    for at, one in enumerate(measured):
-        for row in one["recall"]:
+    for at, record in enumerate(measured):
+        for row in record["recall"]:
             empty = {"class": row["class"], "n": 0, "found": [0] * len(measured)}
             entry = sums.setdefault(row["class"], empty)
             entry["found"][at] += row["found"]

@@ -1,4 +1,4 @@
-"""One real scan of a labelled pack, and every verdict, piece of evidence and pair as a table."""
+"""One real scan of a labelled pack, and every verdict, piece of evidence and match as a table."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.labels import CONTAMINATED, LABELS
-from contam.detect.model import PASSAGE, QUESTION, Pairs, Totals
+from contam.detect.model import PASSAGE, QUESTION, Matches, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
+from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.policies.policy import get_policy
-from contam.detect.policies.standing import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.query import describe, guard, sources_of
-from contam.detect.scan import Corpus, scan_units
+from contam.detect.scan import Corpus, scan_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contam.detect.match.collect import Collection
-    from contam.detect.match.lane import Lane
+    from contam.detect.match.token_view import TokenView
     from contam.detect.model import Int8s
     from contam.detect.policies.policy import Policy
     from contam.detect.result import ScanResult
@@ -41,7 +41,7 @@ class LabelledScan:
 
     verdicts  a row per item and policy, as `contam.scan` gives it
     evidence  a row per run of an item part in a document, as `contam.scan` gives it
-    pairs     a row per item, document with anything of it, and policy: score, and the label,
+    matches   a row per item, document with anything of it, and policy: score, and the label,
               exposure and kind the item would have if this document were the whole corpus
     items     a row per item: item_id, n_words (tokens of passage and question)
     run       the record of the run; seconds of its phases
@@ -49,7 +49,7 @@ class LabelledScan:
 
     verdicts: pa.Table
     evidence: pa.Table
-    pairs: pa.Table
+    matches: pa.Table
     items: pa.Table
     run: dict[str, Any]
     seconds: dict[str, float]
@@ -59,7 +59,7 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     """Scan `data`/corpus for `data`/items; raises ContamError where a scan would.
 
     The same steps as `contam.scan`, taken one by one: a label may speak of a document that is not
-    among the best of its item, so every pair is kept until it is written down. Verdicts and
+    among the best of its item, so every match is kept until it is written down. Verdicts and
     evidence are those of a scan with the usual bound.
     """
     started = time.time()
@@ -68,23 +68,23 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     usual = plan.parameters.max_evidence
     unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
     planned = time.time()
-    partial = scan_units(unbounded, corpus, workers=workers)
+    partial = scan_chunks(unbounded, corpus, workers=workers)
     scanned = time.time()
     names = [shard.name for shard in corpus.shards]
     ids = _document_ids(data / "corpus")
-    pairs = _pair_table(plan, names, partial.collections, ids)
-    strict = [one for one in policies if not get_policy(one).traits.sees_variants]
+    matches = _pair_table(plan, names, partial.collections, ids)
+    strict = [policy for policy in policies if not get_policy(policy).traits.sees_variants]
     if strict and len(strict) < len(policies):
-        # Where a reading was folded into a pair, it is no longer what those policies saw.
+        # Where a reading was folded into a match, it is no longer what those policies saw.
         asked = replace(plan.parameters, policies=tuple(strict), max_evidence=_EVERY_PAIR)
         other = make_plan([data / "items"], asked)
-        found = scan_units(other, corpus, workers=workers).collections
-        pairs = pa.concat_tables([pairs, _pair_table(other, names, found, ids)])
+        found = scan_chunks(other, corpus, workers=workers).collections
+        matches = pa.concat_tables([matches, _pair_table(other, names, found, ids)])
     for collection in partial.collections:
-        collection.shared.kept.keep_only(usual)
+        collection.shared.top_documents.keep_only(usual)
     sources = corpus.sources(partial.coverage)
     result = finish(plan, sources, partial.collections, started=started, workers=workers)
-    return _labelled(plan, result, pairs, (started, planned, scanned))
+    return _labelled(plan, result, matches, (started, planned, scanned))
 
 
 def query_pack(
@@ -97,7 +97,7 @@ def query_pack(
     started = time.time()
     opened = IndexSet.open(index)
     parameters = ScanParameters(policies=tuple(policies), unit=opened.unit)
-    refuse_unanswerable([get_policy(one) for one in policies], opened.recipe)
+    refuse_unanswerable([get_policy(policy) for policy in policies], opened.recipe)
     plan = make_plan([data / "items"], parameters)
     usual = plan.parameters.max_evidence
     unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
@@ -106,23 +106,23 @@ def query_pack(
     guarded = guard(plan, answer)
     scanned = time.time()
     ids = _document_ids(data / "corpus")
-    pairs = _pair_table(plan, opened.names, [answer.collection], ids)
-    answer.collection.shared.kept.keep_only(usual)
+    matches = _pair_table(plan, opened.names, [answer.collection], ids)
+    answer.collection.shared.top_documents.keep_only(usual)
     sources = sources_of(opened, answer)
     result = finish(guarded, sources, [answer.collection], started=started, workers=workers)
     result.run["index"] = describe(opened, guarded, answer)
-    return _labelled(plan, result, pairs, (started, planned, scanned))
+    return _labelled(plan, result, matches, (started, planned, scanned))
 
 
 def _labelled(
-    plan: Plan, result: ScanResult, pairs: pa.Table, times: tuple[float, float, float]
+    plan: Plan, result: ScanResult, matches: pa.Table, times: tuple[float, float, float]
 ) -> LabelledScan:
     """The tables of a result; times: when the run began, was planned and had searched it all."""
     started, planned, scanned = times
     return LabelledScan(
         verdicts=result.verdicts,
         evidence=result.evidence,
-        pairs=pairs,
+        matches=matches,
         items=_item_table(plan),
         run=result.run,
         seconds={
@@ -134,7 +134,7 @@ def _labelled(
 
 
 def _item_table(plan: Plan) -> pa.Table:
-    words = plan.lanes[0].items.n_tokens[:, [PASSAGE, QUESTION]].sum(axis=1)
+    words = plan.views[0].items.n_tokens[:, [PASSAGE, QUESTION]].sum(axis=1)
     return pa.table(
         {
             "item_id": [item.item_id for item in plan.items],
@@ -161,27 +161,27 @@ def _pair_table(
     ids: dict[tuple[str, int], str],
 ) -> pa.Table:
     tables = []
-    for policy, at in zip(plan.policies, plan.lane_of, strict=True):
+    for policy, at in zip(plan.policies, plan.view_of, strict=True):
         collection = collections[at]
-        if plan.lanes[at].glued is not None and not policy.traits.sees_variants:
+        if plan.views[at].variants is not None and not policy.traits.sees_variants:
             continue
-        pairs, _ = collection.evidence()
-        label = label_pairs(policy, pairs, plan.lanes[at], collection)
-        exposure = exposures(pairs)
-        kind = kinds(pairs, exposure, plan.lanes[at].items.n_tokens[pairs.item])
-        shards = [names[shard] for shard in pairs.shard.tolist()]
+        matches, _ = collection.evidence()
+        label = label_pairs(policy, matches, plan.views[at], collection)
+        exposure = exposures(matches)
+        kind = kinds(matches, exposure, plan.views[at].items.n_tokens[matches.item])
+        shards = [names[shard] for shard in matches.shard.tolist()]
         tables.append(
             pa.table(
                 {
-                    "policy": pa.array([policy.spec.id] * len(pairs), pa.string()),
+                    "policy": pa.array([policy.spec.id] * len(matches), pa.string()),
                     "item_id": pa.array(
-                        [plan.items[i].item_id for i in pairs.item.tolist()], pa.string()
+                        [plan.items[i].item_id for i in matches.item.tolist()], pa.string()
                     ),
                     "document_id": pa.array(
-                        [ids.get(key) for key in zip(shards, pairs.row.tolist(), strict=True)],
+                        [ids.get(key) for key in zip(shards, matches.row.tolist(), strict=True)],
                         pa.string(),
                     ),
-                    "score": policy.score_pairs(pairs, plan.lanes[at].items),
+                    "score": policy.score_matches(matches, plan.views[at].items),
                     "label": pa.array([LABELS[one] for one in label.tolist()], pa.string()),
                     "exposure": pa.array(
                         [EXPOSURES[one] for one in exposure.tolist()], pa.string()
@@ -190,43 +190,43 @@ def _pair_table(
                         [KINDS[one] if one >= 0 else None for one in kind.tolist()],
                         pa.string(),
                     ),
-                    "longest_question": pairs.longest[:, QUESTION].copy(),
-                    "coverage_question": pairs.coverage[:, QUESTION].copy(),
+                    "longest_question": matches.longest[:, QUESTION].copy(),
+                    "coverage_question": matches.coverage[:, QUESTION].copy(),
                 }
             )
         )
     return pa.concat_tables(tables)
 
 
-def label_pairs(policy: Policy, pairs: Pairs, lane: Lane, collection: Collection) -> Int8s:
-    """What the policy would call each pair's item if there were no other document.
+def label_pairs(policy: Policy, matches: Matches, view: TokenView, collection: Collection) -> Int8s:
+    """What the policy would call each match's item if there were no other document.
 
-    pairs   m rows, by item; returns int8[m], indices into LABELS
+    matches  m rows, by item; returns int8[m], indices into LABELS
     """
-    items = lane.items
-    hits = policy.hits(pairs, items)
+    items = view.items
+    hits = policy.hits(matches, items)
     if policy.spec.scope != "one document":
         return np.where(hits, CONTAMINATED, 0).astype(np.int8)
-    score = policy.score_pairs(pairs, items)
-    first = np.flatnonzero(np.concatenate([[True], pairs.item[1:] != pairs.item[:-1]]))
-    place = np.arange(len(pairs)) - np.repeat(first, np.diff(np.append(first, len(pairs))))
-    label = np.zeros(len(pairs), np.int8)
-    # A policy judges items, so the pairs are handed to it one document an item at a time.
+    score = policy.score_matches(matches, items)
+    first = np.flatnonzero(np.concatenate([[True], matches.item[1:] != matches.item[:-1]]))
+    place = np.arange(len(matches)) - np.repeat(first, np.diff(np.append(first, len(matches))))
+    label = np.zeros(len(matches), np.int8)
+    # A policy judges items, so the matches are handed to it one document an item at a time.
     for turn in range(int(place.max(initial=-1)) + 1):
         rows = np.flatnonzero(place == turn)
         label[rows] = policy.judge(
-            items, _only(pairs.take(rows), score[rows], hits[rows], collection)
-        ).label[pairs.item[rows]]
+            items, _only(matches.take(rows), score[rows], hits[rows], collection)
+        ).label[matches.item[rows]]
     return label
 
 
-def _only(pairs: Pairs, score: Any, hits: Any, collection: Collection) -> Totals:  # noqa: ANN401
+def _only(matches: Matches, score: Any, hits: Any, collection: Collection) -> Totals:  # noqa: ANN401
     """The totals of a corpus that holds of each item one document, or none."""
-    n = collection.lane.items.n_items
-    at = pairs.item
-    best = Pairs.zeros(n)
+    n = collection.view.items.n_items
+    at = matches.item
+    best = Matches.zeros(n)
     for name in best.__dataclass_fields__:
-        getattr(best, name)[at] = getattr(pairs, name)
+        getattr(best, name)[at] = getattr(matches, name)
     n_documents = np.zeros(n, np.int64)
     n_documents[at] = hits
     best_score = np.zeros(n, np.float64)
@@ -238,5 +238,5 @@ def _only(pairs: Pairs, score: Any, hits: Any, collection: Collection) -> Totals
         best_score=best_score,
         best_shard=best.shard,
         best_row=best.row,
-        best_pair=best,
+        best_match=best,
     )

@@ -57,21 +57,23 @@ def groups_table(policies: Record) -> str:
     rows = []
     for group, words in GROUPS.items():
         cells = []
-        for one in policies.values():
+        for policy in policies.values():
             mine = [
                 row
-                for row in one["recall"]
+                for row in policy["recall"]
                 if _recall_of(row)[0] == group and not row["class"].endswith(QUESTION_GONE)
             ]
             cells.append(_share(sum(r["found"] for r in mine), sum(r["n"] for r in mine)))
         rows.append([f"found: {words}", *cells])
     for group, words in NEGATIVES.items():
         cells = []
-        for one in policies.values():
-            mine = [r for r in one["false_flags"] if false_flag_aim(r["class"])[0] == group]
+        for policy in policies.values():
+            mine = [r for r in policy["false_flags"] if false_flag_aim(r["class"])[0] == group]
             cells.append(_share(sum(r["contaminated"] for r in mine), sum(r["n"] for r in mine)))
         rows.append([f"wrongly contaminated: {words}", *cells])
-    cells = [_share(one["absent"]["flagged"], one["absent"]["n"]) for one in policies.values()]
+    cells = [
+        _share(policy["absent"]["flagged"], policy["absent"]["n"]) for policy in policies.values()
+    ]
     rows.append(["wrongly flagged: items that stand in no document", *cells])
     return _table(["", *(f"`{policy}`" for policy in policies)], rows)
 
@@ -85,7 +87,8 @@ def recall_table(policies: Record) -> str:
     order = list(GROUPS)
     rows = []
     for (name, tier), by_policy in sorted(
-        found.items(), key=lambda pair: (order.index(_recall_of({"class": pair[0][0]})[0]), pair[0])
+        found.items(),
+        key=lambda match: (order.index(_recall_of({"class": match[0][0]})[0]), match[0]),
     ):
         first = next(iter(by_policy.values()))
         if not first["n"]:
@@ -105,7 +108,7 @@ def false_table(policies: Record) -> str:
             found.setdefault((row["class"], row["tier"]), {})[policy] = row
     rows = []
     for (name, tier), by_policy in sorted(
-        found.items(), key=lambda pair: (false_flag_rank(pair[0][0]), pair[0][1])
+        found.items(), key=lambda match: (false_flag_rank(match[0][0]), match[0][1])
     ):
         cells = [
             f"{_share(row['contaminated'], row['n'])} ({_share(row['flagged'], row['n'])})"
@@ -114,9 +117,9 @@ def false_table(policies: Record) -> str:
         aim = f"< {100 * false_flag_aim(name)[1]:g} %"
         rows.append([f"`{name}`", tier, f"{next(iter(by_policy.values()))['n']:,}", aim, *cells])
     absent = [
-        f"{_share(one['absent']['contaminated'], one['absent']['n'])}"
-        f" ({_share(one['absent']['flagged'], one['absent']['n'])})"
-        for one in policies.values()
+        f"{_share(policy['absent']['contaminated'], policy['absent']['n'])}"
+        f" ({_share(policy['absent']['flagged'], policy['absent']['n'])})"
+        for policy in policies.values()
     ]
     n_absent = next(iter(policies.values()))["absent"]["n"]
     rows.append(["absent items", "core", f"{n_absent:,}", f"(< {100 * ABSENT_AIM:g} %)", *absent])
@@ -178,7 +181,7 @@ def speed_table(bench: Record) -> str:
 def page(quality: Record, bench: Record, date: str) -> str:
     """docs/measured.md in full."""
     policies = quality["policies"]
-    marks = ", ".join(f"`{p}` {one['fingerprint']}" for p, one in policies.items())
+    marks = ", ".join(f"`{p}` {policy['fingerprint']}" for p, policy in policies.items())
     machine = bench["machine"]
     versions = quality["versions"]
     return f"""# Measured

@@ -51,11 +51,11 @@ class Measures:
         return self._rows(_MISSES, policy)
 
     def false_flags(self, policy: str) -> list[Record]:
-        """Per class of pairs that do not contaminate: pairs, and what they were called."""
+        """Per class of pairs that do not contaminate: matches, and what they were called."""
         return self._rows(_FALSE_FLAGS, policy)
 
     def false_flag_examples(self, policy: str) -> list[Record]:
-        """Such pairs that were called contaminated or suspect."""
+        """Such matches that were called contaminated or suspect."""
         return self._rows(_FALSE_FLAG_EXAMPLES, policy)
 
     def absent(self, policy: str) -> Record:
@@ -71,7 +71,7 @@ class Measures:
         return self._rows(_BY_STATUS, policy)
 
     def unlisted(self, policy: str) -> list[Record]:
-        """Pairs no label speaks of, that were called contaminated or suspect."""
+        """Matches no label speaks of, that were called contaminated or suspect."""
         return self._rows(_UNLISTED_COUNTS, policy)
 
     def unlisted_by_benchmark(self, policy: str) -> list[Record]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
-    from contam.detect.indexed.reader import IndexReader, open_index
+    from contam.detect.indexed.index_reader import IndexReader, open_index
     from contam.detect.policies.policy import get_policy, list_policies
     from contam.detect.policies.verdict import Verdict
     from contam.detect.query import query
@@ -47,14 +47,14 @@ __all__ = [
 _HOME = {
     "BenchItem": "contam.benchmark.items",
     "ContamError": "contam.errors",
-    "IndexReader": "contam.detect.indexed.reader",
+    "IndexReader": "contam.detect.indexed.index_reader",
     "Report": "contam.detect.report",
     "ScanResult": "contam.detect.result",
     "Verdict": "contam.detect.policies.verdict",
     "get_policy": "contam.detect.policies.policy",
     "list_policies": "contam.detect.policies.policy",
     "load_report": "contam.detect.report",
-    "open_index": "contam.detect.indexed.reader",
+    "open_index": "contam.detect.indexed.index_reader",
     "query": "contam.detect.query",
     "scan": "contam.detect.scan",
     "write_report": "contam.detect.report",

@@ -137,7 +137,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedSetting:
     """One setting, for help, reference and loading.
 
     kind  its type without what is said about it: `tuple[str, ...]`, `int`, `str | None`, ...
@@ -160,14 +160,14 @@ class Described:
         return PREFIX + self.name.upper()
 
 
-def described_settings() -> tuple[Described, ...]:
+def described_settings() -> tuple[DescribedSetting, ...]:
     """The settings in their order."""
     hints = get_type_hints(Settings, include_extras=True)
     found = []
-    for one in fields(Settings):
-        kind, *said = get_args(hints[one.name])
-        (text,) = (each for each in said if isinstance(each, Help))
-        found.append(Described(one.name, kind, one.default, text.text, text.secret))
+    for field in fields(Settings):
+        kind, *metadata = get_args(hints[field.name])
+        (text,) = (each for each in metadata if isinstance(each, Help))
+        found.append(DescribedSetting(field.name, kind, field.default, text.text, text.secret))
     return tuple(found)
 
 
@@ -187,7 +187,7 @@ def load_settings(
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
-    known = {one.name: one for one in described_settings()}
+    known = {setting.name: setting for setting in described_settings()}
     for name, value in _from_file(file, known).items():
         values[name], origin[name] = value, str(file or FILE)
     for name, one in known.items():
@@ -203,7 +203,7 @@ def load_settings(
     return _checked(values, origin)
 
 
-def _from_file(file: str | Path | None, known: Mapping[str, Described]) -> dict[str, Any]:
+def _from_file(file: str | Path | None, known: Mapping[str, DescribedSetting]) -> dict[str, Any]:
     path = Path(file or FILE)
     if file is None and not path.exists():
         return {}

@@ -139,7 +139,10 @@ class BenchmarkError(ContamError):
 
         A header-less file has an item where others have their names.
         """
-        advice = (*(one.without_quotes() for one in self.remedies), Advice(Remedy.NOTHING_QUOTED))
+        advice = (
+            *(remedy.without_quotes() for remedy in self.remedies),
+            Advice(Remedy.NOTHING_QUOTED),
+        )
         return BenchmarkError(self.statement.without_quotes(), remedy=advice)
 
 

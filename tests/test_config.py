@@ -80,10 +80,14 @@ def test_every_setting_is_described_once_and_has_a_flag_unless_it_is_a_secret():
     from contam.cli.main import app
 
     described = described_settings()
-    assert [one.name for one in described] == [one.name for one in dataclasses.fields(Settings)]
+    assert [setting.name for setting in described] == [
+        field.name for field in dataclasses.fields(Settings)
+    ]
     flags = {
-        name for one in typer.main.get_command(app).commands["serve"].params for name in one.opts
+        name
+        for param in typer.main.get_command(app).commands["serve"].params
+        for name in param.opts
     }
-    for one in described:
-        assert (one.flag in flags) is not one.secret
-        assert one.help.endswith(".")
+    for setting in described:
+        assert (setting.flag in flags) is not setting.secret
+        assert setting.help.endswith(".")

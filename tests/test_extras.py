@@ -29,7 +29,7 @@ EXTRA = sorted(
 
 
 def contam_without(missing, *arguments):
-    code = WITHOUT.format(missing=set(missing), arguments=[str(one) for one in arguments])
+    code = WITHOUT.format(missing=set(missing), arguments=[str(argument) for argument in arguments])
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 

@@ -78,7 +78,7 @@ def test_what_is_not_said_to_be_public_is_never_told(facts, nested):
     assert UNPUBLISHED not in str(said.without_quotes())
     error = BenchmarkError(said, remedy=Remedy.CHOOSE_KNOWN(known=UNPUBLISHED)).without_quotes()
     assert UNPUBLISHED not in f"{error} {error.message} {error.hint} {error.hint_of({})}"
-    assert not any(UNPUBLISHED in str(one) for one in error.args)
+    assert not any(UNPUBLISHED in str(arg) for arg in error.args)
 
 
 name = st.text(st.characters(categories=["L", "N"], include_characters="._-"), min_size=1).filter(

@@ -81,7 +81,7 @@ def test_several_remedies_are_told_one_after_the_other():
 
 def codes(*modules: object) -> set[str]:
     """Codes of the error classes in these modules."""
-    found = [one for module in modules for one in vars(module).values() if isinstance(one, type)]
+    found = [var for module in modules for var in vars(module).values() if isinstance(var, type)]
     return {one.code for one in found if issubclass(one, ContamError)}
 
 
@@ -104,4 +104,6 @@ def test_a_hint_of_a_code_says_something_that_can_be_done_over_http(code):
 def test_the_library_has_remedies_and_the_interfaces_the_words(package):
     modules = list((Path(errors.__file__).parent / package).rglob("*.py"))
     assert modules
-    assert [one.name for one in modules if re.search(r"\bhint=\(?f?[\"']", one.read_text())] == []
+    assert [
+        module.name for module in modules if re.search(r"\bhint=\(?f?[\"']", module.read_text())
+    ] == []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from contam.benchmark.items import ItemName
 from contam.benchmark.paths import expanded
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
@@ -24,7 +24,7 @@ from contam.detect.scan import Corpus, scan_opened, worker_count
 from contam.errors import BenchmarkError, LogError, Remedy, ShardError
 from contam.files.single import fingerprint
 from contam.index.open import Index
-from contam.text.tables import NORMALISER
+from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from contam.benchmark.items import Benchmark
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
-    from contam.detect.scan import Progress
+    from contam.detect.scan import ScanProgress
 
 FROM_LOGS = "items-from-logs.jsonl"
 """The benchmark that was made of logs, where an audit had to make one."""
@@ -91,11 +91,11 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
             secret=spec.no_text,
         )
         # Where the audit keeps its working files says nothing of the benchmark.
-        named = [_renamed(one) for one in read] if entry.from_logs else list(read)
+        named = [_renamed(benchmark) for benchmark in read] if entry.from_logs else list(read)
         (natural if entry.decoys else reported).extend(named)
         if entry.released:
-            released |= {one.name: entry.released.isoformat() for one in read}
-    count = Counter(ItemName.of(i) for one in (*reported, *natural) for i in one.items)
+            released |= {benchmark.name: entry.released.isoformat() for benchmark in read}
+    count = Counter(ItemName.of(i) for benchmark in (*reported, *natural) for i in benchmark.items)
     name, n = count.most_common(1)[0]
     if n > 1:
         raise BenchmarkError(
@@ -116,10 +116,12 @@ def make_key(spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark
             "corpus": asdict(corpus),
             "shards": _shards(corpus),
             "benchmarks": [
-                [one.name, [[i.split, i.item_id, i.source, i.line] for i in one.items]]
-                for one in benchmarks
+                [benchmark.name, [[i.split, i.item_id, i.source, i.line] for i in benchmark.items]]
+                for benchmark in benchmarks
             ],
-            "files": [[s.path, s.sha256, s.fields] for one in benchmarks for s in one.sources],
+            "files": [
+                [s.path, s.sha256, s.fields] for benchmark in benchmarks for s in benchmark.sources
+            ],
             "policies": [get_policy(name).spec.fingerprint() for name in spec.policies],
             "normaliser": NORMALISER,
             "max_evidence": spec.max_evidence,
@@ -134,7 +136,7 @@ def check(
     benchmarks: Sequence[Benchmark],
     *,
     workers: int | None,
-    progress: Progress | None,
+    progress: ScanProgress | None,
 ) -> ScanResult:
     """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise."""
     started = time.time()
@@ -194,11 +196,11 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
     """
     if corpus.index:
         indexes = [Index.open(one) for one in corpus.index]
-        found: list[Any] = [one.id for one in indexes]
+        found: list[Any] = [index.id for index in indexes]
         shards = [
-            (record, one.states.get(record.uri))
-            for one in indexes
-            for record in one.records
+            (record, index.states.get(record.uri))
+            for index in indexes
+            for record in index.records
             if record is not None
         ]
         return [*found, *([one.name, one.uri, _state(one.uri), known] for one, known in shards)]
@@ -223,7 +225,7 @@ def _state(uri: str) -> list[int]:
 
 def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
     from contam.rescore.logs import find_logs
-    from contam.rescore.logs.items import benchmark_of, write_items
+    from contam.rescore.logs.logged_items import benchmark_of, write_items
     from contam.rescore.whole import offering
 
     # An audit that was stopped may have left those of other logs.
@@ -241,9 +243,9 @@ def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
     return path
 
 
-def _renamed(one: Benchmark) -> Benchmark:
+def _renamed(benchmark: Benchmark) -> Benchmark:
     return replace(
-        one,
-        items=tuple(replace(item, source=FROM_LOGS) for item in one.items),
-        sources=tuple(replace(source, path=FROM_LOGS) for source in one.sources),
+        benchmark,
+        items=tuple(replace(item, source=FROM_LOGS) for item in benchmark.items),
+        sources=tuple(replace(source, path=FROM_LOGS) for source in benchmark.sources),
     )

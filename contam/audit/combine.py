@@ -47,13 +47,14 @@ def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
         "shards_expected": 0,
         "shards_read": 0,
         "shards_failed": [],
-        "complete": all(one["complete"] for one in coverages.values()),
+        "complete": all(coverage["complete"] for coverage in coverages.values()),
     }
-    for name, one in coverages.items():
+    for name, coverage in coverages.items():
         total["shards_failed"] += [
-            {**failure, "shard": f"{name}/{failure['shard']}"} for failure in one["shards_failed"]
+            {**failure, "shard": f"{name}/{failure['shard']}"}
+            for failure in coverage["shards_failed"]
         ]
-        for key, value in one.items():
+        for key, value in coverage.items():
             if isinstance(value, int) and not isinstance(value, bool):
                 total[key] = total.get(key, 0) + value
     return {**total, "by_corpus": dict(coverages)}

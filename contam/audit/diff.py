@@ -88,7 +88,7 @@ class Difference:
 
     def count(self, change: str) -> int:
         """How many items changed in this way, over all policies."""
-        return sum(one.change == change for one in self.items)
+        return sum(item.change == change for item in self.items)
 
 
 class _Side(NamedTuple):
@@ -255,8 +255,8 @@ def _corpora(facts: Facts) -> dict[str, Row]:
 
 def _policies(facts: Facts) -> dict[str, Row]:
     return {
-        name: {"": f"version {one['version']}, {one['fingerprint']}"}
-        for name, one in facts.policies.items()
+        name: {"": f"version {policy['version']}, {policy['fingerprint']}"}
+        for name, policy in facts.policies.items()
     }
 
 

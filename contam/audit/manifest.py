@@ -44,15 +44,15 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> str:
             if name not in {MANIFEST, TIMES}
         },
     }
-    return _write_sealed(folder / MANIFEST, tree)
+    return _write_with_digest(folder / MANIFEST, tree)
 
 
 def write_times(folder: Path, times: Mapping[str, Any]) -> None:
-    """Write when and how long; sealed by itself, since the manifest must not depend on it."""
-    _write_sealed(folder / TIMES, dict(times))
+    """Write when and how long; with its own digest, since the manifest must not depend on it."""
+    _write_with_digest(folder / TIMES, dict(times))
 
 
-def read_sealed(path: Path) -> dict[str, Any]:
+def read_verified(path: Path) -> dict[str, Any]:
     """A manifest or times file that is byte for byte what was written. Raises OutputError."""
     try:
         raw = path.read_bytes()
@@ -68,14 +68,14 @@ def read_sealed(path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict) or "digest" not in tree:
         raise _altered(path)
     digest = tree.pop("digest")
-    if digest != _digest(tree) or raw != _sealed(tree, digest):
+    if digest != _digest(tree) or raw != _with_digest(tree, digest):
         raise _altered(path)
     return {**tree, "digest": digest}
 
 
-def _write_sealed(path: Path, tree: Mapping[str, Any]) -> str:
+def _write_with_digest(path: Path, tree: Mapping[str, Any]) -> str:
     digest = _digest(tree)
-    path.write_bytes(_sealed(tree, digest))
+    path.write_bytes(_with_digest(tree, digest))
     return digest
 
 
@@ -83,7 +83,7 @@ def _digest(tree: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(tree, sort_keys=True).encode("ascii")).hexdigest()
 
 
-def _sealed(tree: Mapping[str, Any], digest: str) -> bytes:
+def _with_digest(tree: Mapping[str, Any], digest: str) -> bytes:
     return (json.dumps({**tree, "digest": digest}, indent=1) + "\n").encode("ascii")
 
 

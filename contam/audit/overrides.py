@@ -59,12 +59,12 @@ def _change(
     elif table == "logs":
         found["logs"].update(keys)
     elif table == "model":
-        for model, said in keys.items():
-            if not isinstance(said, dict):
+        for model, stated in keys.items():
+            if not isinstance(stated, dict):
                 raise ConfigError(
                     f"--set {line}: names no model and key", remedy=Remedy.SET_TABLE_AND_KEY
                 )
-            found["models"][model] = {**found["models"].get(model, {}), **said}
+            found["models"][model] = {**found["models"].get(model, {}), **stated}
     elif table in _ENTRIES:
         entries = found[_ENTRIES[table]]
         for key, value in keys.items():
@@ -84,7 +84,9 @@ def _change(
 
 
 def _named(entries: Sequence[Table], name: str, line: str) -> list[Table]:
-    chosen = [one for one in entries if name == one.get("name") or name in one.get("paths", ())]
+    chosen = [
+        entry for entry in entries if name == entry.get("name") or name in entry.get("paths", ())
+    ]
     if not chosen:
         raise ConfigError(
             f"--set {line}: nothing here is called {name}", remedy=Remedy.SET_TABLE_AND_KEY

@@ -22,17 +22,17 @@ from contam.audit.checks import (
     write_result,
 )
 from contam.audit.combine import combine
-from contam.audit.export.forms import write_exports
+from contam.audit.export.conda_and_cards import write_exports
 from contam.audit.facts import Facts, schema, write_facts
 from contam.audit.manifest import MANIFEST, TIMES, write_manifest, write_times
+from contam.audit.report.build import ReportInputs, make_facts
 from contam.audit.report.html import write_html
 from contam.audit.report.markdown import markdown
 from contam.audit.report.pages import make_pages
-from contam.audit.report.tell import Beside, make_facts
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
-from contam.audit.stages import Silence, Workshop, copy_tree
+from contam.audit.stage_cache import NoProgress, StageCache, copy_tree
 from contam.audit.waivers.register import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
 from contam.extras import require
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from contam.audit.checks import Items
     from contam.audit.spec import AuditSpec, CorpusSpec
-    from contam.audit.stages import Talk
+    from contam.audit.stage_cache import AuditProgress
     from contam.detect.report import Report
 
 REPORT: Final = "report.json"
@@ -90,7 +90,7 @@ def run_audit(
     *,
     workers: int | None = None,
     overwrite: bool = False,
-    talk: Talk | None = None,
+    talk: AuditProgress | None = None,
     today: dt.date | None = None,
 ) -> Pack:
     """Make the pack of an audit in `spec.out`, whole or not at all.
@@ -103,32 +103,32 @@ def run_audit(
     Raises ContamError subclasses; unread shards do not raise, they are in `facts.coverage`.
     """
     require("audit")
-    talk = talk or Silence()
+    talk = talk or NoProgress()
     out = Path(spec.out)
     started = time.time()
     names = _entries(spec)
     waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
     labels = read_labels(spec.labels)
     with publishing(out, names=names, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES) as draft:
-        shop = Workshop(out)
+        stage_cache = StageCache(out)
         logs = log_files(spec)
-        items = read_items(spec, shop.folder, logs)
-        verdicts = _check_all(spec, items, shop, workers, talk)
+        items = read_items(spec, stage_cache.folder, logs)
+        verdicts = _check_all(spec, items, stage_cache, workers, talk)
         corpora = [one.name for one in spec.corpora]
         if waivers:
             # A waiver that does not hold is told before hours are spent on the rest.
-            apply_waivers(waivers, load_report(shop.folder / verdicts), corpora)
-        searched = search_decoys(spec, items, shop, workers, talk)
-        scores = _score(spec, shop, verdicts, logs, talk) if spec.logs.paths else None
+            apply_waivers(waivers, load_report(stage_cache.folder / verdicts), corpora)
+        searched = search_decoys(spec, items, stage_cache, workers, talk)
+        scores = _score(spec, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
         # Only now, so that what was found is not held while more is searched.
-        reports = {name: load_report(shop.folder / CHECKS / name) for name in corpora}
+        reports = {name: load_report(stage_cache.folder / CHECKS / name) for name in corpora}
         together = reports[corpora[0]]
         if len(corpora) > 1:
-            together = load_report(shop.folder / verdicts)
+            together = load_report(stage_cache.folder / verdicts)
         waived = apply_waivers(waivers, together, corpora)
         calibration = None
         if searched:
-            calibration = calibrated(spec, items, shop, searched, (verdicts, together), talk)
+            calibration = calibrated(spec, items, stage_cache, searched, (verdicts, together), talk)
         review = reviewed(population(together), labels)
         facts = make_facts(
             spec,
@@ -137,22 +137,24 @@ def run_audit(
             together,
             verdicts=verdicts,
             scores=scores,
-            beside=Beside(calibration=calibration, review=review, waived=waived),
+            inputs=ReportInputs(calibration=calibration, review=review, waived=waived),
         )
         with output_errors(out):
-            for name in shop.keys:
-                copy_tree(shop.folder / name, draft / name)
+            for name in stage_cache.keys:
+                copy_tree(stage_cache.folder / name, draft / name)
             talk.stage("report")
-            _tell(draft, facts, items, together)
+            _write_report(draft, facts, items, together)
             write_exports(draft / EXPORTS, facts, reports)
             if spec.waivers:
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
             if spec.labels:
                 write_labels(draft / LABELS, labels, notes=not spec.no_text)
-            digest = _seal(draft, spec, facts, shop, {**_inputs(spec, reports), "logs": logs})
-            write_times(draft, {**shop.times, "audit": _times(started)})
-    shop.remove()
-    return Pack(out, facts, digest, tuple(shop.reused))
+            digest = _seal(
+                draft, spec, facts, stage_cache, {**_inputs(spec, reports), "logs": logs}
+            )
+            write_times(draft, {**stage_cache.times, "audit": _times(started)})
+    stage_cache.remove()
+    return Pack(out, facts, digest, tuple(stage_cache.reused))
 
 
 def _entries(spec: AuditSpec) -> list[str]:
@@ -168,7 +170,7 @@ def _entries(spec: AuditSpec) -> list[str]:
 
 
 def _check_all(
-    spec: AuditSpec, items: Items, shop: Workshop, workers: int | None, talk: Talk
+    spec: AuditSpec, items: Items, stage_cache: StageCache, workers: int | None, talk: AuditProgress
 ) -> str:
     """Search every corpus for every item; returns the stage whose verdicts count."""
     keys = {}
@@ -176,35 +178,39 @@ def _check_all(
         name = f"{CHECKS}/{corpus.name}"
         keys[corpus.name] = make_key(spec, corpus, items.benchmarks)
         making = _checking(spec, corpus, items, workers, talk)
-        shop.stage(name, keys[corpus.name], making)
+        stage_cache.stage(name, keys[corpus.name], making)
     if len(keys) == 1:
         return name
 
     def together(draft: Path) -> dict[str, Any]:
-        found = {one: load_report(shop.folder / CHECKS / one) for one in keys}
+        found = {key: load_report(stage_cache.folder / CHECKS / key) for key in keys}
         return write_result(combine(found), draft)
 
     name = f"{CHECKS}/{TOGETHER}"
-    shop.stage(name, digest_of(keys), together)
+    stage_cache.stage(name, digest_of(keys), together)
     return name
 
 
 def _score(
-    spec: AuditSpec, shop: Workshop, verdicts: str, logs: Mapping[str, Any], talk: Talk
+    spec: AuditSpec,
+    stage_cache: StageCache,
+    verdicts: str,
+    logs: Mapping[str, Any],
+    talk: AuditProgress,
 ) -> Path:
     key = [
         RESCORE_FORMAT,
-        shop.keys[verdicts],
+        stage_cache.keys[verdicts],
         asdict(spec.logs),
         spec.least,
         spec.permutations,
         spec.seed,
     ]
-    making = _scoring(spec, shop.folder / verdicts, talk)
-    return shop.stage(SCORES, digest_of([*key, logs]), making)
+    making = _scoring(spec, stage_cache.folder / verdicts, talk)
+    return stage_cache.stage(SCORES, digest_of([*key, logs]), making)
 
 
-def _tell(draft: Path, facts: Facts, items: Items, together: Report) -> None:
+def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> None:
     """Write the three forms of the report."""
     write_facts(facts, draft / REPORT)
     (draft / "report.md").write_text(markdown(facts), "utf-8", errors="replace")
@@ -214,7 +220,7 @@ def _tell(draft: Path, facts: Facts, items: Items, together: Report) -> None:
 
 
 def _seal(
-    draft: Path, spec: AuditSpec, facts: Facts, shop: Workshop, inputs: Mapping[str, Any]
+    draft: Path, spec: AuditSpec, facts: Facts, stage_cache: StageCache, inputs: Mapping[str, Any]
 ) -> str:
     """Write what is told of the audit, and the manifest over all of it."""
     (draft / "schema").mkdir()
@@ -227,14 +233,14 @@ def _seal(
             "versions": facts.tool,
             "parameters": parameters,
             "policies": facts.policies,
-            "stages": shop.keys,
+            "stages": stage_cache.keys,
             "inputs": inputs,
         },
     )
 
 
 def _checking(
-    spec: AuditSpec, corpus: CorpusSpec, items: Items, workers: int | None, talk: Talk
+    spec: AuditSpec, corpus: CorpusSpec, items: Items, workers: int | None, talk: AuditProgress
 ) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
         progress = talk.stage(f"{CHECKS}/{corpus.name}")
@@ -245,10 +251,12 @@ def _checking(
     return make
 
 
-def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], dict[str, Any]]:
+def _scoring(
+    spec: AuditSpec, verdicts: Path, talk: AuditProgress
+) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
         from contam.rescore.run import rescore, write_rescore
-        from contam.rescore.tables import Settings
+        from contam.rescore.tables import RescoreSettings
         from contam.rescore.whole import offering
 
         talk.stage(SCORES)
@@ -262,7 +270,7 @@ def _scoring(spec: AuditSpec, verdicts: Path, talk: Talk) -> Callable[[Path], di
                 skip_damaged=spec.logs.skip_damaged,
                 lower_is_better=spec.logs.lower_is_better,
                 higher_is_better=spec.logs.higher_is_better,
-                settings=Settings(
+                settings=RescoreSettings(
                     least=spec.least,
                     permutations=spec.permutations,
                     seed=spec.seed,

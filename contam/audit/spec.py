@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 from annotated_types import Ge
 
 from contam.audit.overrides import overridden
-from contam.audit.toml import first_wrong, read_toml, said_of
+from contam.audit.toml import describe_mistake, first_wrong, read_toml
 from contam.errors import ConfigError, Public, Remedy, UsageError
 from contam.index.home import resolve_index
 
@@ -182,8 +182,8 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
     if len(set(names)) != len(names):
         raise ConfigError(f"{origin}: two corpora share one name", remedy=Remedy.NAME_EACH_ONCE)
     _check_benchmarks(spec, origin)
-    for model, said in spec.models.items():
-        if unknown := set(said.corpora) - set(names):
+    for model, stated in spec.models.items():
+        if unknown := set(stated.corpora) - set(names):
             raise ConfigError(
                 f"{origin}: model {model} was trained on {min(unknown)}, which is no corpus here",
                 remedy=Remedy.CHOOSE_CORPUS(known=", ".join(names)),
@@ -218,10 +218,10 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
         entries = tree.get(table, [])
         if not isinstance(entries, list):
             raise ConfigError(f"{origin}: write [[{table}]], with two brackets")
-        values[name] = [_listed(one, "paths", "index") for one in entries]
+        values[name] = [_listed(entry, "paths", "index") for entry in entries]
     models = tree.get("model", {})
     if isinstance(models, dict):
-        models = {name: _listed(said, "corpora") for name, said in models.items()}
+        models = {name: _listed(stated, "corpora") for name, stated in models.items()}
     return {
         **values,
         "logs": _listed(tree.get("logs", {}), "paths", "ours", "references"),
@@ -247,9 +247,9 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
     except ValidationError as error:
         first = first_wrong(error)
         table, key = _place(first["loc"])
-        said = said_of(first)
+        stated = describe_mistake(first)
         raise ConfigError(
-            f"{origin}: {table}: {key}: {said}" if key else f"{origin}: {table}: {said}",
+            f"{origin}: {table}: {key}: {stated}" if key else f"{origin}: {table}: {stated}",
             remedy=Remedy.SEE_AUDIT_GUIDE,
         ) from error
 
@@ -277,7 +277,9 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
             replace(one, paths=_all(one.paths, base), index=_indexes(one.index, base))
             for one in spec.corpora
         ),
-        benchmarks=tuple(replace(one, paths=_all(one.paths, base)) for one in spec.benchmarks),
+        benchmarks=tuple(
+            replace(benchmark, paths=_all(benchmark.paths, base)) for benchmark in spec.benchmarks
+        ),
         logs=replace(spec.logs, paths=_all(spec.logs.paths, base)),
     )
 

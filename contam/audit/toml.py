@@ -68,6 +68,6 @@ def first_wrong(error: ValidationError) -> dict[str, Any]:
     return dict((unknown or found)[0])
 
 
-def said_of(mistake: Mapping[str, Any]) -> str:
+def describe_mistake(mistake: Mapping[str, Any]) -> str:
     """What is wrong, in words for somebody who has never seen the validator."""
     return _WORDS.get(mistake["type"], str(mistake["msg"]))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.audit.facts import read_facts
-from contam.audit.manifest import MANIFEST, TIMES, files_of, read_sealed
+from contam.audit.manifest import MANIFEST, TIMES, files_of, read_verified
 from contam.benchmark.items import ItemName
-from contam.detect.match.readings import ways_to_read
+from contam.detect.match.variant_texts import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
 from contam.errors import OutputError, Remedy, UsageError
@@ -62,8 +62,8 @@ def verify_pack(
 
     Raises OutputError when the folder is not a pack or its manifest was altered.
     """
-    manifest = read_sealed(folder / MANIFEST)
-    read_sealed(folder / TIMES)
+    manifest = read_verified(folder / MANIFEST)
+    read_verified(folder / TIMES)
     problems = list(_files(folder, manifest["files"]))
     if digest is not None and digest != manifest["digest"]:
         problems.append(f"the digest is {manifest['digest']}, not the one signed off")
@@ -188,7 +188,7 @@ def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:
             f"{folder} does not hold: {found.problems[0]}" + (f", and {more} more" if more else ""),
             remedy=Remedy.TAKE_PUBLISHED_PACK,
         )
-    return read_sealed(folder / MANIFEST)
+    return read_verified(folder / MANIFEST)
 
 
 def checked_facts(folder: Path, digest: str | None = None) -> tuple[Facts, dict[str, Any]]:

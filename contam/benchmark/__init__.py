@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contam.benchmark.items import PARTS, BenchItem, Benchmark, SkippedRow, SourceFile
     from contam.benchmark.keys import ContentKeys, content_keys
     from contam.benchmark.mapping import parse_mapping
-    from contam.benchmark.readers import read_benchmarks
+    from contam.benchmark.read_files import read_benchmarks
 
 __all__ = [
     "PARTS",
@@ -30,7 +30,7 @@ _HOME = {
     "ContentKeys": "keys",
     "content_keys": "keys",
     "parse_mapping": "mapping",
-    "read_benchmarks": "readers",
+    "read_benchmarks": "read_files",
 }
 
 

@@ -6,8 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING, Literal
 
+from contam.benchmark.field_names import is_question
 from contam.benchmark.jsonrows import FileRows
-from contam.benchmark.names import is_question
 from contam.errors import BenchmarkError, Names, Public, Remedy
 from contam.files.csv_cells import large_cells
 

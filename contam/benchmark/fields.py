@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from contam.benchmark import names
+from contam.benchmark import field_names
 from contam.benchmark.mapping import FieldMap, resolve
 from contam.errors import ContamError, Names, Public, Remedy
 
@@ -100,7 +100,7 @@ class _Planner:
         }
         taken = {path[0] for paths in self._mapped.values() for path in paths}
         self._free = {
-            names.plain(column): column for column in reversed(columns) if column not in taken
+            field_names.plain(column): column for column in reversed(columns) if column not in taken
         }
 
     def plan(self) -> FieldPlan:
@@ -110,19 +110,21 @@ class _Planner:
         choices = self._choices()
         answer = self._answer()
         passage = self._passage(question)
-        lettered = choices.kind == "columns" and names.plain(choices.paths[0][-1]) == "a"
+        lettered = choices.kind == "columns" and field_names.plain(choices.paths[0][-1]) == "a"
         return FieldPlan(
             question=question,
             passage=passage,
             choices=choices,
             answer=answer,
             label_first=frozenset(
-                path for path in answer if lettered or names.plain(path[-1]) in names.LABEL_FIELDS
+                path
+                for path in answer
+                if lettered or field_names.plain(path[-1]) in field_names.LABEL_FIELDS
             ),
-            answer_index=self._single("answer_index", names.ANSWER_INDEX),
-            item_id=self._single("id", names.ITEM_ID),
-            benchmark=self._single("benchmark", names.BENCHMARK),
-            split=self._single("split", names.SPLIT),
+            answer_index=self._single("answer_index", field_names.ANSWER_INDEX),
+            item_id=self._single("id", field_names.ITEM_ID),
+            benchmark=self._single("benchmark", field_names.BENCHMARK),
+            split=self._single("split", field_names.SPLIT),
         )
 
     def _question(self) -> tuple[FieldPath, ...]:
@@ -141,7 +143,7 @@ class _Planner:
             return self._paths("body", "question")
         if {"premise", "choice1"} <= self._free.keys():
             return self._paths("premise")
-        for name in names.QUESTION:
+        for name in field_names.QUESTION:
             if name in self._free:
                 return self._paths(name)
         raise RowError(
@@ -153,9 +155,9 @@ class _Planner:
         mapped = self._mapped.get("passage")
         if mapped is not None:
             return mapped
-        if names.plain(question[0][-1]) == "instruction" and "input" in self._free:
+        if field_names.plain(question[0][-1]) == "instruction" and "input" in self._free:
             return self._paths("input")
-        for name in names.PASSAGE:
+        for name in field_names.PASSAGE:
             if name in self._free:
                 return self._paths(name)
         return ()
@@ -167,15 +169,15 @@ class _Planner:
                 "columns" if len(mapped) > 1 else "list" if mapped else "none"
             )
             return ChoiceFields(kind, mapped)
-        for name in names.CHOICE_LISTS:
+        for name in field_names.CHOICE_LISTS:
             if name in self._free:
                 return ChoiceFields("list", self._taken(name))
-        for beginning, first in names.CHOICE_COLUMNS.items():
+        for beginning, first in field_names.CHOICE_COLUMNS.items():
             for series in _series(beginning):
                 found = _leading(series, self._free)
                 if len(found) > 1:
                     return ChoiceFields("columns", self._taken(*found), first)
-        for beginning in names.WRONG_ANSWERS:
+        for beginning in field_names.WRONG_ANSWERS:
             found = [beginning] if beginning in self._free else _numbered(beginning, self._free)
             if found:
                 return ChoiceFields("wrong", self._taken(*found))
@@ -185,7 +187,7 @@ class _Planner:
         mapped = self._mapped.get("answer")
         if mapped is not None:
             return mapped
-        return self._paths(*(name for name in names.ANSWER if name in self._free))
+        return self._paths(*(name for name in field_names.ANSWER if name in self._free))
 
     def _single(self, target: str, usual: Sequence[str]) -> FieldPath | None:
         mapped = self._mapped.get(target)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
-from contam.benchmark.names import is_question
+from contam.benchmark.field_names import is_question
 from contam.errors import Advice, BenchmarkError, Place, Public, Remedy
 from contam.files.doubled_keys import doubled_key, may_repeat
 

@@ -30,7 +30,7 @@ _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow"}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BenchmarkFile:
     """A file to read, its family of formats, the names its place implies.
 
     explicit  the user named this very file, so anything odd about it is an error, not a skip
@@ -44,13 +44,13 @@ class Source:
 
 def find_sources(
     paths: Sequence[str | Path],
-) -> tuple[tuple[Source, ...], tuple[SkippedRow, ...]]:
+) -> tuple[tuple[BenchmarkFile, ...], tuple[SkippedRow, ...]]:
     """Files of items below the given files, folders and globs, each once, in natural order.
 
     Also gives the files that were passed over, with the reason. Raises BenchmarkError for a path
     that is not there, a folder without items and a saved data set with a part missing.
     """
-    sources: dict[Path, Source] = {}
+    sources: dict[Path, BenchmarkFile] = {}
     skipped: list[SkippedRow] = []
     if not paths:
         raise BenchmarkError("no benchmark given", remedy=Remedy.NAME_BENCHMARK)
@@ -69,7 +69,7 @@ def find_sources(
 
 def _below(
     folder: Path, skipped: list[SkippedRow], above: frozenset[Path] = frozenset()
-) -> Iterator[Source]:
+) -> Iterator[BenchmarkFile]:
     """Sources in a folder; a folder saved by `datasets` is read as its metadata says.
 
     above  the folders it lies in: a link back to one of them ends the way
@@ -99,7 +99,7 @@ def _below(
             skipped.append(SkippedRow(str(entry), 0, "not a benchmark format"))
 
 
-def _saved_dataset(folder: Path, whole: Path, split: str | None) -> Iterator[Source]:
+def _saved_dataset(folder: Path, whole: Path, split: str | None) -> Iterator[BenchmarkFile]:
     """The Arrow files of one split that `Dataset.save_to_disk` wrote."""
     state = _read_object(folder / _STATE)
     files = state.get("_data_files")
@@ -113,7 +113,7 @@ def _saved_dataset(folder: Path, whole: Path, split: str | None) -> Iterator[Sou
             raise BenchmarkError(
                 "{} lacks its file {}", folder, Public(path.name), remedy=Remedy.COPY_WHOLE
             )
-        yield Source(
+        yield BenchmarkFile(
             path, "arrow", Naming(benchmark, split, split_sure=bool(split)), explicit=False
         )
 
@@ -130,14 +130,14 @@ def _dataset_name(folder: Path) -> str:
     return name if config in _PLAIN_CONFIGS or config == name else f"{name}/{config}"
 
 
-def _source(path: Path, *, explicit: bool) -> Source:
+def _source(path: Path, *, explicit: bool) -> BenchmarkFile:
     naming = name_of(path)
     family = format_of(path)
     if not family:
         family = _family_of_content(path, explicit=explicit)
     elif family == "arrow" and _dataset_name(path.parent):
         naming = Naming(_dataset_name(path.parent), naming.split, naming.split_sure)
-    return Source(path, family, naming, explicit)
+    return BenchmarkFile(path, family, naming, explicit)
 
 
 def _family_of_content(path: Path, *, explicit: bool) -> str:

@@ -142,13 +142,13 @@ def _print(written: list[Written], *, as_json: bool) -> None:
     emit("\n" + "".join(f"clean scores  {visible(str(one.out))}\n" for one in written))
 
 
-def _rows(one: Written) -> list[dict[str, Any]]:
+def _rows(written: Written) -> list[dict[str, Any]]:
     import math
 
     import numpy as np
 
     found = []
-    for judged in one.judged:
+    for judged in written.judged:
         clean = judged.scores()
         for column in judged.log.columns:
             if column.metric not in clean:

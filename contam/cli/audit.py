@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contam.audit.facts import Facts
     from contam.audit.pack import Pack
     from contam.cli.sheet import Sheet
-    from contam.detect.scan import Progress
+    from contam.detect.scan import ScanProgress
 
 app = typer.Typer(no_args_is_help=True, help="Audit a release: check, score, report, verify.")
 app.command("waive", short_help="Waive a flag that was looked at.")(audit_waive.waive)
@@ -139,7 +139,7 @@ def run(
         "least": least,
         "no_text": no_text or None,
         "decoys": decoys,
-        "labels": tuple(str(Path(one).absolute()) for one in labels or ()) or None,
+        "labels": tuple(str(Path(label).absolute()) for label in labels or ()) or None,
         "waivers": str(Path(waivers).absolute()) if waivers else None,
     }
     given = {name: value for name, value in changes.items() if value is not None}
@@ -172,7 +172,7 @@ def run(
         wanted,
         workers=workers,
         overwrite=overwrite,
-        talk=_Talk(quiet=quiet),
+        talk=_AuditReporter(quiet=quiet),
         today=audit_waive.day(today),
     )
     _print_pack(pack, as_json=as_json, quiet=quiet)
@@ -257,13 +257,13 @@ def verify(
     return 4 if found.n_unread else 0
 
 
-class _Talk:
+class _AuditReporter:
     """A line for each stage, and the bar of a scan."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
 
-    def stage(self, name: str) -> Progress | None:
+    def stage(self, name: str) -> ScanProgress | None:
         from contam.cli.progress import reporter
         from contam.cli.terminal import talk
 
@@ -302,14 +302,20 @@ def _table(facts: Facts) -> Sheet:
         ("items", "contaminated", "suspect", "clean", "not checkable", "flagged", "chance"),
     )
     for bench in facts.benchmarks:
-        for one in bench.policies:
-            counts = (one.n_items, one.contaminated, one.suspect, one.clean, one.not_checkable)
+        for policy in bench.policies:
+            counts = (
+                policy.n_items,
+                policy.contaminated,
+                policy.suspect,
+                policy.clean,
+                policy.not_checkable,
+            )
             sheet.add(
-                (visible(bench.name), visible(one.policy), visible(one.corpus)),
+                (visible(bench.name), visible(policy.policy), visible(policy.corpus)),
                 (
                     *(f"{count:,}" for count in counts),
-                    f"{100 * one.flagged_share:.1f} %",
-                    "" if one.fdr is None else f"{100 * one.fdr:.1f} %",
+                    f"{100 * policy.flagged_share:.1f} %",
+                    "" if policy.fdr is None else f"{100 * policy.fdr:.1f} %",
                 ),
             )
     return sheet

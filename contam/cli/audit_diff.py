@@ -62,7 +62,7 @@ def _lines(found: Difference) -> Iterable[str]:
     if not found.items:
         yield "items      the labels are the same"
     for change, words in _WORDS.items():
-        own = [one for one in found.items if one.change == change]
+        own = [item for item in found.items if item.change == change]
         if own:
             yield f"items      {len(own):,} {words}"
             yield from _shortened([_item(one) for one in own])
@@ -70,7 +70,7 @@ def _lines(found: Difference) -> Iterable[str]:
         figures: Sequence[FigureChange] = getattr(found, name)
         if figures:
             yield f"{name:10s} {len(figures):,} changed"
-            yield from _shortened([_figure(one) for one in figures])
+            yield from _shortened([_figure(figure) for figure in figures])
 
 
 def _shortened(lines: Sequence[str]) -> Iterable[str]:
@@ -85,9 +85,9 @@ def _item(one: ItemChange) -> str:
     return f"{name} by {one.policy}: {one.before or 'none'} -> {one.after or 'none'}{waived}"
 
 
-def _figure(one: FigureChange) -> str:
-    what = f" {one.what}" if one.what else ""
-    return f"{one.of}{what}: {_value(one.before)} -> {_value(one.after)}"
+def _figure(change: FigureChange) -> str:
+    what = f" {change.what}" if change.what else ""
+    return f"{change.of}{what}: {_value(change.before)} -> {_value(change.after)}"
 
 
 def _value(value: object) -> str:

@@ -12,7 +12,7 @@ from contam.cli import options
 from contam.errors import UsageError
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """Who is to read it."""
 
     CONDA = "conda"
@@ -24,7 +24,8 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The pack.")],
     *,
     fmt: Annotated[
-        Format, typer.Option("--format", help="Rows for the CONDA database, Markdown, or MLflow.")
+        ExportFormat,
+        typer.Option("--format", help="Rows for the CONDA database, Markdown, or MLflow."),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write; else it is printed.")
@@ -55,7 +56,7 @@ def export(
     """Give the result of an audit to others. No text of items or documents goes with it."""
     from contam.cli.terminal import emit, visible
 
-    if fmt == Format.MLFLOW:
+    if fmt == ExportFormat.MLFLOW:
         from contam.audit.export.tracking import log_audit
 
         if out is not None:
@@ -63,13 +64,13 @@ def export(
         found = log_audit(folder, uri=tracking_uri, experiment=experiment, run_id=run_id)
         emit(f"run {visible(found)}\n")
         return
-    from contam.audit.export.forms import conda, model_card
+    from contam.audit.export.conda_and_cards import conda, model_card
     from contam.audit.verify import refuse_inside
     from contam.files.single import write_file
 
     if out is not None:
         refuse_inside(out, folder)
-    if fmt == Format.CONDA:
+    if fmt == ExportFormat.CONDA:
         text = conda(folder, policy, reference or "")
     else:
         text = model_card(folder, policy, model or ())

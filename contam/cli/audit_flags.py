@@ -44,8 +44,8 @@ def spec_values(
     if not items and logs:
         items = [{"from_logs": True}]
     for path, day in _pairs(released, list(benchmarks), "--released", "benchmark"):
-        for one in items:
-            one.update({"released": day} if path in {None, *one.get("paths", ())} else {})
+        for item in items:
+            item.update({"released": day} if path in {None, *item.get("paths", ())} else {})
     return {
         "corpora": [{**one, **shared} for one in found],
         "benchmarks": items,
@@ -64,7 +64,7 @@ def _corpora(given: Mapping[str, Sequence[str]]) -> list[Table]:
             name, equals, path = value.partition("=")
             where = path if equals else value
             named = name if equals else Path(value).resolve().name.split(".")[0]
-            same = [one for one in found if one["name"] == named and equals and key in one]
+            same = [table for table in found if table["name"] == named and equals and key in table]
             if same:
                 same[0][key].append(where)
             else:

@@ -15,12 +15,12 @@ from contam.cli.audit_waive import Today, day
 from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from contam.audit.gate.decide import Verdict
+    from contam.audit.gate.decide import GateVerdict
 
 EXIT_FAILED = 3
 
 
-class Format(StrEnum):
+class GateFormat(StrEnum):
     """Who reads the lines."""
 
     TEXT = "text"
@@ -44,11 +44,11 @@ def gate(
         Path | None, typer.Option(metavar="FILE", help="Append a summary in Markdown, too.")
     ] = None,
     fmt: Annotated[
-        Format,
+        GateFormat,
         typer.Option(
             "--format", help="`github`: errors, outputs and summary for GitHub Actions, too."
         ),
-    ] = Format.TEXT,
+    ] = GateFormat.TEXT,
     today: Today = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
@@ -78,17 +78,24 @@ def gate(
     return 0 if verdict.passed else EXIT_FAILED
 
 
-def _print_lines(verdict: Verdict) -> None:
-    from contam.audit.gate.junit import SAID
+def _print_lines(verdict: GateVerdict) -> None:
+    from contam.audit.gate.junit import STATUS
     from contam.cli.terminal import emit, plain
 
-    for one in verdict.outcomes:
-        shown = SAID[one.status] if one.status == "pass" else SAID[one.status].upper()
-        emit(f"{shown:16s}  {plain(one.rule)}: {plain(one.said)}\n")
+    for outcome in verdict.outcomes:
+        shown = (
+            STATUS[outcome.status] if outcome.status == "pass" else STATUS[outcome.status].upper()
+        )
+        emit(f"{shown:16s}  {plain(outcome.rule)}: {plain(outcome.said)}\n")
 
 
 def _write(
-    verdict: Verdict, fmt: Format, junit: Path | None, summary: Path | None, *, as_json: bool
+    verdict: GateVerdict,
+    fmt: GateFormat,
+    junit: Path | None,
+    summary: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     from contam.audit.gate import junit as forms
     from contam.cli.terminal import emit, talk, visible
@@ -96,7 +103,7 @@ def _write(
 
     if junit is not None:
         write_file(junit, forms.junit(verdict), overwrite=True)
-    if fmt == Format.GITHUB:
+    if fmt == GateFormat.GITHUB:
         for line in forms.github_lines(verdict):
             # Where stdout is one JSON document, the runner reads its commands from stderr.
             (talk if as_json else lambda text: emit(f"{text}\n"))(visible(line))

@@ -22,7 +22,7 @@ Today = Annotated[
 ]
 
 
-class Kind(StrEnum):
+class WaiverKind(StrEnum):
     """Why a flag need not stop a release."""
 
     FALSE_POSITIVE = "false_positive"
@@ -49,8 +49,8 @@ def waive(
     reviewer: Annotated[str, typer.Option(metavar="NAME", help="Who looked at it.")],
     expires: Annotated[str, typer.Option(metavar="DATE", help="The last day it holds.")],
     kind: Annotated[
-        Kind, typer.Option(help="It does not stand there, or it does and may.")
-    ] = Kind.FALSE_POSITIVE,
+        WaiverKind, typer.Option(help="It does not stand there, or it does and may.")
+    ] = WaiverKind.FALSE_POSITIVE,
     benchmark: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where several hold an item of that id.")
     ] = None,

@@ -98,7 +98,7 @@ def _items(
     secret: bool,
 ) -> Iterator[BenchItem]:
     from contam.benchmark.mapping import parse_mapping
-    from contam.benchmark.readers import read_benchmarks
+    from contam.benchmark.read_files import read_benchmarks
     from contam.cli import render
     from contam.cli.terminal import plain, talk
 
@@ -144,17 +144,17 @@ class Watcher:
     """Says when a job begins something else, and every tenth of its reading."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._message = ""
 
     def __call__(self, job: Job) -> None:
         """Say it, when it is new."""
         from contam.cli.terminal import plain, talk
 
         share = f" {int(job.share * 10) * 10} %" if job.share else ""
-        said = f"{job.phase or job.state}{share}"
-        if said != self._said:
-            self._said = said
-            talk(plain(said))
+        message = f"{job.phase or job.state}{share}"
+        if message != self._message:
+            self._message = message
+            talk(plain(message))
 
 
 def _print_folder(out: Path, *, as_json: bool, quiet: bool, fail_on_flagged: bool) -> int:

@@ -94,19 +94,19 @@ def _show(found: Dupes) -> None:
         parts = ", ".join(f"{part} {value:.2f}" for part, value in pair.parts.items())
         table.add_row(*names, f"{pair.similarity:.2f}", parts)
     more = len(found.pairs) - _SHOWN
-    said = (
+    summary = (
         f"{render.counted(len(found.items), 'item')}, "
         f"{render.counted(len(found.pairs), 'pair')} of near-duplicates "
         f"in {render.counted(len(found.groups), 'group')}"
     )
     if more > 0:
-        said += f"; {more:,} more pairs with --json"
+        summary += f"; {more:,} more pairs with --json"
     if found.pairs:
-        render.emit_renderable(table, f"\n{said}")
+        render.emit_renderable(table, f"\n{summary}")
     else:
         from contam.cli.terminal import emit
 
-        emit(f"{said}\n")
+        emit(f"{summary}\n")
 
 
 def _label(item: BenchItem) -> str:

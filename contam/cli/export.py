@@ -14,7 +14,7 @@ from contam.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.rescore.export.evaluator import Judged
+    from contam.rescore.export.evaluator import LabelledLog
 
 SPREAD_OPTIONS = ("--logs",)
 
@@ -129,7 +129,7 @@ def export(
             write_file(out, text.encode(), overwrite=overwrite)
     if not quiet:
         for one in judged:
-            for line in _told(one):
+            for line in _summary_lines(one):
                 talk(line)
 
 
@@ -145,13 +145,13 @@ def _write_folder(files: Mapping[str, bytes], out: Path, *, overwrite: bool) -> 
             (folder / name).write_bytes(data)
 
 
-def _told(one: Judged) -> list[str]:
+def _summary_lines(log: LabelledLog) -> list[str]:
     from contam.cli.terminal import plain
 
-    counts = one.counts
+    counts = log.counts
     left_out = ", ".join(f"{n:,} {name}" for name, n in counts.items() if name != "clean")
-    who = f"{one.log.benchmark}, {one.log.model}"
-    lines = [plain(f"{who}: {counts['clean']:,} clean by {one.policy}; left out: {left_out}")]
-    for metric, (score, n_scored) in one.scores().items():
+    who = f"{log.log.benchmark}, {log.log.model}"
+    lines = [plain(f"{who}: {counts['clean']:,} clean by {log.policy}; left out: {left_out}")]
+    for metric, (score, n_scored) in log.scores().items():
         lines.append("  " + plain(f"{metric}: {score:.6f} on {n_scored:,} clean items"))
     return lines

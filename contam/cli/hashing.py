@@ -54,7 +54,7 @@ def hash_items(
     if target.exists() and not overwrite:
         raise UsageError(f"{out} exists", hint="give --overwrite to replace it")
     from contam.benchmark.mapping import parse_mapping
-    from contam.benchmark.readers import read_benchmarks
+    from contam.benchmark.read_files import read_benchmarks
     from contam.cli.options import split_names
     from contam.cli.terminal import talk
     from contam.detect.indexed.blind import write_bodies

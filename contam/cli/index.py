@@ -105,7 +105,7 @@ def build(
             overwrite=overwrite,
             progress=progress,
         )
-    return _tell_built(folder, manifest, as_json=as_json)
+    return _print_built(folder, manifest, as_json=as_json)
 
 
 @app.command("add")
@@ -136,7 +136,9 @@ def add(
         names = ", ".join(added.passed_over[:_NAMED])
         more = len(added.passed_over) - _NAMED
         talk(plain(f"indexed already: {names}" + (f" and {more:,} more" if more > 0 else "")))
-    return _tell_built(folder, added.manifest, as_json=as_json, passed_over=list(added.passed_over))
+    return _print_built(
+        folder, added.manifest, as_json=as_json, passed_over=list(added.passed_over)
+    )
 
 
 @app.command("retire")
@@ -167,7 +169,7 @@ def retire(
     from contam.index.change import retire as retire_from
 
     retire_from(folder, shards=shard or [], documents=documents)
-    _tell(folder, as_json=as_json)
+    _print_summary(folder, as_json=as_json)
 
 
 @app.command("compact")
@@ -186,7 +188,7 @@ def compact(
     from contam.index.change import compact as compact_all
 
     compact_all(folder, workers=workers, memory=n_bytes)
-    _tell(folder, as_json=as_json)
+    _print_summary(folder, as_json=as_json)
 
 
 @app.command("upgrade", short_help="Build an index of an older version again.")
@@ -225,7 +227,7 @@ def upgrade(
             memory=n_bytes,
             progress=progress,
         )
-    return _tell_built(folder, manifest, as_json=as_json)
+    return _print_built(folder, manifest, as_json=as_json)
 
 
 @app.command("verify", short_help="Check every byte of an index and of its shards.")
@@ -257,8 +259,8 @@ def verify(
             f"{render.counted(report.n_files, 'file')}, {render.size(report.n_bytes)} compared; "
             f"{render.counted(report.n_documents, 'document')} read back\n"
         )
-        for one in report.findings:
-            emit(plain(f"WRONG {one.place}: {one.fact}") + "\n")
+        for finding in report.findings:
+            emit(plain(f"WRONG {finding.place}: {finding.fact}") + "\n")
         if report.n_noted:
             shards = render.counted(report.n_noted, "shard")
             emit(f"the times of {shards} are noted: queries rely on them from now on\n")
@@ -278,7 +280,7 @@ def show(
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Say what an index holds and how large it is."""
-    _tell(_folder(index, home), as_json=as_json)
+    _print_summary(_folder(index, home), as_json=as_json)
 
 
 def parse_memory(text: str) -> int:
@@ -304,23 +306,27 @@ def _lines(path: Path) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _tell_built(
+def _print_built(
     folder: Path, manifest: Manifest, *, as_json: bool, passed_over: list[str] | None = None
 ) -> int:
     from contam.cli.terminal import talk
 
-    code = EXIT_INCOMPLETE if any(one.failure and not one.retired for one in manifest.shards) else 0
+    code = (
+        EXIT_INCOMPLETE
+        if any(shard.failure and not shard.retired for shard in manifest.shards)
+        else 0
+    )
     more: dict[str, Any] = {"exit_code": code}
     if passed_over is not None:
         more["passed_over"] = passed_over
-    _tell(folder, as_json=as_json, more=more)
+    _print_summary(folder, as_json=as_json, more=more)
     if code:
         talk("the corpus was not read whole: answers from this index will say so")
         talk("hint: mend the shards named NOT READ, then `contam index add` them")
     return code
 
 
-def _tell(folder: Path, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
+def _print_summary(folder: Path, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
     """Print what the index holds."""
     from contam.cli import render
     from contam.cli.terminal import visible

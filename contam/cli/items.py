@@ -40,7 +40,7 @@ def items(
     from contam.cli import render
     from contam.cli.terminal import plain, talk
     from contam.rescore.logs import read_logs
-    from contam.rescore.logs.items import benchmark_of, write_items
+    from contam.rescore.logs.logged_items import benchmark_of, write_items
 
     found = benchmark_of(read_logs(from_logs, columns=parse_mapping(columns or [])))
     write_items(found.rows, out, overwrite=overwrite)

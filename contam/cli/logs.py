@@ -12,7 +12,7 @@ from contam.errors import LogError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from contam.rescore.logs import Group, Log, LogFiles, ScoreColumn
+    from contam.rescore.logs import Log, LogFiles, ScoreColumn, TaskGroup
 
 SPREAD_OPTIONS = ("--columns",)
 _LISTED = 20
@@ -141,7 +141,7 @@ def _tree(log: Log, problem: LogError | None) -> dict[str, Any]:
     }
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: TaskGroup) -> dict[str, Any]:
     return {
         "group": group.name,
         "model": group.model,
@@ -153,7 +153,7 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _table(found: LogFiles, groups: tuple[Group, ...]) -> list[RenderableType]:
+def _table(found: LogFiles, groups: tuple[TaskGroup, ...]) -> list[RenderableType]:
     import numpy as np
 
     from contam.cli import render

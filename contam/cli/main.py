@@ -179,17 +179,19 @@ def main(arguments: Sequence[str]) -> int:
     except ContamError as error:
         if debug:
             traceback.print_exc()
-        _tell(error.message, hint(error))
+        _print_error(error.message, hint(error))
         return error.exit_code
     except MemoryError:
         if debug:
             traceback.print_exc()
-        _tell("out of memory", "try fewer --workers, or give the process more memory")
+        _print_error("out of memory", "try fewer --workers, or give the process more memory")
         return ContamError.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence: no stack trace by default
         if debug:
             traceback.print_exc()
-        _tell(f"{type(error).__name__}: {error}", "this is a defect of contam: see it with --debug")
+        _print_error(
+            f"{type(error).__name__}: {error}", "this is a defect of contam: see it with --debug"
+        )
         return ContamError.exit_code
 
 
@@ -221,7 +223,7 @@ def _usage_error(message: str, command: str) -> UsageError:
     return UsageError(message.rstrip("."), hint=f"see `{call} --help`")
 
 
-def _tell(message: str, hint: str) -> None:
+def _print_error(message: str, hint: str) -> None:
     talk(f"error: {plain(message)}")
     if hint:
         talk(f"hint: {plain(hint)}")

@@ -40,11 +40,11 @@ class Reporter(Protocol):
 def reporter(*, quiet: bool) -> Reporter:
     """The reporter that fits stderr."""
     if quiet:
-        return Silence()
-    return Bar() if stderr_is_terminal() else Lines()
+        return QuietReporter()
+    return BarReporter() if stderr_is_terminal() else LineReporter()
 
 
-class Silence:
+class QuietReporter:
     """Says nothing."""
 
     def start(self, total_bytes: int) -> None:
@@ -66,7 +66,7 @@ class Silence:
         self.finish()
 
 
-class Lines(Silence):
+class LineReporter(QuietReporter):
     """One line per tenth of the corpus, for logs."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Lines(Silence):
         )
 
 
-class Bar(Silence):
+class BarReporter(QuietReporter):
     """A bar with MB/s and time left."""
 
     def __init__(self) -> None:

@@ -160,7 +160,7 @@ def _searched(indexes: list[str], home: str | None) -> list[str]:
     from contam.index.home import resolve_index
     from contam.index.manifest import read_manifest
 
-    folders = [resolve_index(one, home) for one in indexes]
+    folders = [resolve_index(index, home) for index in indexes]
     found = list(map(str, folders))
     for manifest in map(read_manifest, folders):
         uris = [shard.uri for shard in manifest.shards]
@@ -193,15 +193,15 @@ def _ask_text(
     quiet: bool,
 ) -> int:
     from contam.cli.terminal import plain, talk
-    from contam.detect.indexed.reader import open_index
+    from contam.detect.indexed.index_reader import open_index
     from contam.detect.policies.policy import get_policy, list_policies, reads_text
 
     reader = open_index(indexes, corpus=corpus or None, home=home)
     # What is printed is what the documents share with the text: any policy that counts the
     # index's tokens will do.
     unit = "char" if reader.unit == "char" else "word"
-    specs = [one for one in list_policies() if one.unit == unit]
-    policy = next(one.id for one in specs if not reads_text(get_policy(one.id)))
+    specs = [list_policy for list_policy in list_policies() if list_policy.unit == unit]
+    policy = next(spec.id for spec in specs if not reads_text(get_policy(spec.id)))
     result = reader.check(
         text, policies=[policy], max_evidence=max_evidence, allow_missing=allow_missing
     )

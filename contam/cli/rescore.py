@@ -155,7 +155,7 @@ def rescore(
     from contam.remedies import Remedy
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
-    from contam.rescore.tables import Settings
+    from contam.rescore.tables import RescoreSettings
     from contam.rescore.whole import offering
 
     with offering(Remedy.SKIP_DAMAGED):
@@ -173,7 +173,7 @@ def rescore(
             verdict_columns=parse_mapping(verdict_columns) if verdict_columns else None,
             lower_is_better=lower_is_better or [],
             higher_is_better=higher_is_better or [],
-            settings=Settings(
+            settings=RescoreSettings(
                 least=least,
                 permutations=permutations,
                 seed=seed,
@@ -204,11 +204,11 @@ def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
     from contam.errors import UsageError
 
     pairs: dict[str, str] = {}
-    for one in split_names(given):
-        name, sign, other = one.partition("=")
+    for split_name in split_names(given):
+        name, sign, other = split_name.partition("=")
         if not (sign and name and other) or name == other or name in pairs:
             raise UsageError(
-                f"--reference-benchmark {one} names no benchmark and another one for it",
+                f"--reference-benchmark {split_name} names no benchmark and another one for it",
                 hint="--reference-benchmark gsm8k=gsm8k_rephrased",
             )
         pairs[name] = other
@@ -238,11 +238,11 @@ def _tables(result: Rescore) -> list[RenderableType]:
     for (benchmark, metric), rows in groups.items():
         way = "" if rows[0]["higher_is_better"] else " (lower is better)"
         blocks += ["", visible(f"{benchmark}, {metric}{way}"), _table(rows)]
-        said: dict[str, list[str]] = {}
+        models_of: dict[str, list[str]] = {}
         for row in rows:
             for note in filter(None, row["note"].split("; ")):
-                said.setdefault(note, []).append(row["model"])
-        for note, models in said.items():
+                models_of.setdefault(note, []).append(row["model"])
+        for note, models in models_of.items():
             who = "all" if len(models) == len(rows) else ", ".join(dict.fromkeys(models))
             blocks.append(visible(f"{note} ({who})"))
         own = [row for row in rankings if (row["benchmark"], row["metric"]) == (benchmark, metric)]

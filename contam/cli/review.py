@@ -13,8 +13,8 @@ from contam.cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.audit.review.reading import Reading
     from contam.audit.review.sample import Case
+    from contam.audit.review.session import ReviewSession
 
 _QUESTION: Final = "Does the corpus hold this item?  t true, f false, s skip, q quit"
 _ANSWERS: Final = {"t": True, "true": True, "f": False, "false": False, "s": None, "skip": None}
@@ -50,22 +50,24 @@ def review(
     Flagged and clean items come in random order. Each answer is on the disk before the next item
     is shown. A second reader gets the same items.
     """
-    from contam.audit.review.reading import Reading
     from contam.audit.review.sample import read_own_labels, reader_name
+    from contam.audit.review.session import ReviewSession
     from contam.audit.verify import refuse_inside
 
     reader = reader_name(reader)
     refuse_inside(labels, folder)
-    reading = Reading.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
+    reading = ReviewSession.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
     waiting = reading.waiting(read_own_labels(labels), reader)
     n = _ask(reading, waiting, labels, reader, documents)
-    _tell(n, len(waiting) - n, labels)
+    _print_progress(n, len(waiting) - n, labels)
 
 
-def _ask(reading: Reading, cases: Sequence[Case], labels: Path, reader: str, documents: int) -> int:
+def _ask(
+    reading: ReviewSession, cases: Sequence[Case], labels: Path, reader: str, documents: int
+) -> int:
     """Ask one case after the other until all are answered or the reader quits; how many were."""
-    from contam.audit.review.reading import answer
     from contam.audit.review.sample import append_label
+    from contam.audit.review.session import answer
     from contam.cli import render
     from contam.cli.show import item_blocks
     from contam.cli.terminal import talk
@@ -93,7 +95,7 @@ def _answer() -> tuple[str, str]:
     return _QUIT[0], ""
 
 
-def _tell(n: int, n_left: int, labels: Path) -> None:
+def _print_progress(n: int, n_left: int, labels: Path) -> None:
     from contam.cli.terminal import emit, visible
 
     emit(f"{n:,} answers written to {visible(str(labels))}, {n_left:,} items left\n")

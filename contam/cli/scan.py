@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SPREAD_OPTIONS = ("--corpus", "--benchmark", "--policy", "--map")
 EXIT_FLAGGED = 3
-_NOTES_SAID = 20
+_NOTES_SHOWN = 20
 
 
 def scan(
@@ -142,10 +142,10 @@ def print_result(result: ScanResult, out: Path, code: int, *, as_json: bool, qui
 
     if not quiet:
         notes = result.run.get("notes", [])
-        for note in notes[:_NOTES_SAID]:
+        for note in notes[:_NOTES_SHOWN]:
             talk(f"note: {plain(note)}")
-        if len(notes) > _NOTES_SAID:
-            talk(f"note: {len(notes) - _NOTES_SAID:,} more notes in run.json")
+        if len(notes) > _NOTES_SHOWN:
+            talk(f"note: {len(notes) - _NOTES_SHOWN:,} more notes in run.json")
         if code == result.exit_code() != 0:
             talk("the corpus was not read whole: items that were not found are not_checkable")
             talk("hint: mend the shards named NOT READ, or judge without them with --allow-missing")

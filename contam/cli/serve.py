@@ -12,7 +12,7 @@ from contam.cli.terminal import talk
 from contam.config import FILE, Names, described_settings, load_settings
 
 if TYPE_CHECKING:
-    from contam.config import Described
+    from contam.config import DescribedSetting
 
 SPREAD_OPTIONS = ("--index", "--corpus", "--review")
 
@@ -30,16 +30,16 @@ def serve(**flags: Any) -> int:  # noqa: ANN401 - one for every setting, each of
     return 0
 
 
-def _parameter(one: Described) -> inspect.Parameter:
-    kind: Any = list[str] if one.kind == Names else one.kind
-    default = one.default
-    shown = "" if default in {None, ()} or one.kind is bool else f" [default: {default}]"
-    names = [f"{one.flag}/--no-{one.flag[2:]}"] if one.kind is bool else [one.flag]
-    if one.kind is bool:
+def _parameter(setting: DescribedSetting) -> inspect.Parameter:
+    kind: Any = list[str] if setting.kind == Names else setting.kind
+    default = setting.default
+    shown = "" if default in {None, ()} or setting.kind is bool else f" [default: {default}]"
+    names = [f"{setting.flag}/--no-{setting.flag[2:]}"] if setting.kind is bool else [setting.flag]
+    if setting.kind is bool:
         shown = f" [default: {'on' if default else 'off'}]"
-    text = f"{one.help}{shown}"
+    text = f"{setting.help}{shown}"
     return inspect.Parameter(
-        one.name,
+        setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
         annotation=Annotated[kind | None, typer.Option(*names, help=text, show_default=False)],
@@ -48,7 +48,7 @@ def _parameter(one: Described) -> inspect.Parameter:
 
 def _signature() -> inspect.Signature:
     """A flag for every setting that is no secret."""
-    found = [_parameter(one) for one in described_settings() if not one.secret]
+    found = [_parameter(setting) for setting in described_settings() if not setting.secret]
     file = Annotated[str | None, typer.Option("--settings", metavar="PATH", help=_FILE_HELP)]
     kinds = {"settings": (file, None), "debug": (options.Debug, False)}
     found += [
@@ -60,6 +60,6 @@ def _signature() -> inspect.Signature:
 
 serve.__signature__ = _signature()  # type: ignore[attr-defined]  # what typer reads its options from
 serve.__annotations__ = {
-    name: one.annotation
-    for name, one in serve.__signature__.parameters.items()  # type: ignore[attr-defined]  # set above
+    name: parameter.annotation
+    for name, parameter in serve.__signature__.parameters.items()  # type: ignore[attr-defined]  # set above
 }

@@ -37,7 +37,7 @@ class Sheet:
         """Add a row: a name and a number, "" for none, for each heading."""
         from rich.text import Text
 
-        texts = tuple(one if isinstance(one, Text) else Text(one) for one in numbers)
+        texts = tuple(number if isinstance(number, Text) else Text(number) for number in numbers)
         self._rows.append((tuple(names), texts))
 
     def __rich_console__(

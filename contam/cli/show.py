@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contam.audit.chance.qvalues import QValues
     from contam.detect.policies.verdict import Verdict
     from contam.detect.report import Report
-    from contam.detect.show.marks import Mark
+    from contam.detect.show.highlights import Mark
     from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
 
 _LISTED = 20
@@ -115,7 +115,7 @@ def item_blocks(view: ItemView, chance: QValues | None = None) -> list[Renderabl
     blocks += [
         _verdict(
             verdict,
-            chance.said(*view.key, verdict.policy) if chance and verdict.flagged else "",
+            chance.describe(*view.key, verdict.policy) if chance and verdict.flagged else "",
         )
         for verdict in view.verdicts
     ]

@@ -14,8 +14,8 @@ from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError
 from contam.files.single import write_file
 from contam.rescore.export.clean import clean_results
-from contam.rescore.export.evaluator import flags_by, judge_logs
-from contam.rescore.logs.items import LoggedBenchmark, benchmark_of
+from contam.rescore.export.evaluator import flags_by, label_logs
+from contam.rescore.logs.logged_items import LoggedBenchmark, benchmark_of
 from contam.rescore.logs.read import read_logs
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contam.client.flows import Asked
     from contam.client.jobs import Watcher
     from contam.client.sync import Client
-    from contam.rescore.export.evaluator import Judged
+    from contam.rescore.export.evaluator import LabelledLog
     from contam.rescore.logs.model import Log
 
     PathLike = str | Path
@@ -63,7 +63,7 @@ class Written:
     """A file of clean scores, and the judged logs it is about."""
 
     out: Path
-    judged: tuple[Judged, ...]
+    judged: tuple[LabelledLog, ...]
 
 
 def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
@@ -164,7 +164,7 @@ def write_clean(
             "the corpus was not read whole: no item is known to be clean",
             hint="judge without the missing part by --allow-missing",
         )
-    judged = [judge_logs(report, flags, one.logs, allow_unmatched=allow_unmatched) for one in runs]
+    judged = [label_logs(report, flags, one.logs, allow_unmatched=allow_unmatched) for one in runs]
     about = _about(run, flags.policy)
     for one, found in zip(runs, judged, strict=True):
         if found[0].log.tool == "inspect":

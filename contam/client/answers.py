@@ -94,9 +94,9 @@ class Answer:
     def counts(self) -> dict[str, dict[str, dict[str, int]]]:
         """Items by benchmark, policy and label; labels nobody got are 0."""
         counts: dict[str, dict[str, dict[str, int]]] = {}
-        for one in self.verdicts:
-            by_policy = counts.setdefault(one.benchmark, {})
-            by_policy.setdefault(one.policy, dict.fromkeys(SHOWN, 0))[one.label] += 1
+        for verdict in self.verdicts:
+            by_policy = counts.setdefault(verdict.benchmark, {})
+            by_policy.setdefault(verdict.policy, dict.fromkeys(SHOWN, 0))[verdict.label] += 1
         return counts
 
     def exit_code(self) -> int:
@@ -107,7 +107,7 @@ class Answer:
     @property
     def late(self) -> bool:
         """Whether the service's deadline passed before all items were judged."""
-        return any(one.reason.startswith(LATE) for one in self.verdicts)
+        return any(verdict.reason.startswith(LATE) for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

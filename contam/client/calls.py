@@ -30,7 +30,7 @@ CONNECT_S: Final = 10.0
 """Seconds for a connection to come up."""
 
 
-class Part(NamedTuple):
+class UploadPart(NamedTuple):
     """One part of an upload: its role there, the name of the file, and its bytes or where they are.
 
     kind  its media type
@@ -51,7 +51,7 @@ class Send:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
-    parts: tuple[Part, ...] = field(default=(), repr=False)
+    parts: tuple[UploadPart, ...] = field(default=(), repr=False)
     save: Path | None = None
 
     def __str__(self) -> str:

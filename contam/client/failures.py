@@ -78,25 +78,25 @@ class JobError(ContamError):
 def problem_error(status: int, problem: Mapping[str, object], where: str) -> ServiceError:
     """The error of a problem document, {} when the body was none."""
 
-    def said(name: str) -> str:
+    def field_text(name: str) -> str:
         value = problem.get(name)
         return value if isinstance(value, str) else ""
 
     kind = BusyError if status in BUSY else ServiceError
-    hint = _KEY_HINT if said("code") == _UNAUTHORISED else said("hint")
-    message = said("detail") or said("title") or f"status {status}"
+    hint = _KEY_HINT if field_text("code") == _UNAUTHORISED else field_text("hint")
+    message = field_text("detail") or field_text("title") or f"status {status}"
     places = problem.get("errors")
     if isinstance(places, list):
         named = [
-            f"{one.get('place', '')}: {one.get('message', '')}"
-            for one in places[:3]
-            if isinstance(one, dict)
+            f"{place.get('place', '')}: {place.get('message', '')}"
+            for place in places[:3]
+            if isinstance(place, dict)
         ]
         message = "; ".join([message, *named])
     return kind(
         f"{where}: {message}",
         status=status,
-        code=said("code") or "http",
+        code=field_text("code") or "http",
         hint=hint,
-        request_id=said("request_id"),
+        request_id=field_text("request_id"),
     )

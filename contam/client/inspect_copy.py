@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.labels import CLEAN, LABELS
 from contam.errors import LogError, OutputError, UsageError
-from contam.rescore.logs.files import LogFile, as_list
+from contam.rescore.logs.log_files import LogFile, as_list
 from contam.rescore.logs.zipped import ZipMembers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contam.rescore.export.evaluator import Judged
+    from contam.rescore.export.evaluator import LabelledLog
 
 TAG: Final = "contam-clean"
 """The tag of a copy, so that it is never taken for a run."""
@@ -48,7 +48,9 @@ def place_of(log: Path) -> Path:
     return folder.with_name(f"{folder.name}-clean") / log.name
 
 
-def write_copy(one: Judged, about: dict[str, Any], out: Path, *, overwrite: bool = False) -> None:
+def write_copy(
+    labelled_log: LabelledLog, about: dict[str, Any], out: Path, *, overwrite: bool = False
+) -> None:
     """Write the copy: items that are not clean are unscored, with the label as the reason.
 
     Raises UsageError when Inspect is not installed, LogError when no item is clean or Inspect
@@ -58,11 +60,11 @@ def write_copy(one: Judged, about: dict[str, Any], out: Path, *, overwrite: bool
         raise OutputError(f"{out} is there already", hint="give --overwrite")
     labels = {
         item.item_id: LABELS[label]
-        for item, label in zip(one.log.items, one.label, strict=True)
+        for item, label in zip(labelled_log.log.items, labelled_log.label, strict=True)
         if label != CLEAN
     }
-    if len(labels) == len(one.log.items):
-        raise LogError(f"{one.log.path}: none of its {len(labels)} items is clean")
+    if len(labels) == len(labelled_log.log.items):
+        raise LogError(f"{labelled_log.log.path}: none of its {len(labels)} items is clean")
     try:
         from inspect_ai.log import (
             MetadataEdit,
@@ -86,7 +88,7 @@ def write_copy(one: Judged, about: dict[str, Any], out: Path, *, overwrite: bool
 
     draft = out.with_name(f".draft-{out.name}")
     try:
-        log = read_eval_log(one.log.path)
+        log = read_eval_log(labelled_log.log.path)
         for sample in log.samples or []:
             label = labels.get(str(sample.id))
             if label is None:
@@ -95,12 +97,12 @@ def write_copy(one: Judged, about: dict[str, Any], out: Path, *, overwrite: bool
                 edit = ScoreEdit(
                     value=_unscored(score.value),
                     reason=label,
-                    provenance=provenance(f"{label} by policy {one.policy}"),
+                    provenance=provenance(f"{label} by policy {labelled_log.policy}"),
                 )
                 edit_score(log, sample.id, name, edit, False, sample.epoch)  # noqa: FBT003 - its API
         recompute_metrics(log)
-        told = {ABOUT: {**about, "policy": one.policy, "items": one.counts}}
-        edits = [TagsEdit(tags_add=[TAG]), MetadataEdit(metadata_set=told)]
+        metadata = {ABOUT: {**about, "policy": labelled_log.policy, "items": labelled_log.counts}}
+        edits = [TagsEdit(tags_add=[TAG]), MetadataEdit(metadata_set=metadata)]
         log = edit_eval_log(log, edits, provenance("clean items alone"))
         out.parent.mkdir(parents=True, exist_ok=True)
         write_eval_log(log, str(draft))
@@ -110,7 +112,7 @@ def write_copy(one: Judged, about: dict[str, Any], out: Path, *, overwrite: bool
     except (ValueError, TypeError, KeyError, LookupError) as error:
         # What Inspect says may quote a sample.
         raise LogError(
-            f"{one.log.path}: Inspect does not take its edits ({type(error).__name__})",
+            f"{labelled_log.log.path}: Inspect does not take its edits ({type(error).__name__})",
             hint="is the scorer's package installed here? Its metrics need it",
         ) from error
     finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from contam.benchmark.items import ItemName
 from contam.client import wire
 from contam.client.answers import Answer, Job
-from contam.client.calls import Flow, Part, Pause, Send, sent
+from contam.client.calls import Flow, Pause, Send, UploadPart, sent
 from contam.client.failures import AnswerError, JobError
 from contam.client.retry import PATIENT, Retry, retry_after_s
 from contam.errors import UsageError
@@ -73,8 +73,8 @@ def submit(
         path="/v1/jobs",
         headers={"Idempotency-Key": key or uuid.uuid4().hex},
         parts=(
-            Part("job", "job.json", wire.json_bytes(request), JSON),
-            Part("items", "items.jsonl.gz", packed),
+            UploadPart("job", "job.json", wire.json_bytes(request), JSON),
+            UploadPart("items", "items.jsonl.gz", packed),
         ),
     )
     reply = yield from sent(call, retry)
@@ -124,9 +124,9 @@ def wait(job: Job | str, *, timeout_s: float | None, watcher: Watcher | None) ->
 def _ended(job: Job) -> JobError:
     error = job.tree.get("error")
     error = error if isinstance(error, dict) else {}
-    said = f": {error['message']}" if error.get("message") else ""
+    message = f": {error['message']}" if error.get("message") else ""
     return JobError(
-        f"job {job.id} {'failed' if job.state == 'failed' else 'was cancelled'}{said}",
+        f"job {job.id} {'failed' if job.state == 'failed' else 'was cancelled'}{message}",
         code=str(error.get("code") or job.state),
         hint=str(error.get("hint") or ""),
     )
@@ -158,10 +158,10 @@ def _rows(job: Job, table: str, retry: Retry) -> Flow[list[Row]]:
             headers={"Accept": _NDJSON},
         )
         reply = yield from sent(call, retry)
-        told = reply.headers.get(_ROWS, "")
-        if not told.isdigit() or (n_rows is not None and int(told) != n_rows):
+        header = reply.headers.get(_ROWS, "")
+        if not header.isdigit() or (n_rows is not None and int(header) != n_rows):
             raise AnswerError(f"{call}: the answer does not say how many rows there are")
-        n_rows = int(told)
+        n_rows = int(header)
         rows = list(wire.lines_of(reply.body, str(call)))
         if len(rows) != min(_PAGE_ROWS, n_rows - len(found)):
             raise AnswerError(f"{call}: the answer has not as many rows as it should")
@@ -198,8 +198,8 @@ def rescore(
     if isinstance(verdicts, Path):
         parts += [_part("verdicts", path, path.name) for path in sorted(verdicts.iterdir())]
     elif isinstance(verdicts, Answer):
-        evidence = {name: [asdict(one) for one in rows] for name, rows in verdicts.evidence.items()}
-        rows = [one.to_dict() for one in verdicts]
+        evidence = {name: [asdict(row) for row in rows] for name, rows in verdicts.evidence.items()}
+        rows = [verdict.to_dict() for verdict in verdicts]
         for row in rows:
             row["evidence"] = evidence.get(ItemName.in_row(row), [])
         asked = [
@@ -214,7 +214,7 @@ def rescore(
         method="POST",
         path="/v1/rescore",
         headers={"Idempotency-Key": uuid.uuid4().hex},
-        parts=(Part("rescore", "rescore.json", wire.json_bytes(request), JSON), *parts),
+        parts=(UploadPart("rescore", "rescore.json", wire.json_bytes(request), JSON), *parts),
     )
     reply = yield from sent(call, retry)
     if reply.status == _ACCEPTED:
@@ -235,17 +235,17 @@ def _rescored(tree: Row, where: str) -> Rescored:
     return Rescored(tables=tables, summary=summary, run=run)
 
 
-def _log_parts(logs: Sequence[PathLike]) -> Iterable[Part]:
+def _log_parts(logs: Sequence[PathLike]) -> Iterable[UploadPart]:
     """Files and all files of folders, under names that keep what lies beside what."""
     n_files = 0
     for place, given in enumerate(map(Path, logs)):
         within = f"{place}/" if len(logs) > 1 else ""
         if given.is_dir():
             files = [
-                one
-                for one in sorted(given.rglob("*"))
-                if one.is_file()
-                and not any(p.startswith(".") for p in one.relative_to(given).parts)
+                path
+                for path in sorted(given.rglob("*"))
+                if path.is_file()
+                and not any(p.startswith(".") for p in path.relative_to(given).parts)
             ]
         else:
             files = [given]
@@ -257,10 +257,10 @@ def _log_parts(logs: Sequence[PathLike]) -> Iterable[Part]:
         raise UsageError("there is no log to send", hint="name files or folders of logs")
 
 
-def _part(role: str, path: Path, name: str) -> Part:
+def _part(role: str, path: Path, name: str) -> UploadPart:
     if not path.is_file():
         raise UsageError(f"cannot read {path}: no such file")
-    return Part(role, name, path)
+    return UploadPart(role, name, path)
 
 
 def _id(job_id: str) -> str:

@@ -150,14 +150,14 @@ def _judged(
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:
     """A verdict of the wire as the library's; AnswerError for one that cannot be."""
-    known: dict[str, Any] = {one.name: row.get(one.name) for one in COLUMNS}
-    if wrong := [one.name for one in COLUMNS if not one.holds(known[one.name])]:
+    known: dict[str, Any] = {column.name: row.get(column.name) for column in COLUMNS}
+    if wrong := [column.name for column in COLUMNS if not column.holds(known[column.name])]:
         raise AnswerError(f"a verdict without {wrong[0]}")
     if known["label"] not in LABELS:
         raise AnswerError("a verdict without a known label")
-    for one in COLUMNS:
-        if one.kind is float and known[one.name] is not None:
-            known[one.name] = float(known[one.name])
+    for column in COLUMNS:
+        if column.kind is float and known[column.name] is not None:
+            known[column.name] = float(known[column.name])
     return Verdict(**known)
 
 
@@ -165,10 +165,10 @@ def evidence_of(row: object) -> Evidence:
     """A row of evidence; AnswerError when a field that every row has is missing."""
     if not isinstance(row, dict):
         raise AnswerError("a row of evidence is no JSON object")
-    known = {one.name: row[one.name] for one in fields(Evidence) if one.name in row}
-    for one in fields(Evidence):
-        if one.default is MISSING and known.get(one.name) is None:
-            raise AnswerError(f"a row of evidence without {one.name}")
+    known = {field.name: row[field.name] for field in fields(Evidence) if field.name in row}
+    for field in fields(Evidence):
+        if field.default is MISSING and known.get(field.name) is None:
+            raise AnswerError(f"a row of evidence without {field.name}")
     return Evidence(**known)
 
 
@@ -236,7 +236,7 @@ def job_answer(
 
 
 def _named(row: Row) -> ItemName:
-    return ItemName(*(str(row.get(one)) for one in ItemName._fields))
+    return ItemName(*(str(row.get(field)) for field in ItemName._fields))
 
 
 def lines_of(body: bytes, where: str) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""Documents of a unit of work, streamed as flat UTF-8 in bounded batches."""
+"""Documents of a chunk, streamed as flat UTF-8 in bounded batches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.corpus.chunks import Chunk
     from contam.corpus.shards import Shard
-    from contam.corpus.units import WorkUnit
 
 BATCH_BYTES = 8 << 20
 """Default upper bound on the text of one batch; a longer document is a batch of its own."""
@@ -68,8 +68,8 @@ class DocBatch:
         return len(self.data)
 
 
-def read_unit(
-    unit: WorkUnit,
+def read_chunk(
+    chunk: Chunk,
     shards: Sequence[Shard],
     selection: Selections,
     batch_bytes: int = BATCH_BYTES,
@@ -79,18 +79,18 @@ def read_unit(
     Raises ShardError when the shard cannot be read to the unit's end; batches yielded before
     that are correct but not the whole unit.
     """
-    shard = shards[unit.shard]
-    chosen = selection_of(selection, unit.shard)
+    shard = shards[chunk.shard]
+    chosen = selection_of(selection, chunk.shard)
     sources = chosen.sources if chosen else None
     if sources is None:
         return
     with errors_named(shard):
-        chunk, kind = unit.chunk, shard.kind
-        row = unit.first_row
+        in_file, kind = chunk.in_file, shard.kind
+        row = chunk.first_row
         if row is None:
-            row = kind.first_row(shard.path, chunk)
-        for block in kind.blocks(shard.path, sources, chunk, batch_bytes):
-            yield from _batches(block, unit.shard, row, batch_bytes, sources.first.dotted)
+            row = kind.first_row(shard.path, in_file)
+        for block in kind.blocks(shard.path, sources, in_file, batch_bytes):
+            yield from _batches(block, chunk.shard, row, batch_bytes, sources.first.dotted)
             row += len(block.offsets) - 1
 
 

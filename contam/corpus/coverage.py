@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from contam.corpus.batches import DocBatch
+    from contam.corpus.chunks import Chunk
     from contam.corpus.shards import Shard
-    from contam.corpus.units import WorkUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ShardFailure:
 class ShardCoverage:
     """Counts over one shard, or over a part of it.
 
-    units              work units read to their end
+    units              chunks read to their end
     rows, n_bytes      documents, and bytes of their text as UTF-8
     n_null, n_empty    documents without a text, and with a text of length zero
     n_undecodable      documents holding bytes that are not UTF-8; their number: undecodable_bytes
@@ -102,7 +102,7 @@ class Coverage:
     """What was asked for and what was read; `merge` is associative and free of order.
 
     names     every shard expected, in order
-    units     work units expected of each shard
+    units     chunks expected of each shard
     read      counts per shard index; a shard nobody has touched has no entry
     failures  shards that could not be read, at most one entry a shard
     """
@@ -116,20 +116,20 @@ class Coverage:
     def expect(
         cls,
         shards: Sequence[Shard],
-        units: Iterable[WorkUnit],
+        chunks: Iterable[Chunk],
         failures: Iterable[ShardFailure] = (),
     ) -> Coverage:
         """Start a coverage: everything expected, nothing read, what failed in planning failed."""
         counts = [0] * len(shards)
-        for unit in units:
-            counts[unit.shard] += 1
+        for chunk in chunks:
+            counts[chunk.shard] += 1
         names = tuple(shard.name for shard in shards)
         return cls(names, tuple(counts), {}, _one_each(failures))
 
-    def with_unit(self, unit: WorkUnit, counts: ShardCoverage) -> Coverage:
+    def with_chunk(self, chunk: Chunk, counts: ShardCoverage) -> Coverage:
         """Add one unit that was read to its end; `counts` is the sum over its batches."""
         part = counts + ShardCoverage(units=1)
-        return self.merge(Coverage(self.names, self.units, {unit.shard: part}))
+        return self.merge(Coverage(self.names, self.units, {chunk.shard: part}))
 
     def with_failure(self, failure: ShardFailure) -> Coverage:
         """Record a shard that failed while it was read."""

@@ -53,7 +53,7 @@ def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> li
 
 
 def read_documents(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[Document]:
-    """Return the documents of `rows`, in the order asked: the same texts that `read_unit` gave.
+    """Return the documents of `rows`, in the order asked: the same texts that `read_chunk` gave.
 
     Raises ShardError when the shard cannot be read or has no such row.
     """
@@ -61,11 +61,11 @@ def read_documents(shard: Shard, selection: Selection, rows: Sequence[int]) -> l
 
 
 def read_texts(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[str]:
-    """Return the texts of `rows`, in the order asked: the same text that `read_unit` gave.
+    """Return the texts of `rows`, in the order asked: the same text that `read_chunk` gave.
 
     Raises ShardError when the shard cannot be read or has no such row.
     """
-    return [one.text for one in _documents(shard, selection, rows, with_turns=False)]
+    return [document.text for document in _documents(shard, selection, rows, with_turns=False)]
 
 
 def _documents(

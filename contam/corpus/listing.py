@@ -32,7 +32,7 @@ _DOWNLOADS = ".cache"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ListedFile:
     """A corpus file, the argument it came from, and its name relative to that argument."""
 
     path: Path
@@ -50,14 +50,14 @@ class Skipped:
     ours: bool = False
 
 
-def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped, ...]]:
+def list_files(paths: Sequence[str | Path]) -> tuple[list[ListedFile], tuple[Skipped, ...]]:
     """Expand arguments into corpus files, each once, and the files left out.
 
     Raises CorpusError for a path that does not exist, a glob without a match, a file of a format
     nobody here reads, a pipe or device, and a folder that cannot be listed; UsageError for an empty
     path.
     """
-    found: dict[Path, Found] = {}
+    found: dict[Path, ListedFile] = {}
     skipped: dict[Path, Skipped] = {}
     own: dict[Path, str] = {}
     for given in paths:
@@ -69,7 +69,7 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[Found], tuple[Skipped,
                 skipped[path] = kind
                 continue
             # A name that is no UTF-8 could not be written into any table.
-            entry = Found(
+            entry = ListedFile(
                 path, argument, os.fsencode(name).decode(errors="backslashreplace"), kind.name
             )
             known = found.get(path)

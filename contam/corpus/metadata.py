@@ -1,4 +1,4 @@
-"""What a corpus says about all documents of a unit of work, row after row, beside its text."""
+"""What a corpus says about all documents of a chunk, row after row, beside its text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contam.corpus.shards import errors_named
 from contam.errors import Remedy, ShardError
 
 if TYPE_CHECKING:
+    from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
     from contam.corpus.shards import Shard
-    from contam.corpus.units import WorkUnit
 
 MetaColumns: TypeAlias = dict[MetadataField, list[str | None]]
 """Field of METADATA_NAMES -> what each document says of it; None where it says nothing."""
@@ -25,13 +25,13 @@ class MetadataStream:
     all of a shard without metadata.
     """
 
-    def __init__(self, unit: WorkUnit, shard: Shard, selection: Selection) -> None:
+    def __init__(self, chunk: Chunk, shard: Shard, selection: Selection) -> None:
         self._shard = shard
         self._choices = {
             name: selection.metadata[name] for name in METADATA_NAMES if name in selection.metadata
         }
         refs = tuple(dict.fromkeys(ref for some in self._choices.values() for ref in some))
-        self._blocks = shard.kind.metadata(shard.path, refs, unit.chunk) if refs else None
+        self._blocks = shard.kind.metadata(shard.path, refs, chunk.in_file) if refs else None
         self._held: MetaColumns = {name: [] for name in self._choices}
 
     def take(self, n: int) -> MetaColumns:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 1 << 20
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     """The lines of an uncompressed file that begin at a byte in [begin, end)."""
 
     begin: int
     end: int
 
 
-def span_pieces(path: str, span: Span) -> Iterator[bytes]:
+def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
     """Yield the bytes of the lines of a span, whole lines altogether, about a megabyte at a time.
 
     Raises ShardError when the file cannot be read or has become shorter than the span.

@@ -45,12 +45,12 @@ def written_by_contam(folder: Path) -> dict[Path, str]:
 
 def _of_result(tree: dict[str, Any]) -> Iterator[Written]:
     if tree["tool"] == _TOOL:
-        yield from ((name, one["bytes"]) for name, one in tree["outputs"].items())
+        yield from ((name, output["bytes"]) for name, output in tree["outputs"].items())
 
 
 def _of_pack(tree: dict[str, Any]) -> Iterator[Written]:
     if tree["tool"] == _TOOL:
-        yield from ((name, one["bytes"]) for name, one in tree["files"].items())
+        yield from ((name, file["bytes"]) for name, file in tree["files"].items())
 
 
 def _of_index(tree: dict[str, Any]) -> Iterator[Written]:

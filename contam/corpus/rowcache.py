@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.batches import DocBatch, read_unit
+from contam.corpus.batches import DocBatch, read_chunk
+from contam.corpus.chunks import Chunk
 from contam.corpus.columns import select_columns
+from contam.corpus.lru_cache import LruCache
 from contam.corpus.shards import errors_named, seen
-from contam.corpus.shelf import Shelf
-from contam.corpus.units import WorkUnit
 from contam.errors import CorpusError, Remedy, ShardError
 from contam.files.listed import FileState
 from contam.tables.blocks import TextBlock, block_of
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from contam.corpus.shards import Shard
     from contam.tables.columns import ColumnRef
 
-ROOM_BYTES: Final = 256 << 20
+CACHE_BYTES: Final = 256 << 20
 """Default bound on the text that is kept."""
 
 BATCH_BYTES: Final = 8 << 20
 """Text handed out at once when documents are streamed; a longer document comes alone."""
 
 _UNPACKED: Final = 8
-#: A row group that would take more than this share of the room is not kept.
+#: A row group that would take more than this share of the capacity is not kept.
 _LARGEST_SHARE: Final = 4
-#: The share of the room that is for single documents.
+#: The share of the capacity that is for single documents.
 _DOCUMENTS_SHARE: Final = 4
 #: What a kept document takes beside its text.
 _ENTRY_BYTES: Final = 256
@@ -48,18 +48,18 @@ _DOUBTED: Final = "`contam index verify` compares all its bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class IndexedShard:
     """A shard as it was when it was indexed.
 
     digest  of `contam.corpus.shards.shard_digest`; None when nobody wrote it down
     column  how its text column was chosen, None: by convention
-    doubt   says why its file may have other bytes than those indexed, from its present state
+    change_since   says why its file may have other bytes than those indexed, from its present state
     """
 
     shard: Shard
     digest: str | None
     column: str | None
-    doubt: Callable[[FileState], str] | None = None
+    change_since: Callable[[FileState], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,21 +85,21 @@ class _Opened:
 class RowCache:
     """Documents of some shards. Several threads may use one; each reads what it needs itself."""
 
-    def __init__(self, sources: Sequence[Source], *, room: int = ROOM_BYTES) -> None:
+    def __init__(self, sources: Sequence[IndexedShard], *, capacity: int = CACHE_BYTES) -> None:
         self._sources = tuple(sources)
-        self._room = room
-        documents = room // _DOCUMENTS_SHARE
+        self._capacity = capacity
+        documents = capacity // _DOCUMENTS_SHARE
         # Beside each text the checksum that it was proved by: once is enough.
-        self._documents: Shelf[tuple[int, int], tuple[int, bytes]] = Shelf(documents)
-        self._groups: Shelf[tuple[int, int], TextBlock] = Shelf(room - documents)
-        # Row groups read of late and not kept. Asked for once more, they are worth the room.
-        self._passed: Shelf[tuple[int, int], None] = Shelf(room)
+        self._documents: LruCache[tuple[int, int], tuple[int, bytes]] = LruCache(documents)
+        self._groups: LruCache[tuple[int, int], TextBlock] = LruCache(capacity - documents)
+        # Row groups read of late and not kept. Asked for once more, they are worth the capacity.
+        self._passed: LruCache[tuple[int, int], None] = LruCache(capacity)
         self._opened: dict[int, _Opened] = {}
         self._shards: dict[int, Shard] = {}
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that are kept, at most the room."""
+        """Bytes that are kept, at most the capacity."""
         return self._documents.n_bytes + self._groups.n_bytes
 
     def check(self, number: int) -> None:
@@ -110,22 +110,28 @@ class RowCache:
         if known is not None and known.state == _state(shard):
             return
         self._opened.pop(number, None)
-        for shelf in (self._documents, self._groups, self._passed):
-            shelf.drop(lambda key: key[0] == number)
+        for cache in (self._documents, self._groups, self._passed):
+            cache.drop(lambda key: key[0] == number)
         now, digest = seen(shard)
         if source.digest is not None and digest != source.digest:
             raise ShardError(
                 f"{shard.name}: changed since it was indexed", shard=shard.name,
                 remedy=Remedy.RETIRE_AND_ADD_SHARD,
             )  # fmt: skip
-        if source.doubt is not None and now.state is not None and (why := source.doubt(now.state)):
+        if (
+            source.change_since is not None
+            and now.state is not None
+            and (why := source.change_since(now.state))
+        ):
             raise ShardError(
                 f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name,
                 remedy=Remedy.VERIFY_AND_RELOAD,
             )  # fmt: skip
         self._shards[number] = now
 
-    def units(self, number: int, rows: NDArray[np.int64], most_bytes: int) -> list[tuple[int, int]]:
+    def spans_of(
+        self, number: int, rows: NDArray[np.int64], most_bytes: int
+    ) -> list[tuple[int, int]]:
         """Cut ascending rows into stretches [begin, end) of whole row groups, for `stream`.
 
         most_bytes  text of the row groups that one stretch has to decode, unless one alone has more
@@ -227,9 +233,9 @@ class RowCache:
         key = (number, group)
         whole = self._groups.get(key)
         size = opened.group_bytes[group]
-        if whole is not None or size > self._room // _LARGEST_SHARE:
+        if whole is not None or size > self._capacity // _LARGEST_SHARE:
             return whole
-        if self._groups.n_bytes + size > self._groups.room and key not in self._passed:
+        if self._groups.n_bytes + size > self._groups.capacity and key not in self._passed:
             self._passed.put(key, None, size)
             return None
         whole = _joined(_block(batch) for batch in self._read(opened, group))
@@ -239,8 +245,8 @@ class RowCache:
     def _read(self, opened: _Opened, group: int) -> Iterator[DocBatch]:
         """All documents of a row group, as a scan reads them."""
         groups = (group,) if opened.grouped else None
-        unit = WorkUnit(0, groups, opened.first_row(group), None, 0)
-        return read_unit(unit, [opened.shard], opened.selection, BATCH_BYTES)
+        chunk = Chunk(0, groups, opened.first_row(group), None, 0)
+        return read_chunk(chunk, [opened.shard], opened.selection, BATCH_BYTES)
 
     def _pieces(
         self, number: int, opened: _Opened, group: int, rows: NDArray[np.int64]

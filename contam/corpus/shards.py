@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.registry import NAMED, TITLES
-from contam.corpus.listing import Found, Skipped, list_files
+from contam.corpus.listing import ListedFile, Skipped, list_files
 from contam.errors import CorpusError, Remedy, ShardError
 from contam.files.lfs import LFS_FACT, is_pointer
 from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
@@ -159,7 +159,7 @@ def _listed(shard: Shard) -> Shard:
     return replace(shard, size_bytes=state.size, state=state)
 
 
-def _unique_names(found: Sequence[Found]) -> list[str]:
+def _unique_names(found: Sequence[ListedFile]) -> list[str]:
     names = [file.name for file in found]
     for prefixes in (
         [file.argument.name for file in found],

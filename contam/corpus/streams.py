@@ -69,14 +69,14 @@ class _Pieces(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Buffer) -> int:
-        room = memoryview(buffer)
+        target = memoryview(buffer)
         while not self._rest:
             piece = next(self._found, None)
             if piece is None:
                 return 0
             self._rest = memoryview(piece)
-        n = min(len(room), len(self._rest))
-        room[:n] = self._rest[:n]
+        n = min(len(target), len(self._rest))
+        target[:n] = self._rest[:n]
         self._rest = self._rest[n:]
         return n
 

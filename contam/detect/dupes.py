@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.benchmark.items import PARTS
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.detect.model import CHOICES, PASSAGE, QUESTION
 from contam.errors import UsageError
 from contam.index.bands import best_bands, permutations
@@ -84,7 +84,11 @@ def find_dupes(
         raise UsageError(f"threshold must be above 0 and at most 1, not {threshold}")
     items = tuple(
         sorted(
-            (item for one in read_benchmarks(benchmark, mapping=mapping) for item in one.items),
+            (
+                item
+                for read_benchmark in read_benchmarks(benchmark, mapping=mapping)
+                for item in read_benchmark.items
+            ),
             key=lambda item: (item.benchmark, item.split or "", item.item_id),
         )
     )

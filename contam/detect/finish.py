@@ -17,7 +17,7 @@ from contam.benchmark.keys import KEY_VERSION, content_keys
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.model import Judgements
 from contam.detect.plan import SEED
-from contam.detect.policies.standing import (
+from contam.detect.policies.exposure import (
     EXPOSURES,
     KINDS,
     NONE,
@@ -29,7 +29,7 @@ from contam.detect.policies.standing import (
 from contam.detect.result import ScanResult
 from contam.detect.sources import describe
 from contam.tables.schemas import Repeated
-from contam.text.tables import NORMALISER
+from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
     from contam.corpus.coverage import Coverage
     from contam.detect.match.collect import Collection
-    from contam.detect.match.lane import Lane
-    from contam.detect.model import Float64s, Int8s, LaneItems, Pairs, Totals
+    from contam.detect.match.token_view import TokenView
+    from contam.detect.model import Float64s, Int8s, Matches, Totals, ViewItems
     from contam.detect.plan import Plan
     from contam.detect.policies.policy import Policy
     from contam.detect.sources import Documents, Sources
     from contam.tables.schemas import Column
 
 
-# By the codes of `contam.kernels.pairs`: AS_LETTER, AS_NUMBER.
+# By the codes of `contam.kernels.match_rows`: AS_LETTER, AS_NUMBER.
 _MARKS = ("letter", "number")
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
 
@@ -63,7 +63,7 @@ def finish(
 ) -> ScanResult:
     """Judge every item under every policy and describe the documents kept as evidence.
 
-    sources      the documents that were searched; collections  what was found, one a lane
+    sources      the documents that were searched; collections  what was found, one a view
     started      when the run began, seconds since 1970; workers  threads it had
     index        makes what the record says of indexes
     late         make the record and the items' columns when somebody reads them: they may cost more
@@ -122,14 +122,14 @@ def _long_seed(seed: int) -> Iterator[str]:
 def _evidence(
     plan: Plan, sources: Sources, collections: Sequence[Collection], documents: Documents
 ) -> dict[str, Column]:
-    """The columns of `contam.tables.schemas.EVIDENCE`, by item, lane and rank of the document.
+    """The columns of `contam.tables.schemas.EVIDENCE`, by item, view and rank of the document.
 
     Millions of rows: what a row has from its item or document is looked up when it is written.
     """
     near = any(sources.near(collection.evidence()[0]).any() for collection in collections)
     parts = [
-        _lane_evidence(sources, lane, collection, documents, near=near)
-        for lane, collection in zip(plan.lanes, collections, strict=True)
+        _view_evidence(sources, view, collection, documents, near=near)
+        for view, collection in zip(plan.views, collections, strict=True)
     ]
     flat = _joined(parts)
     item, document, mark = flat.pop("item"), flat.pop("document"), flat.pop("mark")
@@ -153,7 +153,7 @@ def _evidence(
 
 
 def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """The rows of all lanes by item; a column is let go once it is in its place."""
+    """The rows of all views by item; a column is let go once it is in its place."""
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.concatenate([part["item"] for part in parts]), kind="stable")
@@ -162,20 +162,20 @@ def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _lane_evidence(
-    sources: Sources, lane: Lane, collection: Collection, documents: Documents, *, near: bool
+def _view_evidence(
+    sources: Sources, view: TokenView, collection: Collection, documents: Documents, *, near: bool
 ) -> dict[str, NDArray[Any]]:
-    """Columns of one lane's rows; near  whether any row of any lane has a similarity to tell."""
-    pairs, pieces = collection.evidence()
-    owner = pieces.pair
-    item = pairs.item[owner]
-    first = lane.items.token_start[item, pieces.part] + pieces.item_token
-    spans = lane.spans() if len(owner) else np.empty((0, 2), np.int32)
+    """Columns of one view's rows; near  whether any row of any view has a similarity to tell."""
+    matches, pieces = collection.evidence()
+    owner = pieces.match
+    item = matches.item[owner]
+    first = view.items.token_start[item, pieces.part] + pieces.item_token
+    spans = view.spans() if len(owner) else np.empty((0, 2), np.int32)
     item_start = spans[first, 0]
     first += pieces.length - 1
     return {
         "item": item,
-        "document": documents.at(pairs.shard, pairs.row).astype(np.int32)[owner],
+        "document": documents.at(matches.shard, matches.row).astype(np.int32)[owner],
         "part": pieces.part,
         "alignment": np.maximum(pieces.alignment, 0),
         "mark": np.where(pieces.alignment < 0, -1 - pieces.alignment, -1).astype(np.int8),
@@ -184,22 +184,22 @@ def _lane_evidence(
         "document_start": pieces.start,
         "document_end": pieces.end,
         "n_tokens": pieces.length,
-        "verified": sources.verified(pairs)[owner],
-        **({"similarity": _similarity(sources, pairs)[owner, pieces.part]} if near else {}),
+        "verified": sources.verified(matches)[owner],
+        **({"similarity": _similarity(sources, matches)[owner, pieces.part]} if near else {}),
     }
 
 
-def _similarity(sources: Sources, pairs: Pairs) -> Float64s:
+def _similarity(sources: Sources, matches: Matches) -> Float64s:
     """How much of each part its document holds, float64[m, 4]; NaN unless a sketch led there."""
-    held: Float64s = pairs.coverage.astype(np.float64).round(4)
-    held[~sources.near(pairs)] = np.nan
+    held: Float64s = matches.coverage.astype(np.float64).round(4)
+    held[~sources.near(matches)] = np.nan
     return held
 
 
 def _item_columns(plan: Plan) -> dict[str, Column]:
     items = plan.items
     keys = plan.keys or [content_keys(item) for item in items]
-    tokens = plan.lanes[0].items.n_tokens
+    tokens = plan.views[0].items.n_tokens
     columns: dict[str, Column] = {
         "benchmark": [item.benchmark for item in items],
         "split": [item.split for item in items],
@@ -231,13 +231,13 @@ def _parameters(plan: Plan) -> dict[str, Any]:
     }
     parameters["lanes"] = [
         {
-            "seed": lane.spec.seed,
-            "min_run": lane.spec.min_run,
-            "unit": lane.unit,
-            **(lane.tokenizer.fingerprint if lane.tokenizer else {}),
-            **({"reads_with": lane.reads_with.sha256} if lane.reads_with else {}),
+            "seed": view.spec.seed,
+            "min_run": view.spec.min_run,
+            "unit": view.unit,
+            **(view.tokenizer.fingerprint if view.tokenizer else {}),
+            **({"reads_with": view.reads_with.sha256} if view.reads_with else {}),
         }
-        for lane in plan.lanes
+        for view in plan.views
     ]
     parameters["normaliser"] = NORMALISER
     return parameters
@@ -246,13 +246,15 @@ def _parameters(plan: Plan) -> dict[str, Any]:
 def _benchmarks(plan: Plan) -> list[dict[str, Any]]:
     return [
         {
-            "name": one.name,
-            "n_items": len(one.items),
-            "n_skipped": len(one.skipped),
-            "duplicates": [[one.items[i].item_id for i in group] for group in one.duplicates],
-            "sources": [asdict(source) for source in one.sources],
+            "name": benchmark.name,
+            "n_items": len(benchmark.items),
+            "n_skipped": len(benchmark.skipped),
+            "duplicates": [
+                [benchmark.items[i].item_id for i in group] for group in benchmark.duplicates
+            ],
+            "sources": [asdict(source) for source in benchmark.sources],
         }
-        for one in plan.benchmarks
+        for benchmark in plan.benchmarks
     ]
 
 
@@ -274,7 +276,7 @@ def _installed() -> Mapping[str, str]:
 _NOTHING = "no document shares enough of its wording to be looked at"
 
 
-class Gap:
+class CoverageGap:
     """What was not read, and what that does to a clean label."""
 
     def __init__(self, coverage: Coverage, *, allowed: bool) -> None:
@@ -288,15 +290,15 @@ def verdict_columns(
     plan: Plan, coverage: Coverage, collections: Sequence[Collection], documents: Documents
 ) -> dict[str, Column]:
     """The columns of `contam.detect.result.VERDICTS`: item by item, policies as asked."""
-    gap = Gap(coverage, allowed=plan.parameters.allow_missing)
+    gap = CoverageGap(coverage, allowed=plan.parameters.allow_missing)
     n_items, n_policies = len(plan.items), len(plan.policies)
     numbers: dict[str, list[NDArray[np.generic]]] = {}
     reasons: list[list[str]] = []
-    seen = [0] * len(plan.lanes)
-    for policy, at in zip(plan.policies, plan.lane_of, strict=True):
+    seen = [0] * len(plan.views)
+    for policy, at in zip(plan.policies, plan.view_of, strict=True):
         totals = collections[at].totals(seen[at])
         seen[at] += 1
-        items = plan.lanes[at].items
+        items = plan.views[at].items
         judged = policy.judge(items, totals)
         judged = Judgements(label=judged.label.copy(), score=judged.score)
         gone = (judged.label == CLEAN) & gap.hides
@@ -329,10 +331,10 @@ def verdict_columns(
 
 
 def _figures(
-    items: LaneItems, totals: Totals, label: Int8s, judged: Judgements, documents: Documents
+    items: ViewItems, totals: Totals, label: Int8s, judged: Judgements, documents: Documents
 ) -> dict[str, NDArray[np.generic]]:
     """Everything of one policy's verdicts but the reasons, arrays of n items."""
-    best = totals.best_pair
+    best = totals.best_match
     exposure = exposures(best)
     asked = (exposure == QUESTION_ONLY) | (exposure == QUESTION_AND_ANSWER)
     exposure[asked & (label == CLEAN)] = NONE
@@ -349,13 +351,13 @@ def _figures(
 
 
 def _reasons(
-    policy: Policy, items: LaneItems, totals: Totals, judged: Judgements, gap: Gap
+    policy: Policy, items: ViewItems, totals: Totals, judged: Judgements, gap: CoverageGap
 ) -> list[str]:
     clean = judged.label == CLEAN
     usual = gap.text if gap.hides else _NOTHING
     after = f"; {gap.text}, which was allowed" if gap.allowed else ""
     reasons = [usual + after] * items.n_items
-    own = ~clean if gap.hides else ~clean | (totals.best_pair.item >= 0)
+    own = ~clean if gap.hides else ~clean | (totals.best_match.item >= 0)
     for i in np.flatnonzero(own).tolist():
         text = policy.reason(items, totals, judged, i)
         reasons[i] = text + after if clean[i] else text

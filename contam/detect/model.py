@@ -1,6 +1,6 @@
 """What matching hands to policies, and what policies hand back: plain arrays, no behaviour.
 
-A *lane* is one (unit, seed, min_run) configuration of the scan. All columns of a table are arrays
+A *view* is one (unit, seed, min_run) configuration of the scan. All columns of a table are arrays
 of the same length.
 """
 
@@ -23,7 +23,7 @@ CHOICES: Final = 2
 ANSWER: Final = 3
 N_PARTS: Final = len(PARTS)
 
-#: Figures in the last axis of `Pairs.read`.
+#: Figures in the last axis of `Matches.read`.
 FIGURES_READ: Final = 4
 
 Bools = NDArray[np.bool_]
@@ -37,7 +37,7 @@ Float64s = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ItemsRead:
-    """What a policy that reads documents for itself knows of the n items of a lane.
+    """What a policy that reads documents for itself knows of the n items of a view.
 
     policy     fingerprint of the policy
     policy_id  its name
@@ -52,8 +52,8 @@ class ItemsRead:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class LaneItems:
-    """The n items of a run as one lane sees them; flat arrays hold the tokens of all parts.
+class ViewItems:
+    """The n items of a run as one view sees them; flat arrays hold the tokens of all parts.
 
     benchmark      int32[n]      index into `benchmark_names`
     n_tokens       int32[n, 4]   tokens of each part in PARTS order; 0 means the part is absent
@@ -67,11 +67,11 @@ class LaneItems:
                    spaces; None where nobody knows
     text_absent    the items are hashes only
     word_start     bool[total], whether a token begins a white-space separated word; None where the
-                   lane does not need it (in the word unit every token counts as one)
+                   view does not need it (in the word unit every token counts as one)
     stretch        int32[n], tokens of the item's longest text that every layout keeps together: its
                    passage, its question or one choice; None where nobody asks
     seed           runs shorter than this many tokens may go unseen
-    min_run        the length from which every run is reported, and which `Pairs.covered` counts
+    min_run        the length from which every run is reported, and which `Matches.covered` counts
     item_ids       n ids, for reasons that name another item; empty where nobody asks
     read           what is known of the items by each policy that reads documents for itself
     """
@@ -97,11 +97,11 @@ class LaneItems:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Pairs:
+class Matches:
     """One row per (item, document) with evidence; m rows, part columns in PARTS order.
 
     item, shard    int32[m]; row int64[m]: the item's index, and the document's place
-    longest        int32[m, 4]    longest run of equal tokens (exact from the lane's seed on)
+    longest        int32[m, 4]    longest run of equal tokens (exact from the view's seed on)
     covered        int32[m, 4]    tokens of the part inside runs of at least `min_run`
     n_runs         int32[m, 4]    runs of at least `min_run`, or of the whole part if shorter
     gram_share     float32[m, 4]  share of the part's distinct seed-grams found here, by idf weight
@@ -117,12 +117,13 @@ class Pairs:
     renumbered     float32[m]     share of the question's other words that stand there, where two of
                                   its numbers or more lie between them and none is the document's;
                                   else 0
-    rival          int32[m]       another item of the benchmark whose question stands there whole,
+    competing_item    int32[m]       another item of the benchmark whose question stands there
+                      whole,
                                   to which most of the matched text belongs; -1 without one
-    glued          int32[m]       words of the question without its punctuation, where more of
-                                  that stands there (see match.glued) and the figures count
+    variant_words    int32[m]       words of the question without its punctuation, where more of
+                                  that stands there (see match.variants) and the figures count
                                   those; 0 where they count the words of the item as it is
-    read           float32[m, p, 4]  what the p policies of `LaneItems.read` found in the text of
+    read           float32[m, p, 4]  what the p policies of `ViewItems.read` found in the text of
                                   the document: the score, and three figures for their reasons
     """
 
@@ -141,23 +142,23 @@ class Pairs:
     split: Bools
     scattered: Float32s
     renumbered: Float32s
-    rival: Int32s
-    glued: Int32s
+    competing_item: Int32s
+    variant_words: Int32s
     read: Float32s
 
     def __len__(self) -> int:
         return int(self.item.shape[0])
 
     @classmethod
-    def empty(cls) -> Pairs:
+    def empty(cls) -> Matches:
         """A table without rows."""
         return cls.zeros(0)
 
     @classmethod
-    def zeros(cls, n_rows: int, n_read: int = 0) -> Pairs:
+    def zeros(cls, n_rows: int, n_read: int = 0) -> Matches:
         """`n_rows` rows that belong to no item (item -1) and hold no evidence.
 
-        n_read  policies of the lane that read documents for themselves
+        n_read  policies of the view that read documents for themselves
         """
         parts = (n_rows, N_PARTS)
         return cls(
@@ -176,22 +177,22 @@ class Pairs:
             split=np.zeros(n_rows, np.bool_),
             scattered=np.zeros(n_rows, np.float32),
             renumbered=np.zeros(n_rows, np.float32),
-            rival=np.full(n_rows, -1, np.int32),
-            glued=np.zeros(n_rows, np.int32),
+            competing_item=np.full(n_rows, -1, np.int32),
+            variant_words=np.zeros(n_rows, np.int32),
             read=np.zeros((n_rows, n_read, FIGURES_READ), np.float32),
         )
 
-    def take(self, index: Int64s | Bools | slice) -> Pairs:
+    def take(self, index: Int64s | Bools | slice) -> Matches:
         """The rows at `index` (positions, a mask or a slice), in that order."""
-        return Pairs(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return Matches(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     @classmethod
-    def gather(cls, tables: list[Pairs], index: Int64s) -> Pairs:
+    def gather(cls, tables: list[Matches], index: Int64s) -> Matches:
         """The rows at `index` of all tables, one after the other; see `gathered`."""
         return cls(**gathered(tables, index))
 
     @classmethod
-    def concat(cls, tables: Sequence[Pairs]) -> Pairs:
+    def concat(cls, tables: Sequence[Matches]) -> Matches:
         """The rows of all tables, one table after the other."""
         if not tables:
             return cls.empty()
@@ -221,9 +222,9 @@ class Totals:
                    ends inside the token's part
     n_documents    int64[n]      documents that count (`Policy.hits`)
     n_occurrences  int64[n]
-    best_score     float64[n]    the highest `Policy.score_pairs` of any document; 0 without one
+    best_score     float64[n]    the highest `Policy.score_matches` of any document; 0 without one
     best_shard, best_row         int32[n], int64[n]: that document, -1 without one
-    best_pair      Pairs of n rows, that document's row; item is -1 where there is none
+    best_match     Matches of n rows, that document's row; item is -1 where there is none
     """
 
     longest_at: Int32s
@@ -232,10 +233,10 @@ class Totals:
     best_score: Float64s
     best_shard: Int32s
     best_row: Int64s
-    best_pair: Pairs
+    best_match: Matches
 
     @classmethod
-    def empty(cls, items: LaneItems) -> Totals:
+    def empty(cls, items: ViewItems) -> Totals:
         """The totals of a corpus in which nothing was found."""
         n = items.n_items
         return cls(
@@ -245,7 +246,7 @@ class Totals:
             best_score=np.zeros(n, np.float64),
             best_shard=np.full(n, -1, np.int32),
             best_row=np.full(n, -1, np.int64),
-            best_pair=Pairs.zeros(n, len(items.read)),
+            best_match=Matches.zeros(n, len(items.read)),
         )
 
 

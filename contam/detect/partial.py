@@ -12,11 +12,11 @@ import contam
 from contam.detect.match.collect import Collection
 from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.errors import Remedy, UsageError
-from contam.text.tables import NORMALISER
+from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
+    from contam.corpus.chunks import Chunk
     from contam.corpus.coverage import Coverage
-    from contam.corpus.units import WorkUnit
     from contam.detect.match.collect import Collected
     from contam.detect.plan import Plan
     from contam.detect.policies.policy import Policy
@@ -31,46 +31,48 @@ class PartialAnswer:
 
     question   digest of what was asked, of which corpus: only equal ones can be merged
     units      the units that were tried, those that failed among them
-    collected  what each lane found
+    collected  what each view found
     coverage   what was read
     """
 
     question: str
-    units: frozenset[WorkUnit]
+    chunks: frozenset[Chunk]
     collected: tuple[Collected, ...]
     coverage: Coverage
 
 
 @dataclass(eq=False)
 class Partial:
-    """What some of the units gave: a collection a lane, and what was read. Merges in any order."""
+    """What some of the units gave: a collection a view, and what was read. Merges in any order."""
 
     collections: list[Collection]
     coverage: Coverage
-    units: set[WorkUnit] = field(default_factory=set)
+    chunks: set[Chunk] = field(default_factory=set)
 
     @classmethod
     def start(cls, plan: Plan, corpus: Corpus) -> Partial:
         """A partial answer in which nothing is read yet."""
         return cls(start_collections(plan), corpus.coverage)
 
-    def beside(self, corpus: Corpus) -> Partial:
+    def empty_sibling(self, corpus: Corpus) -> Partial:
         """An empty one for another worker, whose collections share what can be shared."""
-        return Partial([one.beside() for one in self.collections], corpus.coverage)
+        return Partial(
+            [collection.empty_sibling() for collection in self.collections], corpus.coverage
+        )
 
     def merge(self, other: Partial) -> None:
         """Add the partial answer of other units."""
         for mine, theirs in zip(self.collections, other.collections, strict=True):
             mine.merge(theirs)
         self.coverage = self.coverage.merge(other.coverage)
-        self.units |= other.units
+        self.chunks |= other.chunks
 
     def answer(self, plan: Plan, corpus: Corpus) -> PartialAnswer:
-        """All of it without the lanes, which every process makes for itself."""
+        """All of it without the views, which every process makes for itself."""
         return PartialAnswer(
             question=question_of(plan, corpus),
-            units=frozenset(self.units),
-            collected=tuple(one.collected() for one in self.collections),
+            chunks=frozenset(self.chunks),
+            collected=tuple(collection.collected() for collection in self.collections),
             coverage=self.coverage,
         )
 
@@ -85,7 +87,7 @@ class Partial:
                 "a partial answer is not of this corpus, these items and these policies",
                 remedy=Remedy.MAKE_PARTS_ALIKE,
             )
-        if again := len(self.units & answer.units):
+        if again := len(self.chunks & answer.chunks):
             raise UsageError(
                 f"a partial answer repeats {again} of the units merged before",
                 remedy=Remedy.MERGE_EVERY_PART_ONCE,
@@ -93,19 +95,19 @@ class Partial:
         for mine, theirs in zip(self.collections, answer.collected, strict=True):
             mine.take(theirs)
         self.coverage = self.coverage.merge(answer.coverage)
-        self.units |= answer.units
+        self.chunks |= answer.chunks
 
 
 def start_collections(plan: Plan) -> list[Collection]:
-    """A collection for each lane, in which nothing was found yet."""
+    """A collection for each view, in which nothing was found yet."""
     return [
         Collection.start(
-            lane,
-            [p for p, at in zip(plan.policies, plan.lane_of, strict=True) if at == number],
+            view,
+            [p for p, at in zip(plan.policies, plan.view_of, strict=True) if at == number],
             _ranking(),
             plan.parameters.max_evidence,
         )
-        for number, lane in enumerate(plan.lanes)
+        for number, view in enumerate(plan.views)
     ]
 
 
@@ -122,14 +124,14 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "versions": [contam.__version__, NORMALISER],
         "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
         "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
-        "lanes": [[lane.unit, *lane.spec[:4]] for lane in plan.lanes],
+        "lanes": [[view.unit, *view.spec[:4]] for view in plan.views],
         "items": [[item.benchmark, item.split, item.item_id] for item in plan.items],
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
-        "units": [repr(unit) for unit in corpus.units],
+        "units": [repr(unit) for unit in corpus.chunks],
     }
     digest = hashlib.sha256(json.dumps(asked).encode())
-    for lane in plan.lanes:
-        for tokens in (lane.plan.token, lane.plan.part_start):
+    for view in plan.views:
+        for tokens in (view.gram_table.token, view.gram_table.part_start):
             digest.update(tokens.dtype.str.encode())
             digest.update(tokens.tobytes())
     return digest.hexdigest()

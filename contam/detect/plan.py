@@ -1,4 +1,4 @@
-"""What a run will look for: items, policies, and one lane for every unit the policies need."""
+"""What a run will look for: items, policies, and one view for every unit the policies need."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.benchmark.mapping import parse_mapping
-from contam.benchmark.readers import read_benchmarks
-from contam.detect.match.lane import Lane, build_lane
-from contam.detect.match.readers import with_readers
+from contam.benchmark.read_files import read_benchmarks
+from contam.detect.match.policy_readers import with_readers
+from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
@@ -75,9 +75,9 @@ class ScanParameters:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """The items in canonical order, the policies, and the lanes they are judged on.
+    """The items in canonical order, the policies, and the views they are judged on.
 
-    lane_of  for each policy, the index of its lane
+    view_of  for each policy, the index of its view
     keys     content keys of the items; () when they are still to be made
     """
 
@@ -85,8 +85,8 @@ class Plan:
     benchmarks: tuple[Benchmark, ...]
     items: tuple[BenchItem, ...]
     policies: tuple[Policy, ...]
-    lanes: tuple[Lane, ...]
-    lane_of: tuple[int, ...]
+    views: tuple[TokenView, ...]
+    view_of: tuple[int, ...]
     keys: tuple[ContentKeys, ...] = ()
 
 
@@ -109,7 +109,7 @@ def make_plan(
     benchmark: Sequence[str | Path],
     parameters: ScanParameters,
 ) -> Plan:
-    """Read the benchmarks and policies and build the lanes.
+    """Read the benchmarks and policies and build the views.
 
     Raises BenchmarkError, PolicyError, UsageError, ConfigError or PlanMemoryError.
     """
@@ -135,14 +135,14 @@ def plan_for(
     parameters: ScanParameters,
     policies: Sequence[Policy] | None = None,
 ) -> Plan:
-    """Build the lanes for benchmarks that are read already; policies None takes those named.
+    """Build the views for benchmarks that are read already; policies None takes those named.
 
     Raises PolicyError, UsageError, ConfigError or PlanMemoryError.
     """
     try:
         return _plan_for(benchmarks, parameters, policies)
     except MemoryError as error:
-        n_items = sum(len(one.items) for one in benchmarks)
+        n_items = sum(len(benchmark.items) for benchmark in benchmarks)
         raise PlanMemoryError(
             f"out of memory while planning the search for {n_items:,} items",
             remedy=Remedy.SPLIT_BENCHMARK_OR_GIVE_MEMORY,
@@ -157,12 +157,12 @@ def _plan_for(
     policies = _policies(parameters) if policies is None else tuple(policies)
     items, keys = _in_order(benchmarks)
     units: list[str] = []
-    lane_of = []
+    view_of = []
     for policy in policies:
         unit = _unit_of(policy, parameters)
         if unit not in units:
             units.append(unit)
-        lane_of.append(units.index(unit))
+        view_of.append(units.index(unit))
     if units == ["char"] and (parameters.seed, parameters.min_run) != (SEED, MIN_RUN):
         raise UsageError(
             f"seed {parameters.seed} and min_run {parameters.min_run} would change nothing:"
@@ -170,24 +170,25 @@ def _plan_for(
             remedy=Remedy.LEAVE_BOTH_OUT_OR_JUDGE_WORDS,
         )
     asked: list[list[Policy]] = [[] for _ in units]
-    for policy, at in zip(policies, lane_of, strict=True):
+    for policy, at in zip(policies, view_of, strict=True):
         asked[at].append(policy)
-    lanes = tuple(
-        unit_lane(items, unit, parameters, mine) for unit, mine in zip(units, asked, strict=True)
+    views = tuple(
+        view_for_unit(items, unit, parameters, mine)
+        for unit, mine in zip(units, asked, strict=True)
     )
     return Plan(
         parameters=parameters,
         benchmarks=tuple(benchmarks),
         items=items,
         policies=policies,
-        lanes=lanes,
-        lane_of=tuple(lane_of),
+        views=views,
+        view_of=tuple(view_of),
         keys=keys,
     )
 
 
 def _unit_of(policy: Policy, parameters: ScanParameters) -> str:
-    """The unit of the lane that a policy is judged on."""
+    """The unit of the view that a policy is judged on."""
     if policy.spec.unit == "char":
         return "char"
     # It has its own tokens made of the documents that words find, whatever their case and marks.
@@ -211,18 +212,18 @@ def _in_order(
 
     The answer must not depend on the order in which files were given.
     """
-    items = [item for one in benchmarks for item in one.items]
-    keys = [key for one in benchmarks for key in one.keys]
+    items = [item for benchmark in benchmarks for item in benchmark.items]
+    keys = [key for benchmark in benchmarks for key in benchmark.keys]
     rank = item_ranks([ItemName.of(item) for item in items])
     order = np.argsort(rank, kind="stable").tolist()
     known = keys if len(keys) == len(items) else []
     return tuple(items[i] for i in order), tuple(known[i] for i in order if known)
 
 
-def unit_lane(
+def view_for_unit(
     items: Sequence[BenchItem], unit: str, parameters: ScanParameters, policies: Sequence[Policy]
-) -> Lane:
-    """The lane of a run in which this unit is matched. Raises UsageError or ConfigError.
+) -> TokenView:
+    """The view of a run in which this unit is matched. Raises UsageError or ConfigError.
 
     policies  that may be asked about its pairs
     """
@@ -230,13 +231,13 @@ def unit_lane(
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
     else:
         seed, min_run, stride = parameters.seed, parameters.min_run, 1
-    lane = build_lane(
+    view = build_view(
         items,
         unit=unit,
         seed=seed,
         min_run=min_run,
         stride=stride,
         idf=False,
-        glued=unit == "word" and any(policy.traits.sees_variants for policy in policies),
+        with_variants=unit == "word" and any(policy.traits.sees_variants for policy in policies),
     )
-    return with_readers(lane, items, policies, parameters.unit)
+    return with_readers(view, items, policies, parameters.unit)

@@ -12,7 +12,12 @@ import numpy as np
 from contam.benchmark.items import ItemName
 from contam.detect.finish import finish
 from contam.detect.indexed.candidates import LEAST_SHARE
-from contam.detect.indexed.guarantee import Guarded, doubts_of, items_at_risk, refuse_unanswerable
+from contam.detect.indexed.guarantee import (
+    DowngradingPolicy,
+    downgrades_of,
+    items_at_risk,
+    refuse_unanswerable,
+)
 from contam.detect.indexed.indexes import IndexSet, IndexSources
 from contam.detect.indexed.search import nothing_found, search
 from contam.detect.match.deadline import Deadline, DeadlinePassed, Unanswered
@@ -27,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from contam.detect.indexed.indexes import PathLike
-    from contam.detect.indexed.search import Answer
+    from contam.detect.indexed.search import SearchResult
     from contam.detect.model import Bools
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
-    from contam.detect.scan import Progress
+    from contam.detect.scan import ScanProgress
 
 #: Items named in run.json of which something may have been missed for the cap.
 _MOST_LISTED: Final = 1000
@@ -56,7 +61,7 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     allow_missing: bool = False,
     max_evidence: int = 20,
     keep_text: bool = True,
-    progress: Progress | None = None,
+    progress: ScanProgress | None = None,
     deadline: float | None = None,
 ) -> ScanResult:
     """Search indexed documents for every item of the benchmarks; several indexes answer as one.
@@ -96,7 +101,7 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         split=split,
     )
     n_workers = worker_count(workers)
-    refuse_unanswerable([get_policy(one) for one in parameters.policies], opened.recipe)
+    refuse_unanswerable([get_policy(policy) for policy in parameters.policies], opened.recipe)
     if progress is not None and not warm_up.is_warm():
         progress.note("compiling kernels: only the first run after an installation does this")
     plan = make_plan(as_list(benchmark), parameters)
@@ -115,7 +120,7 @@ def query_opened(
     plan: Plan,
     *,
     workers: int,
-    progress: Progress | None = None,
+    progress: ScanProgress | None = None,
     started: float,
     deadline: Deadline | None = None,
 ) -> ScanResult:
@@ -135,7 +140,7 @@ def query_opened(
 def answered(
     opened: IndexSet,
     plan: Plan,
-    ask: Callable[[], Answer],
+    ask: Callable[[], SearchResult],
     *,
     started: float,
     workers: int = 1,
@@ -157,8 +162,8 @@ def answered(
         # wanted.
         opened.check_shards()
         answer.coverage = opened.coverage
-        for lane in plan.lanes:
-            lane.release_table()
+        for view in plan.views:
+            view.release_table()
         release_unused()
     return finish(
         guarded,
@@ -171,17 +176,19 @@ def answered(
     )
 
 
-def guard(plan: Plan, answer: Answer) -> Plan:
+def guard(plan: Plan, answer: SearchResult) -> Plan:
     """The plan with policies that call nothing clean that the index cannot vouch for."""
     hashed = _hashed_items(answer)
     policies = tuple(
-        Guarded(policy, doubts_of(policy, answer.lookup, answer.capped, hashed=hashed))
+        DowngradingPolicy(
+            policy, downgrades_of(policy, answer.lookup, answer.capped, hashed=hashed)
+        )
         for policy in plan.policies
     )
     return replace(plan, policies=policies)
 
 
-def unanswered(opened: IndexSet, plan: Plan) -> tuple[Plan, Answer]:
+def unanswered(opened: IndexSet, plan: Plan) -> tuple[Plan, SearchResult]:
     """The plan and the answer when the deadline came first: nothing is said of any item.
 
     What was found until then is dropped: a document not yet read may hold more than those read.
@@ -190,7 +197,7 @@ def unanswered(opened: IndexSet, plan: Plan) -> tuple[Plan, Answer]:
     return replace(plan, policies=policies), nothing_found(plan, opened)
 
 
-def sources_of(opened: IndexSet, answer: Answer) -> IndexSources:
+def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:
     """The documents of an answer, as finishing it needs them."""
     wanted = answer.wanted
     places = zip(wanted.shard.tolist(), wanted.row.tolist(), strict=True)
@@ -226,7 +233,7 @@ def _not_covered(missing: Sequence[str]) -> str:
     )
 
 
-def describe(opened: IndexSet, plan: Plan, answer: Answer) -> dict[str, Any]:
+def describe(opened: IndexSet, plan: Plan, answer: SearchResult) -> dict[str, Any]:
     """What run.json says of the indexes and of what they guarantee."""
     recipe = opened.recipe
     risky = np.zeros(len(plan.items), np.bool_)
@@ -237,7 +244,7 @@ def describe(opened: IndexSet, plan: Plan, answer: Answer) -> dict[str, Any]:
         for item in (plan.items[i] for i in np.flatnonzero(risky)[:_MOST_LISTED].tolist())
     ]
     return {
-        "ids": [one.id for one in opened.indexes],
+        "ids": [index.id for index in opened.indexes],
         "recipe": recipe.name,
         "guarantee_tokens": recipe.guarantee,
         "gram": recipe.gram,
@@ -258,11 +265,11 @@ def describe(opened: IndexSet, plan: Plan, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _hashed_items(answer: Answer) -> Bools | None:
+def _hashed_items(answer: SearchResult) -> Bools | None:
     """Items of which something was seen in documents that are gone."""
     if not answer.hashed:
         return None
-    pairs, _ = answer.collection.evidence()
-    seen = np.zeros(answer.lookup.lane.items.n_items, np.bool_)
-    seen[pairs.item[np.isin(pairs.shard, np.array(sorted(answer.hashed)))]] = True
+    matches, _ = answer.collection.evidence()
+    seen = np.zeros(answer.lookup.view.items.n_items, np.bool_)
+    seen[matches.item[np.isin(matches.shard, np.array(sorted(answer.hashed)))]] = True
     return seen

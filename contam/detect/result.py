@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-VERDICTS: Final = schemas.schema_of((one.name, one.kind, one.nullable) for one in COLUMNS)
-OPTIONAL: Final = frozenset(one.name for one in COLUMNS if one.optional)
+VERDICTS: Final = schemas.schema_of(
+    (column.name, column.kind, column.nullable) for column in COLUMNS
+)
+OPTIONAL: Final = frozenset(column.name for column in COLUMNS if column.optional)
 """Columns of `VERDICTS` that a result of an older version may lack."""
 
 LEFT_OUT: Final = "left out of the corpus: "

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from contam.corpus.batches import BATCH_BYTES, read_unit
+from contam.corpus.batches import BATCH_BYTES, read_chunk
+from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.shards import check_unchanged, shard_digest, survey
-from contam.corpus.units import plan_units
 from contam.detect.finish import finish
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from contam.benchmark.items import Benchmark
+    from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
     from contam.corpus.shards import Shard
-    from contam.corpus.units import WorkUnit
     from contam.detect.result import ScanResult
 
     PathLike = str | Path
@@ -44,7 +44,7 @@ _MOST_WORKERS = 64
 _TOKENIZER_BATCH_BYTES = 1 << 20
 
 
-class Progress(Protocol):
+class ScanProgress(Protocol):
     """Who is told how far a scan has come; every method may be called from any thread."""
 
     def start(self, total_bytes: int) -> None:
@@ -72,7 +72,7 @@ class Corpus:
     shards: tuple[Shard, ...]
     digests: tuple[str | None, ...]
     selections: list[Selection | None]
-    units: list[WorkUnit]
+    chunks: list[Chunk]
     coverage: Coverage
     notes: tuple[str, ...]
 
@@ -82,8 +82,8 @@ class Corpus:
         shards, skipped = survey(paths)
         digests, unreadable = _digests(shards)
         selections, no_columns = select_all(shards, text)
-        units, no_units = plan_units(shards, selections)
-        failures = [*no_columns, *no_units]
+        chunks, unopened = plan_chunks(shards, selections)
+        failures = [*no_columns, *unopened]
         # Why a shard has no columns says more than that it could not be read.
         explained = {failure.shard for failure in failures}
         failures += [failure for failure in unreadable if failure.shard not in explained]
@@ -92,8 +92,8 @@ class Corpus:
             shards=shards,
             digests=digests,
             selections=selections,
-            units=units,
-            coverage=Coverage.expect(shards, units, failures),
+            chunks=chunks,
+            coverage=Coverage.expect(shards, chunks, failures),
             notes=(
                 *(f"{LEFT_OUT}{one.path}: {one.reason}" for one in skipped),
                 *_unread_columns(shards, selections, text),
@@ -178,7 +178,7 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     allow_missing: bool = False,
     max_evidence: int = 20,
     keep_text: bool = True,
-    progress: Progress | None = None,
+    progress: ScanProgress | None = None,
 ) -> ScanResult:
     """Search every document of a corpus for every item of the benchmarks.
 
@@ -221,7 +221,7 @@ def scan_opened(
     plan: Plan,
     *,
     workers: int,
-    progress: Progress | None = None,
+    progress: ScanProgress | None = None,
     started: float,
 ) -> ScanResult:
     """Search every document of a corpus for what a plan looks for; the plan is used up by it.
@@ -234,8 +234,8 @@ def scan_opened(
     opened = opened.with_notes(f"{one} is a benchmark file: it matches itself" for one in own)
     release_unused()
     if progress is not None:
-        progress.start(sum(one.n_bytes for one in opened.units))
-    partial = scan_units(plan, opened, workers=workers, progress=progress)
+        progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
+    partial = scan_chunks(plan, opened, workers=workers, progress=progress)
     result = finish_scan(plan, opened, partial, workers=workers, started=started)
     if progress is not None:
         progress.finish()
@@ -253,79 +253,79 @@ def finish_scan(
     """
     coverage = _changed(corpus, partial.coverage)
     refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
-    for lane in plan.lanes:
-        lane.release_table()
+    for view in plan.views:
+        view.release_table()
     release_unused()
     sources = corpus.sources(coverage)
     return finish(plan, sources, partial.collections, started=started, workers=workers)
 
 
-def scan_unit(
+def scan_chunk(
     plan: Plan,
     corpus: Corpus,
-    unit: WorkUnit,
+    chunk: Chunk,
     matchers: Sequence[Matcher],
     partial: Partial,
-    progress: Progress | None = None,
+    progress: ScanProgress | None = None,
     stop: threading.Event | None = None,
 ) -> None:
     """Match one unit and add it to a partial answer; a shard that fails is recorded there."""
     counts = ShardCoverage()
-    told = 0
-    slow = any(lane.tokenizer is not None for lane in plan.lanes)
+    reported = 0
+    slow = any(view.tokenizer is not None for view in plan.views)
     size = _TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
     try:
-        for batch in read_unit(unit, corpus.shards, corpus.selections, size):
+        for batch in read_chunk(chunk, corpus.shards, corpus.selections, size):
             if stop is not None and stop.is_set():
                 return
             for matcher, collection in zip(matchers, partial.collections, strict=True):
                 matcher.match(batch, collection)
             counts += ShardCoverage.of_batch(batch)
             if progress is not None:
-                step = min(batch.n_bytes, max(unit.n_bytes - told, 0))
+                step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
                 progress.advance(step)
-                told += step
+                reported += step
     except ShardError as error:
-        name = corpus.shards[unit.shard].name
-        failure = ShardFailure(unit.shard, name, error.message, error.hint)
+        name = corpus.shards[chunk.shard].name
+        failure = ShardFailure(chunk.shard, name, error.message, error.hint)
         partial.coverage = partial.coverage.with_failure(failure)
-        partial.units.add(unit)
+        partial.chunks.add(chunk)
         return
-    partial.coverage = partial.coverage.with_unit(unit, counts)
-    partial.units.add(unit)
+    partial.coverage = partial.coverage.with_chunk(chunk, counts)
+    partial.chunks.add(chunk)
     if progress is not None:
-        progress.advance(max(unit.n_bytes - told, 0))
+        progress.advance(max(chunk.n_bytes - reported, 0))
 
 
-def scan_units(
+def scan_chunks(
     plan: Plan,
     corpus: Corpus,
     *,
     workers: int,
-    units: Sequence[WorkUnit] | None = None,
-    progress: Progress | None = None,
+    chunks: Sequence[Chunk] | None = None,
+    progress: ScanProgress | None = None,
 ) -> Partial:
     """Match these units of the corpus, or all, on threads that each fill a partial answer."""
-    units = corpus.units if units is None else units
+    chunks = corpus.chunks if chunks is None else chunks
     stop = threading.Event()
-    waiting = iter(units)
+    waiting = iter(chunks)
     lock = threading.Lock()
     whole = Partial.start(plan, corpus)
 
     def work() -> Partial:
-        partial = whole.beside(corpus)
-        matchers = [Matcher(lane) for lane in plan.lanes]
+        partial = whole.empty_sibling(corpus)
+        matchers = [Matcher(view) for view in plan.views]
         while not stop.is_set():
             with lock:
                 unit = next(waiting, None)
             if unit is None:
                 break
-            scan_unit(plan, corpus, unit, matchers, partial, progress, stop)
+            scan_chunk(plan, corpus, unit, matchers, partial, progress, stop)
         for collection in partial.collections:
-            collection.settle()
+            collection.flush()
         return partial
 
-    with closing(on_threads(work, max(1, min(workers, len(units))), stop)) as found:
+    with closing(on_threads(work, max(1, min(workers, len(chunks))), stop)) as found:
         for partial in found:
             whole.merge(partial)
     return whole
@@ -356,7 +356,7 @@ def benchmark_shards(
     Raises UsageError when a folder or glob brought them in beside other shards: that is a slip.
     Named as shards themselves, or alone, they are taken to be meant.
     """
-    sources = {Path(one.path).resolve() for each in benchmarks for one in each.sources}
+    sources = {Path(source.path).resolve() for each in benchmarks for source in each.sources}
     own = [shard for shard in shards if Path(shard.uri).resolve() in sources]
     named = {Path(path).resolve() for path in corpus}
     swept = [shard for shard in own if Path(shard.uri).resolve() not in named]

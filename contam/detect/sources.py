@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contam.corpus.coverage import Coverage
     from contam.corpus.shards import Shard
     from contam.detect.match.collect import Collection
-    from contam.detect.model import Bools, Int32s, Int64s, Pairs
+    from contam.detect.model import Bools, Int32s, Int64s, Matches
 
 
 class Sources(Protocol):
@@ -46,11 +46,11 @@ class Sources(Protocol):
         Raises ShardError when that cannot be told any more: the evidence then goes without.
         """
 
-    def verified(self, pairs: Pairs) -> Bools:
-        """Whether each pair was compared with the document's text, bool[m]; else with hashes."""
+    def verified(self, matches: Matches) -> Bools:
+        """Whether each match was compared with the document's text, bool[m]; else with hashes."""
 
-    def near(self, pairs: Pairs) -> Bools:
-        """Whether only a sketch led to each pair's document, no gram of an item, bool[m]."""
+    def near(self, matches: Matches) -> Bools:
+        """Whether only a sketch led to each match's document, no gram of an item, bool[m]."""
 
     def inputs(self) -> dict[str, Any]:
         """What run.json records of the corpus: JSON-able, equal for equal corpora."""
@@ -85,13 +85,13 @@ class CorpusSources:
             raise InternalError(f"{name}: rows were read without a text column")
         return read_metadata(self.shards[shard], selection, rows)
 
-    def verified(self, pairs: Pairs) -> Bools:
-        """Every pair is."""
-        return np.ones(len(pairs), np.bool_)
+    def verified(self, matches: Matches) -> Bools:
+        """Every match is."""
+        return np.ones(len(matches), np.bool_)
 
-    def near(self, pairs: Pairs) -> Bools:
-        """No pair is: every document was read."""
-        return np.zeros(len(pairs), np.bool_)
+    def near(self, matches: Matches) -> Bools:
+        """No match is: every document was read."""
+        return np.zeros(len(matches), np.bool_)
 
     def inputs(self) -> dict[str, Any]:
         """The paths as named, and every shard with its digest."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import survey
 from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError, UsageError
-from contam.index.files import writing
+from contam.index.array_files import writing
 from contam.index.intake import (
     Done,
     Intake,
-    Reader,
+    IntakeReader,
     Result,
     Task,
     Tools,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contam.corpus.shards import Shard
-    from contam.index.intake import Progress
+    from contam.index.intake import BuildProgress
     from contam.index.model import Recipe, SegmentRecord, ShardRecord
     from contam.index.pipeline import Pipeline
     from contam.index.sampling import Sampled
@@ -74,7 +74,7 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     memory: int = DEFAULT_MEMORY,
     text: str | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: BuildProgress | None = None,
 ) -> Manifest:
     """Index every document of a corpus in the folder `index`; go on where a killed build stopped.
 
@@ -113,7 +113,7 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
         return index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
 
 
-def listed(paths: Sequence[PathLike], progress: Progress | None) -> tuple[Shard, ...]:
+def listed(paths: Sequence[PathLike], progress: BuildProgress | None) -> tuple[Shard, ...]:
     """The shards below some paths; files of contam itself that were left out are told."""
     shards, skipped = survey(paths)
     if progress is not None:
@@ -129,7 +129,7 @@ def index_pending(
     *,
     workers: int | None,
     memory: int,
-    progress: Progress | None,
+    progress: BuildProgress | None,
 ) -> Manifest:
     """Read what is pending in a manifest and publish each segment; the caller has the lock."""
     if progress is not None and not warm_up.is_warm():
@@ -143,8 +143,8 @@ def index_pending(
         progress.start(intake.n_bytes)
     tasks = intake.tasks()
 
-    def make() -> Reader:
-        return Reader(intake, manifest.shards, tools, progress)
+    def make() -> IntakeReader:
+        return IntakeReader(intake, manifest.shards, tools, progress)
 
     with running(tasks, n_workers, make) as pipeline:
         builder = _Builder(folder, manifest, tools, (memory - _RESERVE) // 2, n_workers)
@@ -184,7 +184,7 @@ class _Builder:
             if place in intake.failures:
                 self._records[place] = failed(record, intake.failures[place])
             else:
-                n_tasks = len(intake.units[place]) + 1
+                n_tasks = len(intake.chunks[place]) + 1
                 self._records[place] = self._take_shard(place, n_tasks, pipeline)
             self._note(intake.shards[place], self._records[place])
             self._done.append(record.name)

@@ -28,7 +28,7 @@ from contam.index.open import check_normaliser
 from contam.index.retired import read_retired, write_retired
 from contam.index.sampling import sketcher_of
 from contam.index.segment import Segment
-from contam.index.states import doubt, note_states, read_states, state_for
+from contam.index.states import change_since, note_states, read_states, state_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.index.intake import Progress
+    from contam.index.intake import BuildProgress
     from contam.index.model import Manifest, SegmentRecord, ShardRecord
     from contam.index.states import States
 
@@ -63,7 +63,7 @@ def add(
     workers: int | None = None,
     memory: int = DEFAULT_MEMORY,
     text: str | None = None,
-    progress: Progress | None = None,
+    progress: BuildProgress | None = None,
 ) -> Added:
     """Index the shards that the index does not hold yet, and those it could not read before.
 
@@ -166,7 +166,7 @@ def _with_shards(
     records = list(manifest.shards)
     pending = list(manifest.pending)
     passed: list[str] = []
-    place_of = {one.name: place for place, one in enumerate(records) if not one.retired}
+    place_of = {record.name: place for place, record in enumerate(records) if not record.retired}
     known: dict[str, list[ShardRecord]] = {}
     for one in records:
         if not one.retired and one.failure is None and one.name not in manifest.pending:
@@ -200,13 +200,13 @@ def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord], states: St
         return False
     try:
         now = FileState.at(record.uri)
-        known = [state_for(states, record.uri, one.sha256) for one in same_edges]
-        if any(state is not None and not doubt(state, now) for state in known):
+        known = [state_for(states, record.uri, edge.sha256) for edge in same_edges]
+        if any(state is not None and not change_since(state, now) for state in known):
             return True
         whole = file_sha256(replace(shard_of(record), state=now))
     except (OSError, ShardError):
         return False  # reading it will say why
-    if all(one.sha256 != whole for one in same_edges):
+    if all(edge.sha256 != whole for edge in same_edges):
         return False
     states[record.uri] = whole, now
     return True

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.formats.registry import NAMED
-from contam.index.model import KEY_BITS, FileRecord, Manifest, SegmentRecord, Span
+from contam.index.model import KEY_BITS, FileRecord, Manifest, RowSpan, SegmentRecord
 from contam.index.recipe import check_recipe
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _check_segment(segment: SegmentRecord, n_shards: int) -> None:
         _check_file(file, where)
 
 
-def _is_span(span: Span, n_shards: int) -> bool:
+def _is_span(span: RowSpan, n_shards: int) -> bool:
     return 0 <= span.shard < n_shards and span.first_row >= 0 and span.n_rows > 0
 
 
@@ -100,7 +100,7 @@ def _check_file(file: FileRecord, where: str) -> None:
 
 
 def _check_rows(manifest: Manifest) -> None:
-    spans: dict[int, list[Span]] = {}
+    spans: dict[int, list[RowSpan]] = {}
     for segment in manifest.segments:
         for span in segment.spans:
             spans.setdefault(span.shard, []).append(span)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from contam.corpus.batches import BATCH_BYTES, read_unit
+from contam.corpus.batches import BATCH_BYTES, read_chunk
+from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.metadata import MetadataStream
 from contam.corpus.shards import Shard, file_sha256, seen, shard_digest
-from contam.corpus.units import plan_units
 from contam.errors import CorpusError, InternalError, Remedy, ShardError
 from contam.index.model import ShardRecord
 from contam.index.sampling import (
     TOKENIZER_BATCH_BYTES,
     Sampled,
     Sampler,
-    Sketcher,
+    SegmentSketcher,
     sketcher_of,
     tokenizer_of,
 )
@@ -25,13 +25,13 @@ from contam.index.sampling import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
-    from contam.corpus.units import WorkUnit
     from contam.index.model import Manifest, Recipe
     from contam.text.bpe import FileTokenizer
 
 
-class Progress(Protocol):
+class BuildProgress(Protocol):
     """Who is told how far a build has come; every method may be called from any thread."""
 
     def start(self, total_bytes: int) -> None:
@@ -52,7 +52,7 @@ class Task:
     """One unit of a shard to sample, or, where there is none, the whole file to digest."""
 
     shard: int
-    unit: WorkUnit | None
+    chunk: Chunk | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +76,7 @@ class Tools:
 
     recipe: Recipe
     tokenizer: FileTokenizer | None
-    sketcher: Sketcher | None
+    sketcher: SegmentSketcher | None
 
     @classmethod
     def of(cls, recipe: Recipe) -> Tools:
@@ -97,7 +97,7 @@ class Intake:
     shards: tuple[Shard, ...]
     selections: tuple[Selection | None, ...]
     failures: dict[int, str]
-    units: dict[int, list[WorkUnit]]
+    chunks: dict[int, list[Chunk]]
 
     @classmethod
     def of(cls, manifest: Manifest) -> Intake:
@@ -126,30 +126,28 @@ class Intake:
                     refusals.append(error)
         if refusals and not manifest.segments and not any(selections):
             raise refusals[0]
-        units, unreadable = plan_units(shards, selections)
+        chunks, unreadable = plan_chunks(shards, selections)
         failures.update((failure.shard, failure.reason) for failure in unreadable)
-        by_shard: dict[int, list[WorkUnit]] = {
-            place: [] for place in pending if place not in failures
-        }
-        for unit in units:
-            by_shard[unit.shard].append(unit)
+        by_shard: dict[int, list[Chunk]] = {place: [] for place in pending if place not in failures}
+        for chunk in chunks:
+            by_shard[chunk.shard].append(chunk)
         return cls(tuple(shards), tuple(selections), failures, by_shard)
 
     @property
     def n_bytes(self) -> int:
         """Bytes to read, as far as can be told without reading."""
-        return sum(unit.n_bytes for units in self.units.values() for unit in units)
+        return sum(chunk.n_bytes for chunks in self.chunks.values() for chunk in chunks)
 
     def tasks(self) -> list[Task]:
         """All there is to do, shard by shard, each ending with its digest."""
         return [
-            Task(place, unit)
-            for place, units in sorted(self.units.items())
-            for unit in [*units, None]
+            Task(place, chunk)
+            for place, chunks in sorted(self.chunks.items())
+            for chunk in [*chunks, None]
         ]
 
 
-class Reader:
+class IntakeReader:
     """One worker's part of the intake. Not shared between threads."""
 
     def __init__(
@@ -157,7 +155,7 @@ class Reader:
         intake: Intake,
         records: Sequence[ShardRecord],
         tools: Tools,
-        progress: Progress | None,
+        progress: BuildProgress | None,
     ) -> None:
         self._intake = intake
         self._records = records
@@ -168,27 +166,27 @@ class Reader:
 
     def __call__(self, task: Task, put: Callable[[Result, int], None]) -> None:
         """Do one task. Raises ShardError when the shard cannot be read, or changed meanwhile."""
-        if task.unit is None:
+        if task.chunk is None:
             put(Done(ShardCoverage(), self._digest(task.shard)), 0)
             return
-        intake, unit = self._intake, task.unit
+        intake, chunk = self._intake, task.chunk
         selection = intake.selections[task.shard]
         if selection is None:
             raise InternalError(f"{intake.shards[task.shard].name}: a unit without columns")
-        metadata = MetadataStream(unit, intake.shards[task.shard], selection)
+        metadata = MetadataStream(chunk, intake.shards[task.shard], selection)
         counts = ShardCoverage()
-        told = 0
-        for batch in read_unit(unit, intake.shards, intake.selections, self._batch_bytes):
+        reported = 0
+        for batch in read_chunk(chunk, intake.shards, intake.selections, self._batch_bytes):
             sampled = self._sampler.sample(batch, metadata.take(batch.n_docs))
             counts += ShardCoverage.of_batch(batch)
             put(sampled, sampled.weight)
-            step = min(batch.n_bytes, max(unit.n_bytes - told, 0))
-            self._tell(step)
-            told += step
-        self._tell(max(unit.n_bytes - told, 0))
+            step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
+            self._report(step)
+            reported += step
+        self._report(max(chunk.n_bytes - reported, 0))
         put(Done(counts + ShardCoverage(units=1), ""), 0)
 
-    def _tell(self, n_bytes: int) -> None:
+    def _report(self, n_bytes: int) -> None:
         if self._progress is not None:
             self._progress.advance(n_bytes)
 

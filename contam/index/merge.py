@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.index.files import record_file, sync, write_array, writing
-from contam.index.model import SegmentRecord, Span
+from contam.index.array_files import record_file, sync, write_array, writing
+from contam.index.model import RowSpan, SegmentRecord
 from contam.index.write import (
     DOCUMENTS,
     canaries,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.index.model import Recipe, ShardRecord
-    from contam.index.sampling import Sketcher
+    from contam.index.sampling import SegmentSketcher
     from contam.index.segment import Segment
 
 
@@ -57,7 +57,7 @@ def merge_segments(
     shards: Sequence[ShardRecord],
     kept: Sequence[NDArray[np.bool_]],
     *,
-    sketcher: Sketcher | None,
+    sketcher: SegmentSketcher | None,
     workers: int,
 ) -> SegmentRecord:
     """Write one segment of the documents of several, and make sure that it is on disk.
@@ -69,24 +69,24 @@ def merge_segments(
         for array in segment.arrays.values():
             array.check_all()
     folder = new_folder(index, merged_id(recipe, segments, shards, kept))
-    counts = [_array(one, "doc_entries") for one in segments]
-    firsts = np.cumsum([0, *(int(one[-1]) for one in counts)])
+    counts = [_array(segment, "doc_entries") for segment in segments]
+    firsts = np.cumsum([0, *(int(count[-1]) for count in counts)])
     doc_entries = np.concatenate(
         [
-            *(one[:-1].astype(np.int64) + at for one, at in zip(counts, firsts, strict=False)),
+            *(count[:-1].astype(np.int64) + at for count, at in zip(counts, firsts, strict=False)),
             firsts[-1:],
         ]
     ).astype(np.uint32)
     arrays: dict[str, NDArray[Any]] = {
-        name: np.concatenate([_array(one, name) for one in segments])
+        name: np.concatenate([_array(segment, name) for segment in segments])
         for name in ("doc_tokens", "doc_crc")
     }
     if sketcher is not None:
         sketches = [
-            {name: _array(one, name) for name in one.arrays if name.startswith("minhash_")}
-            for one in segments
+            {name: _array(segment, name) for name in segment.arrays if name.startswith("minhash_")}
+            for segment in segments
         ]
-        n_documents = [one.n_documents for one in segments]
+        n_documents = [segment.n_documents for segment in segments]
         arrays.update(sketcher.merge(sketches, n_documents, np.concatenate(kept)))
     spans = _spans(segments)
     starts, postings = _merged_postings(segments, firsts, kept)
@@ -95,19 +95,21 @@ def merge_segments(
         postings, starts, doc_entries, document_hashes(spans, shards), recipe.cap
     )
     postings = postings[:n_kept]
-    keys = distinct(np.concatenate([keys, *(_array(one, "capped_key") for one in segments)]))
+    keys = distinct(
+        np.concatenate([keys, *(_array(segment, "capped_key") for segment in segments)])
+    )
     arrays |= {
         "starts": starts,
         "postings": postings,
         "doc_entries": doc_entries,
         "capped_key": keys,
         "capped_count": sum(
-            (_true_counts(one, keys) for one in segments), np.zeros(len(keys), np.int64)
+            (_true_counts(segment, keys) for segment in segments), np.zeros(len(keys), np.int64)
         ),
     }
     files = [write_array(folder, name, array) for name, array in sorted(arrays.items())]
     with writing(folder):
-        join_documents(folder / DOCUMENTS, [one.document_table() for one in segments])
+        join_documents(folder / DOCUMENTS, [segment.document_table() for segment in segments])
     files.append(record_file(folder / DOCUMENTS))
     sync(folder)
     sync(folder.parent)
@@ -116,9 +118,9 @@ def merge_segments(
         id=folder.name,
         spans=spans,
         n_documents=len(arrays["doc_tokens"]),
-        n_tokens=sum(one.record.n_tokens for one in segments),
+        n_tokens=sum(segment.record.n_tokens for segment in segments),
         n_entries=int(firsts[-1]),
-        n_bytes=sum(one.record.n_bytes for one in segments),
+        n_bytes=sum(segment.record.n_bytes for segment in segments),
         files=tuple(sorted(files, key=lambda file: file.name)),
         canaries_in=ins,
         canaries_out=outs,
@@ -129,8 +131,8 @@ def _array(segment: Segment, name: str) -> NDArray[Any]:
     return segment.arrays[name].array
 
 
-def _spans(segments: Sequence[Segment]) -> tuple[Span, ...]:
-    found: list[Span] = []
+def _spans(segments: Sequence[Segment]) -> tuple[RowSpan, ...]:
+    found: list[RowSpan] = []
     for span in (span for segment in segments for span in segment.record.spans):
         last = found[-1] if found else None
         if (
@@ -139,7 +141,7 @@ def _spans(segments: Sequence[Segment]) -> tuple[Span, ...]:
             and last.first_row + last.n_rows == span.first_row
         ):
             found.pop()
-            span = Span(  # noqa: PLW2901 - the two are one
+            span = RowSpan(  # noqa: PLW2901 - the two are one
                 shard=span.shard, first_row=last.first_row, n_rows=last.n_rows + span.n_rows
             )
         found.append(span)
@@ -151,8 +153,8 @@ def _merged_postings(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
     """All postings of kept documents by bucket, (starts, postings): not sorted within a bucket."""
     sources = [
-        (_array(one, "starts"), _array(one, "postings"), _array(one, "doc_entries"))
-        for one in segments
+        (_array(segment, "starts"), _array(segment, "postings"), _array(segment, "doc_entries"))
+        for segment in segments
     ]
     free = np.zeros(BUCKETS, np.int64)
     nothing = np.empty((0, POSTING_WORDS), np.uint16)

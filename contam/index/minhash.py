@@ -42,7 +42,7 @@ _WINDOW_MASK: Final = np.uint64((1 << WINDOW_BITS) - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sketch:
+class MinHashSketch:
     """What is kept of the documents of one batch.
 
     entries     uint64[n], shingle << 32 | window, windows numbered from 0
@@ -60,7 +60,7 @@ class Sketch:
         return 2 * self.entries.nbytes + self.windows.nbytes + 2 * self.signatures.nbytes
 
 
-class Sketcher:
+class MinHashSketcher:
     """Makes the MinHash part of segments by one recipe; several threads may call `sketch`."""
 
     def __init__(self, recipe: MinHashRecipe) -> None:
@@ -68,7 +68,7 @@ class Sketcher:
         self._factor, self._shift = permutations(recipe.n_perm, recipe.scheme)
         self._scheme = SCHEME_CODES[recipe.scheme]
 
-    def sketch(self, hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> Sketch:
+    def sketch(self, hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> MinHashSketch:
         """Sketch a batch: the tokens of document i are hashes[starts[i] : starts[i + 1]]."""
         recipe = self._recipe
         lengths = np.diff(starts)
@@ -91,22 +91,22 @@ class Sketcher:
             scratch[1],
             entries,
         )
-        return Sketch(entries[:n].copy(), windows, signatures)
+        return MinHashSketch(entries[:n].copy(), windows, signatures)
 
-    def arrays(self, sketches: Sequence[Sketch]) -> dict[str, NDArray[Any]]:
+    def arrays(self, sketches: Sequence[MinHashSketch]) -> dict[str, NDArray[Any]]:
         """All sketches of a segment, in the order of its documents, as the arrays to be written.
 
         Raises OutputError when a segment has more windows than can be numbered.
         """
-        entries = np.empty(sum(len(one.entries) for one in sketches), np.uint64)
+        entries = np.empty(sum(len(sketch.entries) for sketch in sketches), np.uint64)
         window = at = 0
-        for one in sketches:
-            entries[at : at + len(one.entries)] = one.entries + np.uint64(window)
-            at += len(one.entries)
-            window += int(one.windows.sum(dtype=np.int64))
-        windows = _concatenated([one.windows for one in sketches], np.empty(0, np.uint32))
+        for sketch in sketches:
+            entries[at : at + len(sketch.entries)] = sketch.entries + np.uint64(window)
+            at += len(sketch.entries)
+            window += int(sketch.windows.sum(dtype=np.int64))
+        windows = _concatenated([sketch.windows for sketch in sketches], np.empty(0, np.uint32))
         none = np.empty((0, self._recipe.n_perm), np.uint32)
-        signatures = _concatenated([one.signatures for one in sketches], none)
+        signatures = _concatenated([sketch.signatures for sketch in sketches], none)
         return _arrays(entries, windows, signatures, np.empty(0, np.uint32))
 
     def merge(
@@ -132,7 +132,7 @@ class Sketcher:
             [np.diff(arrays["minhash_windows"]) for arrays in segments], np.empty(0, np.uint32)
         )
         none = np.empty((0, self._recipe.n_perm), np.uint32)
-        signatures = _concatenated([one["minhash_signatures"] for one in segments], none)
+        signatures = _concatenated([segment["minhash_signatures"] for segment in segments], none)
         signatures[~kept] = NOTHING
         frequent = [arrays["minhash_capped"] for arrays in segments]
         capped = distinct(_concatenated(frequent, np.empty(0, np.uint32)))
@@ -140,9 +140,9 @@ class Sketcher:
 
 
 @cache
-def sketcher(recipe: MinHashRecipe) -> Sketcher:
+def sketcher(recipe: MinHashRecipe) -> MinHashSketcher:
     """The sketcher of a recipe."""
-    return Sketcher(recipe)
+    return MinHashSketcher(recipe)
 
 
 def window_counts(n_tokens: NDArray[np.int64], recipe: MinHashRecipe) -> NDArray[np.uint32]:

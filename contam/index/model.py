@@ -94,7 +94,7 @@ class ShardRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class RowSpan:
     """Consecutive rows of one shard; `shard` is its place in the manifest's list."""
 
     shard: int
@@ -125,7 +125,7 @@ class SegmentRecord:
     """
 
     id: str
-    spans: tuple[Span, ...]
+    spans: tuple[RowSpan, ...]
     n_documents: int
     n_tokens: int
     n_entries: int

@@ -1,4 +1,4 @@
-"""Units of work on threads, their results in order: the reading half of a build."""
+"""Chunks on threads, their results in order: the reading half of a build."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from contam.errors import ConfigError, Remedy, UsageError
+from contam.index.json_values import PlainError, from_plain, to_plain
 from contam.index.model import MinHashRecipe, Recipe
-from contam.index.plain import PlainError, from_plain, to_plain
 
 LONGEST_GRAM: Final = 64
 LONGEST_STRIDE: Final = 256
@@ -107,10 +107,10 @@ def _check_minhash(recipe: Recipe, minhash: MinHashRecipe) -> None:
         raise _refused(recipe.name, 'MinHash sketches are made of words: unit must be "word"')
     if minhash.scheme not in SCHEMES:
         raise _refused(recipe.name, f"minhash.scheme is not one of {', '.join(SCHEMES)}")
-    for one in fields(minhash):
-        value = getattr(minhash, one.name)
+    for field in fields(minhash):
+        value = getattr(minhash, field.name)
         if isinstance(value, int) and value < 1:
-            raise _refused(recipe.name, f"minhash.{one.name} is {value}, not at least 1")
+            raise _refused(recipe.name, f"minhash.{field.name} is {value}, not at least 1")
     if not 0.0 < minhash.threshold <= 1.0:
         raise _refused(recipe.name, f"minhash.threshold is {minhash.threshold}, not in (0, 1]")
     if minhash.bands * minhash.rows > minhash.n_perm:
@@ -141,7 +141,7 @@ def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str
 def current_normaliser(unit: object) -> str:
     """The version by which this contam makes the tokens of a recipe's unit."""
     from contam.text.bpe import UNIT_VERSION
-    from contam.text.tables import NORMALISER
+    from contam.text.text_tables import NORMALISER
 
     # Letters are the words' letters: one table decides both.
     return UNIT_VERSION if unit == "tokenizer" else NORMALISER

@@ -85,7 +85,7 @@ class Resampler:
 
 def entries_of(hashes: NDArray[np.uint64], recipe: Recipe) -> list[tuple[int, int]]:
     """(key, context) of every entry of a document with these tokens, from left to right."""
-    from contam.kernels.plan import hash_grams
+    from contam.kernels.gram_table import hash_grams
 
     k = recipe.gram
     grams = np.empty(max(len(hashes), 1), np.uint64)

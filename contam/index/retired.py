@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.index.files import damaged, open_array, write_array
+from contam.index.array_files import damaged, open_array, write_array
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from contam.errors import IndexMismatchError, Remedy
-from contam.kernels.sample import sample_text, sample_tokens
+from contam.kernels.sample_grams import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
 
@@ -31,7 +31,7 @@ _ENTRY_BYTES = 18  # the entry itself, and its posting
 _DOCUMENT_BYTES = 64  # rows of the document arrays, and a share of the lists that hold batches
 
 
-class Sketch(Protocol):
+class BatchSketch(Protocol):
     """What a sketcher made of one batch."""
 
     @property
@@ -39,10 +39,10 @@ class Sketch(Protocol):
         """Bytes of memory it holds."""
 
 
-class Sketcher(Protocol):
+class SegmentSketcher(Protocol):
     """Makes the MinHash part of a segment; several threads may call `sketch` at once."""
 
-    def sketch(self, hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> Sketch:
+    def sketch(self, hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> BatchSketch:
         """Sketch a batch: the tokens of document i are hashes[starts[i] : starts[i + 1]].
 
         `hashes` is overwritten after the call.
@@ -68,7 +68,7 @@ class Sampled:
     """What is kept of consecutive documents of one shard.
 
     shard, first_row  where they lie
-    entries           uint64[n], see contam.kernels.sample
+    entries           uint64[n], see contam.kernels.sample_grams
     doc_entries, doc_tokens, doc_crc   uint32[docs], doc_bytes int64[docs]
     metadata          what the corpus says of them
     sketch            their sketch, None where the recipe has no MinHash
@@ -82,7 +82,7 @@ class Sampled:
     doc_crc: NDArray[np.uint32]
     doc_bytes: NDArray[np.int64]
     metadata: MetaColumns
-    sketch: Sketch | None
+    sketch: BatchSketch | None
 
     @property
     def n_docs(self) -> int:
@@ -104,7 +104,7 @@ class Sampler:
     """
 
     def __init__(
-        self, recipe: Recipe, tokenizer: FileTokenizer | None, sketcher: Sketcher | None
+        self, recipe: Recipe, tokenizer: FileTokenizer | None, sketcher: SegmentSketcher | None
     ) -> None:
         self._recipe = recipe
         self._tokenizer = tokenizer
@@ -123,7 +123,7 @@ class Sampler:
             tokens = self._tokenizer.encode(batch.data, batch.offsets)
             hashes, starts = tokens.hashes, tokens.starts
             recipe = self._recipe
-            self._entries = _room(self._entries, len(hashes) // recipe.stride + batch.n_docs)
+            self._entries = _capacity(self._entries, len(hashes) // recipe.stride + batch.n_docs)
             n = sample_tokens(
                 hashes, starts, recipe.gram, recipe.stride, doc_entries, self._entries
             )
@@ -148,11 +148,11 @@ class Sampler:
         longest = int(np.diff(batch.offsets).max(initial=0))
         each = 5 if self._unit == CHARS else 2
         most = each * batch.n_bytes + 16 * n_docs
-        self._hashes = _room(self._hashes, (most if keep else each * longest) + 16)
+        self._hashes = _capacity(self._hashes, (most if keep else each * longest) + 16)
         if len(self._spans) < each * longest + 16:
             self._spans = np.empty((each * longest + 16, 2), np.int32)
         # Untouched pages cost nothing: there are far fewer tokens than room for them.
-        self._entries = _room(self._entries, most // recipe.stride + n_docs)
+        self._entries = _capacity(self._entries, most // recipe.stride + n_docs)
         starts = np.empty(n_docs + 1, np.int64)
         n = sample_text(
             batch.data,
@@ -171,7 +171,7 @@ class Sampler:
         return self._hashes[: starts[-1] if keep else 0], starts, n
 
 
-def _room(buffer: NDArray[Any], n: int) -> NDArray[Any]:
+def _capacity(buffer: NDArray[Any], n: int) -> NDArray[Any]:
     return buffer if len(buffer) >= n else np.empty(n, buffer.dtype)
 
 
@@ -201,7 +201,7 @@ def tokenizer_of(recipe: Recipe) -> FileTokenizer | None:
     return loaded
 
 
-def sketcher_of(recipe: MinHashRecipe | None) -> Sketcher | None:
+def sketcher_of(recipe: MinHashRecipe | None) -> SegmentSketcher | None:
     """The sketcher of a recipe; None where it has no MinHash."""
     if recipe is None:
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.corpus.documents import DocumentMeta
-from contam.index.files import damaged, map_file, open_array, reading
+from contam.index.array_files import damaged, map_file, open_array, reading
 from contam.index.manifest import SEGMENTS
 from contam.index.model import BUCKET_BITS, KEY_BITS
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from contam.index.files import CheckedArray
+    from contam.index.array_files import CheckedArray
     from contam.index.model import FileRecord, Recipe, SegmentRecord
     from contam.tables.documents import DocumentTable
 

@@ -60,11 +60,13 @@ def not_indexed(manifests: Sequence[Manifest], moved: Mapping[str, Shard]) -> tu
     moved  where shards lie now, by their digests; empty: where they were
     What was retired, or could not be read, is in an index all the same.
     """
-    records = [record for one in manifests for record in one.shards]
+    records = [record for manifest in manifests for record in manifest.shards]
     known = {record.uri for record in records}
     digests = {record.digest for record in records}
     found = {shard.name for digest, shard in moved.items() if digest not in digests}
-    for place in () if moved else sorted({place for one in manifests for place in _places(one)}):
+    for place in (
+        () if moved else sorted({place for manifest in manifests for place in _places(manifest)})
+    ):
         try:
             listed, _ = list_files([place])
         except ContamError:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.index.files import damaged
+from contam.index.array_files import damaged
 from contam.index.minhash import MOST_WINDOWS, sketcher, window_counts
 from contam.kernels.minhash import NOTHING
 from contam.kernels.windows import ENTRY_BYTES, WINDOW_BITS, find_shingles

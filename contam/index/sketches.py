@@ -50,7 +50,7 @@ def sign_batch(
     """`sign` for texts that lie behind each other as UTF-8: data[offsets[i] : offsets[i + 1]]."""
     factor, shift = permutations(n_perm, scheme)
     longest = int(np.diff(offsets).max(initial=0))
-    room = 2 * longest + 16
+    capacity = 2 * longest + 16
     out = np.empty((len(offsets) - 1, n_perm), np.uint32)
     sign_texts(
         data,
@@ -59,9 +59,9 @@ def sign_batch(
         SCHEME_CODES[scheme],
         factor,
         shift,
-        np.empty(room, np.uint64),
-        np.empty((room, 2), np.int32),
-        np.empty(room, np.uint32),
+        np.empty(capacity, np.uint64),
+        np.empty((capacity, 2), np.int32),
+        np.empty(capacity, np.uint32),
         char_tables(),
         out,
     )

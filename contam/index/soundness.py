@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.index.files import damaged
+from contam.index.array_files import damaged
 from contam.index.segment import DOCUMENTS, REST_BITS
 from contam.index.sketch_soundness import check_sketches
 

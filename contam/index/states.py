@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.files.listed import FileState
 from contam.files.single import read_file
-from contam.index.files import damaged, reading, sync, write_synced, writing
+from contam.index.array_files import damaged, reading, sync, write_synced, writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ def state_for(states: States, place: str, sha256: str) -> FileState | None:
     return found[1] if found is not None and found[0] == sha256 else None
 
 
-def doubt(known: FileState, now: FileState) -> str:
+def change_since(known: FileState, now: FileState) -> str:
     """Why a file may have other bytes than in a known state; "" when it has those.
 
     Of a copy the time of change says nothing, and its time of writing may have lost its fraction.

@@ -18,7 +18,7 @@ from contam.index.shards import check_shards
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.index.intake import Progress
+    from contam.index.intake import BuildProgress
     from contam.index.model import Manifest, ShardRecord
 
 _NAMED: Final = 5
@@ -31,7 +31,7 @@ def upgrade(
     corpus: Sequence[str | Path] = (),
     workers: int | None = None,
     memory: int = DEFAULT_MEMORY,
-    progress: Progress | None = None,
+    progress: BuildProgress | None = None,
 ) -> Manifest:
     """Build in `out` what the index `old` holds, with the normaliser of this version.
 
@@ -57,7 +57,8 @@ def upgrade(
         )
     moved = _moved(corpus)
     shards = tuple(
-        replace(one, uri=moved.get((one.name, one.digest), one.uri)) for one in before.shards
+        replace(shard, uri=moved.get((shard.name, shard.digest), shard.uri))
+        for shard in before.shards
     )
     _check_unchanged(replace(before, shards=shards))
     retired = read_retired(source, before.retired).pairs
@@ -67,7 +68,7 @@ def upgrade(
             recipe=recipe,
             shards=tuple(map(_unread, shards)),
             segments=(),
-            pending=tuple(one.name for one in shards if not one.retired),
+            pending=tuple(shard.name for shard in shards if not shard.retired),
             retired=write_retired(folder, retired),
         )
         if (folder / MANIFEST).exists():
@@ -106,9 +107,13 @@ def _unread(record: ShardRecord) -> ShardRecord:
 def _going_on(folder: Path, fresh: Manifest) -> Manifest:
     """What an upgrade that was stopped has published, ready to go on."""
     there = read_manifest(folder)
-    same = (there.recipe, [(one.name, one.digest) for one in there.shards], there.retired) == (
+    same = (
+        there.recipe,
+        [(shard.name, shard.digest) for shard in there.shards],
+        there.retired,
+    ) == (
         fresh.recipe,
-        [(one.name, one.digest) for one in fresh.shards],
+        [(shard.name, shard.digest) for shard in fresh.shards],
         fresh.retired,
     )
     if not same:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from contam.errors import ContamError, IndexBusyError, IndexDamageError, OutputError
-from contam.index.files import map_file, open_array
+from contam.index.array_files import map_file, open_array
 from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest, writer_lock
 from contam.index.model import KEY_BITS
 from contam.index.resample import Resampler
@@ -47,7 +47,7 @@ class Finding:
 
 
 @dataclass
-class Report:
+class VerificationReport:
     """What a verification looked at and what it found wrong.
 
     index_id   of the manifest; None when that cannot be read
@@ -92,7 +92,7 @@ def verify(
     sample: int = SAMPLE,
     whole_shards: bool = True,
     corpus: Sequence[str | Path] = (),
-) -> Report:
+) -> VerificationReport:
     """Compare an index with its own checksums, with its corpus and with itself.
 
     index         folder of the index
@@ -105,7 +105,7 @@ def verify(
     Raises UsageError when there is no index, IndexMismatchError when it is of another format; all
     else that is wrong is in the report.
     """
-    report = Report()
+    report = VerificationReport()
     try:
         manifest = read_manifest(index)
     except IndexDamageError as error:
@@ -123,7 +123,7 @@ def verify(
     return report
 
 
-def _check_files(index: Path, manifest: Manifest, report: Report) -> set[str]:
+def _check_files(index: Path, manifest: Manifest, report: VerificationReport) -> set[str]:
     """Compare every file with its record; returns the ids of the segments that are intact."""
     intact = set()
     for segment in manifest.segments:
@@ -137,7 +137,7 @@ def _check_files(index: Path, manifest: Manifest, report: Report) -> set[str]:
     return intact
 
 
-def _check_file(folder: Path, record: FileRecord, report: Report) -> bool:
+def _check_file(folder: Path, record: FileRecord, report: VerificationReport) -> bool:
     report.n_files += 1
     report.n_bytes += record.n_bytes
     path = folder / record.name
@@ -156,7 +156,7 @@ def _check_file(folder: Path, record: FileRecord, report: Report) -> bool:
 
 
 def _check_corpus(
-    manifest: Manifest, report: Report, moved: dict[str, Shard], *, whole: bool
+    manifest: Manifest, report: VerificationReport, moved: dict[str, Shard], *, whole: bool
 ) -> dict[int, Shard]:
     """Compare the shards with their records; returns those that are as they were, by place."""
     readable = {}
@@ -169,7 +169,9 @@ def _check_corpus(
     return readable
 
 
-def _note(index: Path, manifest: Manifest, readable: dict[int, Shard], report: Report) -> None:
+def _note(
+    index: Path, manifest: Manifest, readable: dict[int, Shard], report: VerificationReport
+) -> None:
     """Write down the states of shards whose bytes have all been compared."""
     try:
         known = read_states(index)
@@ -195,7 +197,7 @@ def _note(index: Path, manifest: Manifest, readable: dict[int, Shard], report: R
 def _check_contents(
     index: Path,
     manifest: Manifest,
-    report: Report,
+    report: VerificationReport,
     sound: set[str],
     sampling: tuple[int, dict[int, Shard]],
 ) -> None:
@@ -243,7 +245,11 @@ def _check_random_keys(segment: Segment, rng: np.random.Generator) -> None:
 
 
 def _check_document(
-    resampler: Resampler, segment: Segment, retired: Retired, document: int, report: Report
+    resampler: Resampler,
+    segment: Segment,
+    retired: Retired,
+    document: int,
+    report: VerificationReport,
 ) -> None:
     shard, row = segment.place_of([document])
     if retired.holds(shard, row)[0] or resampler.is_retired(int(shard[0])):

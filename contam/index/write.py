@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.corpus.columns import METADATA_NAMES
-from contam.index.files import record_file, sync, write_array, writing
+from contam.index.array_files import record_file, sync, write_array, writing
+from contam.index.json_values import to_plain
 from contam.index.manifest import SEGMENTS
-from contam.index.model import SegmentRecord, Span
-from contam.index.plain import to_plain
+from contam.index.model import RowSpan, SegmentRecord
 from contam.kernels.postings import (
     BUCKETS,
     POSTING_WORDS,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.columns import MetadataField
     from contam.index.model import FileRecord, Recipe, ShardRecord
-    from contam.index.sampling import Sampled, Sketcher
+    from contam.index.sampling import Sampled, SegmentSketcher
 
 CANARIES: Final = 8
 """Keys of each kind that a segment's record names."""
@@ -53,7 +53,7 @@ def document_seed(digest: str) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.sha256(digest.encode()).digest()[:8], "little"))
 
 
-def document_hashes(spans: Sequence[Span], shards: Sequence[ShardRecord]) -> NDArray[np.uint64]:
+def document_hashes(spans: Sequence[RowSpan], shards: Sequence[ShardRecord]) -> NDArray[np.uint64]:
     """Hash of each document of the spans, uint64[docs]: decides what a capped gram keeps."""
     found = np.empty(sum(span.n_rows for span in spans), np.uint64)
     at = 0
@@ -65,7 +65,7 @@ def document_hashes(spans: Sequence[Span], shards: Sequence[ShardRecord]) -> NDA
 
 
 def segment_id(
-    recipe: Recipe, spans: Sequence[Span], shards: Sequence[ShardRecord], dropped: str = ""
+    recipe: Recipe, spans: Sequence[RowSpan], shards: Sequence[ShardRecord], dropped: str = ""
 ) -> str:
     """Name of the segment of these rows: 32 hexadecimal digits.
 
@@ -79,9 +79,9 @@ def segment_id(
     return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
 
-def spans_of(parts: Sequence[Sampled]) -> tuple[Span, ...]:
+def spans_of(parts: Sequence[Sampled]) -> tuple[RowSpan, ...]:
     """The rows of consecutive parts, neighbours joined."""
-    found: list[Span] = []
+    found: list[RowSpan] = []
     for part in parts:
         last = found[-1] if found else None
         if (
@@ -89,11 +89,11 @@ def spans_of(parts: Sequence[Sampled]) -> tuple[Span, ...]:
             and last.shard == part.shard
             and last.first_row + last.n_rows == part.first_row
         ):
-            found[-1] = Span(
+            found[-1] = RowSpan(
                 shard=last.shard, first_row=last.first_row, n_rows=last.n_rows + part.n_docs
             )
         elif part.n_docs:
-            found.append(Span(shard=part.shard, first_row=part.first_row, n_rows=part.n_docs))
+            found.append(RowSpan(shard=part.shard, first_row=part.first_row, n_rows=part.n_docs))
     return tuple(found)
 
 
@@ -103,7 +103,7 @@ def write_segment(
     parts: list[Sampled],
     shards: Sequence[ShardRecord],
     *,
-    sketcher: Sketcher | None,
+    sketcher: SegmentSketcher | None,
     workers: int,
 ) -> SegmentRecord:
     """Write the segment of these documents and make sure that it is on disk.
@@ -164,7 +164,7 @@ def first_ordinals(counts: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
 
 def write_document_table(
     folder: Path,
-    spans: Sequence[Span],
+    spans: Sequence[RowSpan],
     metadata: Mapping[MetadataField, list[list[str | None]]],
     tokens: NDArray[np.uint32],
     n_bytes: NDArray[np.int64],

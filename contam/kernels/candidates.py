@@ -15,7 +15,7 @@ import numpy as np
 from contam.kernels._jit import int64, kernel
 from contam.kernels.bits import SEED, finish_hash, mix_chunk
 from contam.kernels.postings import context_at, ordinal_at
-from contam.kernels.sample import NEIGHBOURS, context_of
+from contam.kernels.sample_grams import NEIGHBOURS, context_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

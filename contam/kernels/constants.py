@@ -22,14 +22,14 @@ TEMPLATE_FLOOR: Final = 0.03
 COMMON_OWNERS: Final = 16
 COMMON_PLACES: Final = 512
 
-# Readings: an item without its punctuation.
+# Variants: an item without its punctuation.
 
 #: An item is read otherwise where its question has so much fewer words then, and so many fewer.
 LEAST_LOST: Final = 0.05
 LEAST_WORDS_LOST: Final = 2
 #: Letters that make a word of its own; `2`, `x`, `pm` and `kg` beside each other are no word.
 LEAST_LETTERS: Final = 3
-#: A reading counts where it finds so much more of the question than the item as it is.
+#: A variant counts where it finds so much more of the question than the item as it is.
 READING_LEAD: Final = 0.1
 
 # Which runs of a part are aligned.
@@ -38,7 +38,7 @@ READING_LEAD: Final = 0.1
 #: this share of its tokens: what many items share weighs little, however much of it stands there.
 WORTH_ALIGNING: Final = 0.10
 WORTH_ALIGNING_TOKENS: Final = 0.75
-#: A pair without a long run is reported from this coverage of a part on.
+#: A match without a long run is reported from this coverage of a part on.
 LEAST_REPORTED: Final = 0.3
 #: What a part weighs at least, so that shares of nothing are shares.
 LEAST_WEIGHT: Final = 1e-9
@@ -115,7 +115,8 @@ CLOSE: Final = 3
 
 #: A question stands there whole from this coverage on; a token lost to a slip is no other question.
 RIVAL_WHOLE: Final = 0.97
-#: What a whole question must hold of the text that another item matches, to be its rival there.
+#: What a whole question must hold of the text that another item matches, to be its competitor
+#: there.
 RIVAL_SHARE: Final = 0.8
 #: How much less of the other question must stand there: what is as good is no better.
 RIVAL_LEAD: Final = 0.1

@@ -10,24 +10,24 @@ from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.align import BLOCK_COLUMNS
 from contam.kernels.bits import count_ones, next_bytes
 from contam.kernels.few_grams import find_runs_by_few
-from contam.kernels.judge import LaneSpec, is_promising, judge_item
-from contam.kernels.pairs import (
+from contam.kernels.gram_table import GramTable, find_hits, hash_grams
+from contam.kernels.match_rows import (
     FEW_BLOCKS,
-    FEW_PAIRS,
+    FEW_MATCHES,
     FEW_PIECES,
     FEW_RUNS,
-    PAIR_COLUMNS,
+    MATCH_COLUMNS,
     PIECE_COLUMNS,
     PIECE_DOC,
     PIECE_LENGTH,
     REAL_COLUMNS,
     TOO_LONG,
     ItemFacts,
-    Rows,
+    MatchRows,
     spend,
 )
-from contam.kernels.plan import PlanArrays, find_hits, hash_grams
 from contam.kernels.runs import RUN_COLUMNS, RUN_PART, find_runs, note_longest, order_runs
+from contam.kernels.score_item import ViewSpec, is_promising, score_item
 from contam.kernels.tokens import CHARS, tokenize
 
 if TYPE_CHECKING:
@@ -52,20 +52,20 @@ class DocBuffers(NamedTuple):
 
 def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
     """Buffers for documents of up to n_bytes bytes; untouched pages cost nothing."""
-    room = (5 if unit == CHARS else 2) * n_bytes + 16
+    capacity = (5 if unit == CHARS else 2) * n_bytes + 16
     return DocBuffers(
-        hashes=np.empty(room, np.uint64),
-        spans=np.empty((room, 2), np.int32),
+        hashes=np.empty(capacity, np.uint64),
+        spans=np.empty((capacity, 2), np.int32),
         grams=np.empty(GRAMS_AT_ONCE, np.uint64),
-        hit_at=np.empty(room, np.int32),
-        hit_gram=np.empty(room, np.int32),
+        hit_at=np.empty(capacity, np.int32),
+        hit_gram=np.empty(capacity, np.int32),
     )
 
 
 #: Grams of a document that are hashed, then looked up: they stay in a core's own cache.
 GRAMS_AT_ONCE = 1 << 14
 #: Room that a batch begins with.
-FIRST_PAIRS = 4096
+FIRST_MATCHES = 4096
 FIRST_PIECES = 16384
 FIRST_RUNS = 16384
 FIRST_BLOCKS = 4096
@@ -79,35 +79,35 @@ _TOP_BITS = np.uint64(0x8080808080808080)
 _STEP = 64
 
 
-class Room(NamedTuple):
+class TextScratch(NamedTuple):
     """Scratch whose size the text decides.
 
     runs          int32[room, RUN_COLUMNS]
-    order, spare  int64[room]
+    order, scratch  int64[room]
     blocks        int32[other room, BLOCK_COLUMNS]
     """
 
     runs: NDArray[np.int32]
     order: NDArray[np.int64]
-    spare: NDArray[np.int64]
+    order_scratch: NDArray[np.int64]
     blocks: NDArray[np.int32]
 
 
-class Found(NamedTuple):
+class BatchOutput(NamedTuple):
     """What a batch has given so far, and scratch; each replaced by a larger one when full.
 
     where  int32[>= pieces, 2], code-point spans of the pieces
     """
 
-    rows: Rows
+    rows: MatchRows
     where: NDArray[np.int32]
-    room: Room
+    text_scratch: TextScratch
 
 
 @kernel
-def new_room(n_runs: int, n_blocks: int) -> Room:
+def new_text_scratch(n_runs: int, n_blocks: int) -> TextScratch:
     """Scratch for so many runs of a document and blocks of a part."""
-    return Room(
+    return TextScratch(
         np.empty((n_runs, RUN_COLUMNS), np.int32),
         np.empty(n_runs, np.int64),
         np.empty(n_runs, np.int64),
@@ -116,33 +116,33 @@ def new_room(n_runs: int, n_blocks: int) -> Room:
 
 
 @kernel
-def start_batch(most_steps: int) -> Found:
+def start_batch(most_steps: int) -> BatchOutput:
     """Nothing found yet, and so many steps to be spent."""
-    rows = Rows(
-        np.empty((FIRST_PAIRS, PAIR_COLUMNS), np.int32),
-        np.empty((FIRST_PAIRS, REAL_COLUMNS), np.float32),
+    rows = MatchRows(
+        np.empty((FIRST_MATCHES, MATCH_COLUMNS), np.int32),
+        np.empty((FIRST_MATCHES, REAL_COLUMNS), np.float32),
         np.empty((FIRST_PIECES, PIECE_COLUMNS), np.int32),
         np.zeros(4, np.int64),
     )
     rows.used[3] = most_steps
     where = np.empty((FIRST_PIECES, 2), np.int32)
-    return Found(rows, where, new_room(FIRST_RUNS, FIRST_BLOCKS))
+    return BatchOutput(rows, where, new_text_scratch(FIRST_RUNS, FIRST_BLOCKS))
 
 
 @kernel
-def with_more_room(found: Found, lacking: int) -> Found:
+def with_more_scratch(found: BatchOutput, lacking: int) -> BatchOutput:
     """The same, with several times the room for what is `lacking` (FEW_...)."""
-    rows, where, room = found.rows, found.where, found.room
-    pairs, reals, pieces = rows.pairs, rows.reals, rows.pieces
-    n_pairs, n_pieces = rows.used[0], rows.used[1]
-    n_runs, n_blocks = room.runs.shape[0], room.blocks.shape[0]
+    rows, where, text_scratch = found.rows, found.where, found.text_scratch
+    matches, reals, pieces = rows.matches, rows.reals, rows.pieces
+    n_matches, n_pieces = rows.used[0], rows.used[1]
+    n_runs, n_blocks = text_scratch.runs.shape[0], text_scratch.blocks.shape[0]
     n_runs *= _MORE if lacking & FEW_RUNS else 1
     n_blocks *= _MORE if lacking & FEW_BLOCKS else 1
-    if lacking & FEW_PAIRS:
-        pairs = np.empty((_MORE * pairs.shape[0], PAIR_COLUMNS), np.int32)
-        pairs[:n_pairs] = rows.pairs[:n_pairs]
+    if lacking & FEW_MATCHES:
+        matches = np.empty((_MORE * matches.shape[0], MATCH_COLUMNS), np.int32)
+        matches[:n_matches] = rows.matches[:n_matches]
         reals = np.empty((_MORE * reals.shape[0], REAL_COLUMNS), np.float32)
-        reals[:n_pairs] = rows.reals[:n_pairs]
+        reals[:n_matches] = rows.reals[:n_matches]
     if lacking & (FEW_PIECES | FEW_RUNS):
         # So many runs are as many pieces, often: pages that stay untouched cost nothing.
         n = pieces.shape[0]
@@ -152,12 +152,12 @@ def with_more_room(found: Found, lacking: int) -> Found:
         where = np.empty((pieces.shape[0], 2), np.int32)
         where[:n_pieces] = found.where[:n_pieces]
     if lacking & (FEW_RUNS | FEW_BLOCKS):
-        room = new_room(n_runs, n_blocks)
-    return Found(Rows(pairs, reals, pieces, rows.used), where, room)
+        text_scratch = new_text_scratch(n_runs, n_blocks)
+    return BatchOutput(MatchRows(matches, reals, pieces, rows.used), where, text_scratch)
 
 
 @lean_kernel
-def look_up(n_tokens: int, gram: int, plan: PlanArrays, buffers: DocBuffers) -> int:
+def look_up(n_tokens: int, gram: int, gram_table: GramTable, buffers: DocBuffers) -> int:
     """Write which grams of the document whose tokens lie in `buffers` are in the table; how many.
 
     gram  tokens of a gram
@@ -167,7 +167,7 @@ def look_up(n_tokens: int, gram: int, plan: PlanArrays, buffers: DocBuffers) -> 
         end = min(first + GRAMS_AT_ONCE + gram - 1, n_tokens)
         count = hash_grams(buffers.hashes, first, end, gram, buffers.grams)
         known = (first, found)
-        found = find_hits(buffers.grams, count, plan, buffers.hit_at, buffers.hit_gram, known)
+        found = find_hits(buffers.grams, count, gram_table, buffers.hit_at, buffers.hit_gram, known)
     return found
 
 
@@ -175,41 +175,41 @@ def look_up(n_tokens: int, gram: int, plan: PlanArrays, buffers: DocBuffers) -> 
 def scan_document(
     n_tokens: int,
     number: int,
-    spec: LaneSpec,
-    plan: PlanArrays,
+    spec: ViewSpec,
+    gram_table: GramTable,
     facts: ItemFacts,
     buffers: DocBuffers,
     scratch: AlignScratch,
     memory: tuple[NDArray[np.int32], NDArray[np.int32]],
-    room: Room,
-    rows: Rows,
+    text_scratch: TextScratch,
+    rows: MatchRows,
 ) -> None:
     """Match one document whose tokens lie in `buffers`; its rows mean nothing if there were few.
 
     number  of the document in its batch
     memory  (last run by part: scratch; longest_at: int32[item tokens], updated)
     """
-    runs, order = room.runs, room.order
-    found = look_up(n_tokens, spec.seed - spec.stride + 1, plan, buffers)
+    runs, order = text_scratch.runs, text_scratch.order
+    found = look_up(n_tokens, spec.seed - spec.stride + 1, gram_table, buffers)
     if found == 0:
         return
     hits = (buffers.hit_at, buffers.hit_gram, found)
     doc = (buffers.hashes, n_tokens)
     left = rows.used[3]
     if spec.stride == 1:
-        n, left = find_runs(doc, hits, spec.seed, spec.min_run, plan, memory[0], runs, left)
+        n, left = find_runs(doc, hits, spec.seed, spec.min_run, gram_table, memory[0], runs, left)
     else:
         lengths = (spec.seed, spec.min_run, spec.stride)
-        n, left = find_runs_by_few(doc, hits, lengths, plan, memory[0], runs, left)
+        n, left = find_runs_by_few(doc, hits, lengths, gram_table, memory[0], runs, left)
     if not spend(rows, rows.used[3] - left):
         return
     if n < 0:
         rows.used[2] |= FEW_RUNS
     if n <= 0:
         return
-    note_longest(runs, n, plan.part_start, memory[1])
-    order_runs(runs, n, order, room.spare)
-    parts = (plan.part_start, plan.weight, plan.part_weight)
+    note_longest(runs, n, gram_table.part_start, memory[1])
+    order_runs(runs, n, order, text_scratch.order_scratch)
+    parts = (gram_table.part_start, gram_table.weight, gram_table.part_weight)
     document = (buffers.hashes, n_tokens, number)
     lo = 0
     while lo < n:
@@ -219,7 +219,18 @@ def scan_document(
             hi += 1
         here = (lo, hi)
         if is_promising(runs, order, here, spec.min_run, parts):
-            judge_item(runs, order, here, document, spec, plan, facts, scratch, room.blocks, rows)
+            score_item(
+                runs,
+                order,
+                here,
+                document,
+                spec,
+                gram_table,
+                facts,
+                scratch,
+                text_scratch.blocks,
+                rows,
+            )
             if rows.used[2] != 0:
                 return
         lo = hi
@@ -243,7 +254,7 @@ def place_pieces(
     text: NDArray[np.uint8],
     lo: int,
     spans: NDArray[np.int32],
-    rows: Rows,
+    rows: MatchRows,
     first: int,
     where: NDArray[np.int32],
 ) -> None:
@@ -280,14 +291,14 @@ def add_document(
     text: NDArray[np.uint8],
     document: tuple[int, int, int],
     spans: NDArray[np.int32],
-    spec: LaneSpec,
-    plan: PlanArrays,
+    spec: ViewSpec,
+    gram_table: GramTable,
     facts: ItemFacts,
     buffers: DocBuffers,
     scratch: AlignScratch,
     memory: tuple[NDArray[np.int32], NDArray[np.int32]],
-    found: Found,
-) -> Found:
+    found: BatchOutput,
+) -> BatchOutput:
     """Match one document whose token hashes lie in `buffers`.
 
     document  (number in its batch, first byte in `text`, tokens)
@@ -298,7 +309,16 @@ def add_document(
     first_pair, first = used[0], used[1]
     while True:
         scan_document(
-            n, number, spec, plan, facts, buffers, scratch, memory, found.room, found.rows
+            n,
+            number,
+            spec,
+            gram_table,
+            facts,
+            buffers,
+            scratch,
+            memory,
+            found.text_scratch,
+            found.rows,
         )
         lacking = used[2]
         if lacking == 0:
@@ -306,7 +326,7 @@ def add_document(
         if lacking & TOO_LONG:
             return found
         used[0], used[1], used[2] = first_pair, first, 0
-        found = with_more_room(found, lacking)
+        found = with_more_scratch(found, lacking)
     if used[1] > first:
         place_pieces(text, lo, spans, found.rows, first, found.where)
     return found
@@ -316,14 +336,14 @@ def add_document(
 def scan_batch(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
-    spec: LaneSpec,
-    plan: PlanArrays,
+    spec: ViewSpec,
+    gram_table: GramTable,
     facts: ItemFacts,
     tables: CharTables,
     buffers: DocBuffers,
     scratch: AlignScratch,
     memory: tuple[NDArray[np.int32], NDArray[np.int32]],
-) -> tuple[Rows, NDArray[np.int32], int]:
+) -> tuple[MatchRows, NDArray[np.int32], int]:
     """Match every document of a batch.
 
     text     uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]
@@ -339,7 +359,7 @@ def scan_batch(
         total += n
         here = (i, offsets[i], n)
         found = add_document(
-            text, here, buffers.spans, spec, plan, facts, buffers, scratch, memory, found
+            text, here, buffers.spans, spec, gram_table, facts, buffers, scratch, memory, found
         )
         if found.rows.used[2] & TOO_LONG:
             break

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.runs import RUN_STEPS, add_run, length_told
+from contam.kernels.runs import RUN_STEPS, add_run, known_length
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contam.kernels.plan import PlanArrays
+    from contam.kernels.gram_table import GramTable
 
 
 @lean_kernel
@@ -19,28 +19,28 @@ def find_runs_by_few(
     doc: tuple[NDArray[np.uint64], int],
     hits: tuple[NDArray[np.int32], NDArray[np.int32], int],
     lengths: tuple[int, int, int],
-    plan: PlanArrays,
+    gram_table: GramTable,
     last_run: NDArray[np.int32],
     runs: NDArray[np.int32],
     left: int,
 ) -> tuple[int, int]:
     """What `find_runs` finds, where the table has only every stride-th gram of a part.
 
-    lengths  (seed, min_run, stride), see LaneSpec
+    lengths  (seed, min_run, stride), see ViewSpec
     The rest is as in `find_runs`.  The first `stride` tokens of a run of `seed` tokens hold the
     first token of a gram that is in the table and ends within the run: there the run is found.
     """
     words, n_doc = doc
     hit_at, hit_gram, n_hits = hits
     seed, min_run, stride = lengths
-    # Locals: handing the whole plan to a helper would copy it for every place of every hit.
-    token, part_start, common_at = plan.token, plan.part_start, plan.common_at
-    places, place_part = plan.place, plan.place_part
+    # Locals: handing the whole gram table to a helper would copy it for every place of every hit.
+    token, part_start, common_at = gram_table.token, gram_table.part_start, gram_table.common_at
+    places, place_part = gram_table.place, gram_table.place_part
     n = 0
     for h in range(n_hits):
         gram = hit_gram[h]
         at = int64(hit_at[h])
-        for j in range(plan.gram_start[gram], plan.gram_start[gram + 1]):
+        for j in range(gram_table.gram_start[gram], gram_table.gram_start[gram + 1]):
             left -= 1
             where = places[j]
             part = int64(place_part[j])
@@ -54,7 +54,7 @@ def find_runs_by_few(
                 continue
             most = min(end - where, n_doc - at)
             here = (part, where - back - first, at - back)
-            covered = length_told(here, runs, n, last_run)
+            covered = known_length(here, runs, n, last_run)
             if most + back <= max(covered, seed - 1):
                 continue
             # From the gram's first token on, for its hash may lie.

@@ -1,7 +1,8 @@
 """MinHash signatures over shingles of tokens, bit for bit those of `datasketch`.
 
 A shingle is `n` consecutive tokens; its value is the higher half of the spread hash of that gram
-(`contam.kernels.plan.hash_grams`). To `datasketch` that value is what its `hashfunc` returned.
+(`contam.kernels.gram_table.hash_grams`). To `datasketch` that value is what its `hashfunc`
+returned.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import kernel
-from contam.kernels.plan import _SPREAD, GRAM_BASE, power
+from contam.kernels.gram_table import _SPREAD, GRAM_BASE, power
 from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:

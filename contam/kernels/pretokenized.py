@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from contam.kernels._jit import kernel
 from contam.kernels.document import DocBuffers, add_document, start_batch
-from contam.kernels.pairs import TOO_LONG
+from contam.kernels.match_rows import TOO_LONG
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from contam.kernels.align import AlignScratch
-    from contam.kernels.judge import LaneSpec
-    from contam.kernels.pairs import ItemFacts, Rows
-    from contam.kernels.plan import PlanArrays
+    from contam.kernels.gram_table import GramTable
+    from contam.kernels.match_rows import ItemFacts, MatchRows
+    from contam.kernels.score_item import ViewSpec
 
-#: LaneSpec.unit of a lane whose tokens are made outside the kernels.
+#: ViewSpec.unit of a view whose tokens are made outside the kernels.
 PRETOKENIZED = 2
 
 
@@ -26,13 +26,13 @@ def scan_tokens(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     tokens: tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]],
-    spec: LaneSpec,
-    plan: PlanArrays,
+    spec: ViewSpec,
+    gram_table: GramTable,
     facts: ItemFacts,
     buffers: DocBuffers,
     scratch: AlignScratch,
     memory: tuple[NDArray[np.int32], NDArray[np.int32]],
-) -> tuple[Rows, NDArray[np.int32], int]:
+) -> tuple[MatchRows, NDArray[np.int32], int]:
     """Match every document of a batch; `scan_batch` for documents with given tokens.
 
     text     uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]
@@ -49,7 +49,9 @@ def scan_tokens(
         buffers.hashes[:n] = hashes[starts[i] : starts[i + 1]]
         here = (i, offsets[i], n)
         its = spans[starts[i] : starts[i + 1]]
-        found = add_document(text, here, its, spec, plan, facts, buffers, scratch, memory, found)
+        found = add_document(
+            text, here, its, spec, gram_table, facts, buffers, scratch, memory, found
+        )
         if found.rows.used[2] & TOO_LONG:
             break
     return found.rows, found.where, starts[offsets.shape[0] - 1]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contam.kernels.plan import PlanArrays
+    from contam.kernels.gram_table import GramTable
 
 #: Columns of a run: part number, first token in the part, first token in the document, length.
 RUN_PART = 0
@@ -32,7 +32,7 @@ def find_runs(
     hits: tuple[NDArray[np.int32], NDArray[np.int32], int],
     seed: int,
     min_run: int,
-    plan: PlanArrays,
+    gram_table: GramTable,
     last_run: NDArray[np.int32],
     runs: NDArray[np.int32],
     left: int,
@@ -53,9 +53,9 @@ def find_runs(
     """
     words, n_doc = doc
     hit_at, hit_gram, n_hits = hits
-    # Locals: handing the whole plan to a helper would copy it for every place of every hit.
-    token, part_start, common_at = plan.token, plan.part_start, plan.common_at
-    places, place_part, place_skip = plan.place, plan.place_part, plan.place_skip
+    # Locals: handing the whole gram table to a helper would copy it for every place of every hit.
+    token, part_start, common_at = gram_table.token, gram_table.part_start, gram_table.common_at
+    places, place_part, place_skip = gram_table.place, gram_table.place_part, gram_table.place_skip
     n = 0
     streak_end = 0
     streak = 0
@@ -65,10 +65,10 @@ def find_runs(
                 streak_end += 1
             streak = streak_end - h
         gram = hit_gram[h]
-        lo, hi = plan.gram_start[gram], plan.gram_start[gram + 1]
-        short_end = lo + plan.gram_short[gram]
+        lo, hi = gram_table.gram_start[gram], gram_table.gram_start[gram + 1]
+        short_end = lo + gram_table.gram_short[gram]
         long_only = hi
-        common = plan.gram_common[gram]
+        common = gram_table.gram_common[gram]
         if common:
             long_only = short_end
             if streak + seed - 1 < min_run:
@@ -102,7 +102,7 @@ def find_runs(
                 continue
             most = min(part_start[part + 1] - where, n_doc - at)
             here = (part, where - back - first, at - back)
-            covered = length_told(here, runs, n, last_run)
+            covered = known_length(here, runs, n, last_run)
             if most + back <= covered:
                 continue
             length = seed
@@ -128,7 +128,7 @@ def find_runs(
 
 
 @lean_kernel
-def length_told(
+def known_length(
     here: tuple[int, int, int], runs: NDArray[np.int32], n: int, last_run: NDArray[np.int32]
 ) -> int:
     """Tokens of the part's last run where one that begins here is the same occurrence; else 0.
@@ -151,7 +151,7 @@ def add_run(
     n: int,
     last_run: NDArray[np.int32],
 ) -> None:
-    """Write run number n; here as in `length_told`."""
+    """Write run number n; here as in `known_length`."""
     runs[n, RUN_PART], runs[n, RUN_ITEM], runs[n, RUN_DOC] = here
     runs[n, RUN_LENGTH] = length
     last_run[here[0]] = n
@@ -184,11 +184,11 @@ def note_longest(
 
 @lean_kernel
 def order_runs(
-    runs: NDArray[np.int32], n: int, order: NDArray[np.int64], spare: NDArray[np.int64]
+    runs: NDArray[np.int32], n: int, order: NDArray[np.int64], scratch: NDArray[np.int64]
 ) -> None:
     """Write the order of the runs by part, document position, item position, then as found.
 
-    order  int64[>= n], written; spare  int64[>= n], scratch
+    order  int64[>= n], written; scratch  int64[>= n], scratch
     """
     for begin in range(0, n, _SORTED_AT_ONCE):
         end = min(begin + _SORTED_AT_ONCE, n)
@@ -208,13 +208,13 @@ def order_runs(
                 if right == end or (
                     left < middle and not is_before(runs, order[right], order[left])
                 ):
-                    spare[at] = order[left]
+                    scratch[at] = order[left]
                     left += 1
                 else:
-                    spare[at] = order[right]
+                    scratch[at] = order[right]
                     right += 1
         for at in range(n):
-            order[at] = spare[at]
+            order[at] = scratch[at]
         width *= 2
 
 

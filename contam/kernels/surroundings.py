@@ -23,17 +23,16 @@ from contam.kernels.constants import (
     STEM_SLACK,
 )
 from contam.kernels.fill import fill_stretch, index_words, is_indexed
-from contam.kernels.nearby import answer_position, find_tokens
-from contam.kernels.pairs import (
+from contam.kernels.match_rows import (
     ANSWER,
     AS_LETTER,
     AS_NUMBER,
     CHOICES,
-    PAIR_ALIGNED,
-    PAIR_ANSWER,
-    PAIR_EXACT,
-    PAIR_LONGEST,
-    PAIR_PLACES,
+    MATCH_ALIGNED,
+    MATCH_ANSWER,
+    MATCH_EXACT,
+    MATCH_LONGEST,
+    MATCH_PLACES,
     PASSAGE,
     PIECE_DOC,
     PIECE_LENGTH,
@@ -41,20 +40,21 @@ from contam.kernels.pairs import (
     QUESTION,
     REAL_COVERAGE,
     ItemFacts,
-    Rows,
+    MatchRows,
     add_piece,
 )
+from contam.kernels.nearby import answer_position, find_tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.kernels.align import AlignScratch
-    from contam.kernels.plan import PlanArrays
+    from contam.kernels.gram_table import GramTable
 
 
 @lean_kernel
-def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: Rows) -> int:
-    """Document tokens in lo..hi that stand in the newest pair's evidence, but of part `besides`."""
+def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: MatchRows) -> int:
+    """Document tokens in lo..hi that lie in the newest match's evidence, but of part `besides`."""
     taken = int64(0)
     for p in range(first_piece, rows.used[1]):
         if rows.pieces[p, PIECE_PART] != besides:
@@ -65,8 +65,8 @@ def claimed(lo: int, hi: int, first_piece: int, besides: int, rows: Rows) -> int
 
 
 @lean_kernel
-def end_of_more(lo: int, hi: int, first_piece: int, rows: Rows) -> int:
-    """End of a piece of the newest pair's other parts that holds doc[lo:hi] and more, or -1."""
+def end_of_more(lo: int, hi: int, first_piece: int, rows: MatchRows) -> int:
+    """End of a piece of the newest match's other parts that holds doc[lo:hi] and more, or -1."""
     for p in range(first_piece, rows.used[1]):
         start = int64(rows.pieces[p, PIECE_DOC])
         end = start + int64(rows.pieces[p, PIECE_LENGTH])
@@ -77,10 +77,10 @@ def end_of_more(lo: int, hi: int, first_piece: int, rows: Rows) -> int:
 
 
 @lean_kernel
-def disown_question(first_piece: int, rows: Rows) -> None:
+def disown_question(first_piece: int, rows: MatchRows) -> None:
     """Take from the question what it matched inside the passage: a question repeats its words."""
-    pair = rows.used[0] - 1
-    if rows.pairs[pair, PAIR_ALIGNED + PASSAGE] == 0:
+    match = rows.used[0] - 1
+    if rows.matches[match, MATCH_ALIGNED + PASSAGE] == 0:
         return
     own = int64(0)
     shared = int64(0)
@@ -91,8 +91,8 @@ def disown_question(first_piece: int, rows: Rows) -> None:
             own += end - start
             shared += min(end - start, claimed(start, end, first_piece, QUESTION, rows))
     if own > 0:
-        kept = rows.reals[pair, REAL_COVERAGE + QUESTION] * ((own - shared) / own)
-        rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(kept)
+        kept = rows.reals[match, REAL_COVERAGE + QUESTION] * ((own - shared) / own)
+        rows.reals[match, REAL_COVERAGE + QUESTION] = np.float32(kept)
 
 
 @lean_kernel
@@ -101,9 +101,9 @@ def add_filled(
     stretch: tuple[int, int],
     doc: tuple[NDArray[np.uint64], int],
     least: float,
-    plan: PlanArrays,
+    gram_table: GramTable,
     scratch: AlignScratch,
-    rows: Rows,
+    rows: MatchRows,
 ) -> tuple[int, int]:
     """Align a part, token by token, with a stretch of the document that starts where it may start.
 
@@ -111,30 +111,30 @@ def add_filled(
     least    share of the part's tokens that must match for the match to count
     return   (first and last document token of the match), -1 where it does not count
     """
-    first = plan.part_start[part]
-    m = plan.part_start[part + 1] - first
+    first = gram_table.part_start[part]
+    m = gram_table.part_start[part + 1] - first
     kind = part & 3
     most = min(m, MOST_ITEM)
     # Letters of a list and mark-up cost little: equal weights, cheap skips.
     for t in range(most):
         scratch.effective[t] = np.float32(1.0)
-    box = (plan.token[first : first + most], scratch.effective, 0, most)
+    box = (gram_table.token[first : first + most], scratch.effective, 0, most)
     there = (doc[0], stretch[0], min(stretch[1], MOST_DOC))
-    pair = rows.used[0] - 1
-    known = rows.reals[pair, REAL_COVERAGE + kind]
+    match = rows.used[0] - 1
+    known = rows.reals[match, REAL_COVERAGE + kind]
     # No more can match than stand there in any order.
     index_words(there[0], there[1] - 1, 1, there[2], scratch.fill)
     n = 0
     for t in range(first, first + most):
-        n += int64(is_indexed(there[0], there[1] - 1, 1, plan.token[t], scratch.fill))
+        n += int64(is_indexed(there[0], there[1] - 1, 1, gram_table.token[t], scratch.fill))
     if n / m < least or n / m <= known:
         return -1, -1
     n = fill_stretch(box, there, 1, scratch.fill)
     share = n / m
     if share < least or share <= known:
         return -1, -1
-    rows.reals[pair, REAL_COVERAGE + kind] = np.float32(share)
-    rows.pairs[pair, PAIR_ALIGNED + kind] = n
+    rows.reals[match, REAL_COVERAGE + kind] = np.float32(share)
+    rows.matches[match, MATCH_ALIGNED + kind] = n
     k = 0
     while k < n:
         i, d = int64(scratch.fill.matched[k, 0]), int64(scratch.fill.matched[k, 1])
@@ -144,7 +144,7 @@ def add_filled(
             if not follows or scratch.fill.matched[k + length, 1] != d + length:
                 break
             length += 1
-        add_piece(rows, (pair, kind), 0, i, d, length)
+        add_piece(rows, (match, kind), 0, i, d, length)
         k += length
     return int64(scratch.fill.matched[0, 1]), int64(scratch.fill.matched[n - 1, 1]) + 1
 
@@ -154,21 +154,21 @@ def add_stem(
     item: int,
     first_piece: int,
     doc: tuple[NDArray[np.uint64], int],
-    plan: PlanArrays,
+    gram_table: GramTable,
     scratch: AlignScratch,
-    rows: Rows,
+    rows: MatchRows,
 ) -> tuple[int, int]:
     """Look for a question without runs of its own around what was found of its other parts.
 
     return  (first and last document token of the question), -1 where it is not there
     """
     part = 4 * item + QUESTION
-    first = plan.part_start[part]
-    m = plan.part_start[part + 1] - first
+    first = gram_table.part_start[part]
+    m = gram_table.part_start[part + 1] - first
     words, n_doc = doc
     if m == 0 or m > MOST_STEM:
         return -1, -1
-    pair = rows.used[0] - 1
+    match = rows.used[0] - 1
     last = rows.used[1]
     for p in range(first_piece, last):
         if rows.pieces[p, PIECE_PART] == QUESTION:
@@ -176,20 +176,20 @@ def add_stem(
         start = int64(rows.pieces[p, PIECE_DOC])
         end = start + int64(rows.pieces[p, PIECE_LENGTH])
         lo, hi = max(0, start - STEM_REACH), min(n_doc, end + STEM_REACH)
-        at = find_tokens(words, lo, hi, plan.token, first, m)
+        at = find_tokens(words, lo, hi, gram_table.token, first, m)
         # Words of a choice or a passage that happen to be the question's are no question.
         while at >= 0:
             after = end_of_more(at, at + m, first_piece, rows)
             if after < 0:
                 break
-            at = find_tokens(words, after - m + 1, hi, plan.token, first, m)
+            at = find_tokens(words, after - m + 1, hi, gram_table.token, first, m)
         if at >= 0:
-            rows.pairs[pair, PAIR_ALIGNED + QUESTION] = m
-            rows.pairs[pair, PAIR_LONGEST + QUESTION] = m
-            rows.pairs[pair, PAIR_EXACT + QUESTION] = 1
-            rows.pairs[pair, PAIR_PLACES] = 1
-            rows.reals[pair, REAL_COVERAGE + QUESTION] = np.float32(1.0)
-            add_piece(rows, (pair, QUESTION), 0, 0, at, m)
+            rows.matches[match, MATCH_ALIGNED + QUESTION] = m
+            rows.matches[match, MATCH_LONGEST + QUESTION] = m
+            rows.matches[match, MATCH_EXACT + QUESTION] = 1
+            rows.matches[match, MATCH_PLACES] = 1
+            rows.reals[match, REAL_COVERAGE + QUESTION] = np.float32(1.0)
+            add_piece(rows, (match, QUESTION), 0, 0, at, m)
             return at, at + m
     for p in range(first_piece, last):
         if rows.pieces[p, PIECE_PART] == QUESTION:
@@ -198,9 +198,9 @@ def add_stem(
         reach = min(n_doc - end, 2 * m + STEM_SLACK)
         if reach <= 0 or claimed(end, end + m, first_piece, QUESTION, rows) > 0:
             continue
-        lo, hi = add_filled(part, (end, reach), doc, STEM_SHARE, plan, scratch, rows)
+        lo, hi = add_filled(part, (end, reach), doc, STEM_SHARE, gram_table, scratch, rows)
         if lo >= 0:
-            rows.pairs[pair, PAIR_PLACES] = 1
+            rows.matches[match, MATCH_PLACES] = 1
             return lo, hi
     return -1, -1
 
@@ -210,37 +210,37 @@ def add_answer(
     item: int,
     limits: tuple[int, int, bool],
     doc: NDArray[np.uint64],
-    plan: PlanArrays,
+    gram_table: GramTable,
     facts: ItemFacts,
     answer_span: tuple[int, int],
-    rows: Rows,
+    rows: MatchRows,
 ) -> None:
     """Say whether the answer stands by the question; a short one that does becomes evidence."""
     part = 4 * item + ANSWER
-    first = plan.part_start[part]
-    m = plan.part_start[part + 1] - first
-    pair = rows.used[0] - 1
+    first = gram_table.part_start[part]
+    m = gram_table.part_start[part + 1] - first
+    match = rows.used[0] - 1
     lo, hi, listed = limits
     # The right choice among the listed ones tells nobody which one is right.
     apart = answer_span[0] >= 0 and not (listed and answer_span[0] < lo)
-    if apart and rows.reals[pair, REAL_COVERAGE + ANSWER] >= ANSWER_SHARE:
+    if apart and rows.reals[match, REAL_COVERAGE + ANSWER] >= ANSWER_SHARE:
         if answer_span[0] <= hi + ANSWER_DISTANCE and lo <= answer_span[1] + ANSWER_DISTANCE:
-            rows.pairs[pair, PAIR_ANSWER] = 1
+            rows.matches[match, MATCH_ANSWER] = 1
         return
     marks = (facts.letter[item], facts.number[item])
-    at, n = answer_position(doc, limits, (plan.token, first, m), marks, facts.answer_words)
+    at, n = answer_position(doc, limits, (gram_table.token, first, m), marks, facts.answer_words)
     if at < 0:
         return
-    rows.pairs[pair, PAIR_ANSWER] = 1
-    if n == m and rows.reals[pair, REAL_COVERAGE + ANSWER] < 1.0:
-        if doc[at] == plan.token[first]:
-            rows.reals[pair, REAL_COVERAGE + ANSWER] = np.float32(1.0)
-            rows.pairs[pair, PAIR_ALIGNED + ANSWER] = m
-            add_piece(rows, (pair, ANSWER), 0, 0, at, m)
+    rows.matches[match, MATCH_ANSWER] = 1
+    if n == m and rows.reals[match, REAL_COVERAGE + ANSWER] < 1.0:
+        if doc[at] == gram_table.token[first]:
+            rows.reals[match, REAL_COVERAGE + ANSWER] = np.float32(1.0)
+            rows.matches[match, MATCH_ALIGNED + ANSWER] = m
+            add_piece(rows, (match, ANSWER), 0, 0, at, m)
         else:
             # The choice is named by its mark: its own text does not stand there.
             mark = AS_LETTER if doc[at] == marks[0] else AS_NUMBER
-            add_piece(rows, (pair, ANSWER), mark, 0, at, m)
+            add_piece(rows, (match, ANSWER), mark, 0, at, m)
 
 
 @lean_kernel
@@ -248,14 +248,14 @@ def add_surroundings(
     item: int,
     doc: tuple[NDArray[np.uint64], int],
     first_piece: int,
-    plan: PlanArrays,
+    gram_table: GramTable,
     facts: ItemFacts,
     scratch: AlignScratch,
-    rows: Rows,
+    rows: MatchRows,
 ) -> None:
-    """Complete the newest pair: a short stem, the choices behind the question, the answer.
+    """Complete the newest match: a short stem, the choices behind the question, the answer.
 
-    first_piece    first of the pair's pieces of evidence
+    first_piece    first of the match's pieces of evidence
     scratch.spans  int64[4, 2], document tokens where each part was aligned, -1 where it was not
     """
     spans = scratch.spans
@@ -265,24 +265,24 @@ def add_surroundings(
         if rows.reals[rows.used[0] - 1, REAL_COVERAGE + QUESTION] < LEAST_QUESTION:
             question = (-1, -1)
     if question[0] < 0:
-        start, end = add_stem(item, first_piece, doc, plan, scratch, rows)
+        start, end = add_stem(item, first_piece, doc, gram_table, scratch, rows)
         question = (start, end)
     if question[0] < 0:
         return
     choices_end = -1
     choices = 4 * item + CHOICES
-    m = plan.part_start[choices + 1] - plan.part_start[choices]
+    m = gram_table.part_start[choices + 1] - gram_table.part_start[choices]
     behind = (question[1], min(doc[1] - question[1], m + m // 2 + CHOICES_SLACK))
     if m > 0 and behind[1] > 0:
-        _, choices_end = add_filled(choices, behind, doc, CHOICES_SHARE, plan, scratch, rows)
+        _, choices_end = add_filled(choices, behind, doc, CHOICES_SHARE, gram_table, scratch, rows)
     if choices_end < 0 and spans[CHOICES, 1] >= question[1]:
         choices_end = spans[CHOICES, 1]
     # The right choice alone behind the question is an answer; with the others it is a list.
     answer = 4 * item + ANSWER
-    of_answer = plan.part_start[answer + 1] - plan.part_start[answer]
-    others = rows.pairs[rows.used[0] - 1, PAIR_ALIGNED + CHOICES] - of_answer
+    of_answer = gram_table.part_start[answer + 1] - gram_table.part_start[answer]
+    others = rows.matches[rows.used[0] - 1, MATCH_ALIGNED + CHOICES] - of_answer
     listed = choices_end >= 0 and others >= LISTED_SHARE * (m - of_answer)
     lo = max(question[1], choices_end) if listed else question[1]
     hi = min(doc[1], lo + ANSWER_REACH)
     answer_span = (spans[ANSWER, 0], spans[ANSWER, 1])
-    add_answer(item, (lo, hi, listed), doc[0], plan, facts, answer_span, rows)
+    add_answer(item, (lo, hi, listed), doc[0], gram_table, facts, answer_span, rows)

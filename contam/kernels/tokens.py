@@ -14,6 +14,7 @@ import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.bits import SEED, count_ones, trailing_zeros
+from contam.kernels.byte_classes import BLOCK, mark_block, mark_some
 from contam.kernels.chars import (
     JOIN,
     CharTables,
@@ -27,7 +28,6 @@ from contam.kernels.chars import (
     read_percent,
     read_tag,
 )
-from contam.kernels.marks import BLOCK, mark_block, mark_some
 from contam.kernels.words import (
     EXPANSION,
     HAS_ALIKE,

@@ -283,16 +283,16 @@ def propose_documents(
     for item in range(item_first.shape[0] - 1):
         lo, hi = item_first[item], item_first[item + 1]
         reachable = 0
-        room = 0
+        capacity = 0
         for j in range(lo, hi):
             k = item_key[j]
             if weight[k] > 0 and stop[k] > first[k]:
                 reachable += weight[k]
-                room += stop[k] - first[k]
+                capacity += stop[k] - first[k]
         if reachable < least:
             continue
-        if hits.shape[0] < room:
-            hits = np.empty(2 * room, np.int64)
+        if hits.shape[0] < capacity:
+            hits = np.empty(2 * capacity, np.int64)
         shift = 0
         while 1 << shift < span[item]:
             shift += 1

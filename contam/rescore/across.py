@@ -64,7 +64,9 @@ class Across:
         """Of the matrices of all benchmarks; one with too few clean items ends the clean side."""
         chosen, left_out = _chosen(matrices, main)
         setups = [f"{one.benchmark}: {one.notes[0]}" for one in chosen.values() if one.setup]
-        models = sorted({one.model for each in matrices for one in (*each.series, *each.short)})
+        models = sorted(
+            {series.model for each in matrices for series in (*each.series, *each.short)}
+        )
         scores = {name: np.full((len(models), len(chosen)), _NAN) for name in _SIDES}
         short = []
         for column, one in enumerate(chosen.values()):
@@ -111,16 +113,16 @@ def _chosen(
     """The matrix of each benchmark, of its set-ups the one with most models; what is left out."""
     found: dict[str, Matrix] = {}
     left_out: dict[str, None] = {}
-    for one in matrices:
-        known = main[one.benchmark]
+    for matrice in matrices:
+        known = main[matrice.benchmark]
         if known.metric is None:
             left_out.setdefault(f"left out: {known.why}")
             continue
-        if one.metric != known.metric:
+        if matrice.metric != known.metric:
             continue
-        other = found.get(one.benchmark)
-        if other is None or len(one.models) > len(other.models):
-            found[one.benchmark] = one
+        other = found.get(matrice.benchmark)
+        if other is None or len(matrice.models) > len(other.models):
+            found[matrice.benchmark] = matrice
     return found, tuple(left_out)
 
 
@@ -138,11 +140,11 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
     one_way = across.higher_is_better is not None
     for name, table in across.scores.items():
         nothing = np.full(len(across.models), _NAN)
-        told = enough and (name == "full" or not across.note)
+        shown = enough and (name == "full" or not across.note)
         figures[name] = (
-            across.in_own_units(table).mean(axis=1) if told and one_way else nothing,
-            win_rate(table) if told else nothing,
-            borda(table) if told else nothing,
+            across.in_own_units(table).mean(axis=1) if shown and one_way else nothing,
+            win_rate(table) if shown else nothing,
+            borda(table) if shown else nothing,
         )
     general = [*across.left_out, *across.setups]
     if not enough:

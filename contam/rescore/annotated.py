@@ -19,7 +19,7 @@ from contam.rescore.annotations import decon_text
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner
 from contam.rescore.logs.model import LoggedItem
 from contam.rescore.panel import Flags
-from contam.rescore.partial import Judged
+from contam.rescore.partial import ResultItems
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Annotated:
 
     flags: dict[str, Flags]
     joined: dict[int, Joined]
-    judged: Judged
+    judged: ResultItems
     source: dict[str, Any]
     notes: tuple[str, ...]
 
@@ -76,7 +76,7 @@ def annotate(
     universe = _Universe(found)
     joined: dict[int, Joined] = {}
     for log in logs:
-        own = joiner.match(_as_told(log, found))
+        own = joiner.match(_with_stated_labels(log, found))
         if own.share_unmatched > MOST_UNMATCHED and unlisted is None and not allow_unmatched:
             raise _not_in_file(found, log, own)
         joined[id(log)] = replace(own, index=universe.take(log, own))
@@ -89,7 +89,7 @@ def annotate(
     return Annotated(
         flags=flags,
         joined=joined,
-        judged=Judged(universe.table()),
+        judged=ResultItems(universe.table()),
         source=_source(found, flags, n_unmatched, unlisted),
         notes=(
             *_notes(found, n_unmatched, universe, unlisted),
@@ -118,9 +118,9 @@ class _Universe:
 
     def __post_init__(self) -> None:
         items = self.found.items
-        self.sets = [(one.benchmark, one.split) for one in items]
+        self.sets = [(item.benchmark, item.split) for item in items]
         self.keys = _keys_of_file(self.found)
-        self.names = [one.item_id for one in items]
+        self.names = [item.item_id for item in items]
         self.texts = [None] * len(items)
 
     def take(self, log: Log, joined: Joined) -> Any:  # noqa: ANN401 - int64[n]
@@ -163,7 +163,9 @@ class _Universe:
         items = self.found.items
         met = {items[row].benchmark for row in self.matched}
         loose = [
-            one for row, one in enumerate(items) if row not in self.matched and one.benchmark in met
+            item
+            for row, item in enumerate(items)
+            if row not in self.matched and item.benchmark in met
         ]
         named = "; ".join(one.item_id or str(one.texts.question)[:60] for one in loose[:_SHOWN])
         if not self.matched:
@@ -171,7 +173,7 @@ class _Universe:
                 "{}: none of its {} items is in the logs", self.found.path, len(items),
                 remedy=Remedy.JOIN_BY_QUESTIONS,
             )  # fmt: skip
-        n_met = sum(one.benchmark in met for one in items)
+        n_met = sum(item.benchmark in met for item in items)
         if len(loose) > MOST_UNMATCHED * n_met and not allow_unmatched:
             raise LogError(
                 "{}: {} of its {} items are not in the logs ({})", self.found.path, len(loose),
@@ -186,10 +188,10 @@ class _Universe:
         """
         n_items, n_all = len(self.found.items), len(self.sets)
         label = np.full(n_all, unlisted, np.int8)
-        label[:n_items] = [one.label.get(policy, NOT_CHECKABLE) for one in self.found.items]
+        label[:n_items] = [item.label.get(policy, NOT_CHECKABLE) for item in self.found.items]
         label[list(self.unsure)] = NOT_CHECKABLE
         score = np.full(n_all, np.nan)
-        score[:n_items] = [one.score.get(policy, np.nan) for one in self.found.items]
+        score[:n_items] = [item.score.get(policy, np.nan) for item in self.found.items]
         subjects = np.array([name.rpartition("/")[0] for name in self.names], object)
         return Flags(
             policy=policy,
@@ -209,8 +211,8 @@ class _Universe:
         )
 
     def _clusters(self) -> list[str]:
-        passages = [one.texts.passage for one in self.found.items]
-        passages += [one.passage if one else None for one in self.texts[len(passages) :]]
+        passages = [item.texts.passage for item in self.found.items]
+        passages += [text.passage if text else None for text in self.texts[len(passages) :]]
         return [p or key for p, key in zip(passages, self.keys, strict=True)]
 
     def _question(self, row: int) -> str:
@@ -223,19 +225,19 @@ class _Universe:
         return len(self._question(row).split())
 
 
-def _as_told(log: Log, found: Annotations) -> Log:
+def _with_stated_labels(log: Log, found: Annotations) -> Log:
     """The log as the file can name its items: by id alone, or by decon's cleaned questions."""
     if not found.by_text:
-        items = [LoggedItem(item_id=one.item_id) for one in log.items]
+        items = [LoggedItem(item_id=item.item_id) for item in log.items]
     elif found.of_decon:
         # decon has a row per option: neither choices nor ids tell more than the question.
         items = [
             LoggedItem(
                 item_id=str(place),
-                question=decon_text(one.question) if one.question else None,
-                prompt=decon_text(one.prompt) if one.prompt else None,
+                question=decon_text(item.question) if item.question else None,
+                prompt=decon_text(item.prompt) if item.prompt else None,
             )
-            for place, one in enumerate(log.items)
+            for place, item in enumerate(log.items)
         ]
     else:
         return log
@@ -244,18 +246,18 @@ def _as_told(log: Log, found: Annotations) -> Log:
 
 def _base_table(found: Annotations) -> schemas.Table:
     items = found.items
-    bench = [_bench_item(one.item_id, one.texts.question or "", one.texts) for one in items]
+    bench = [_bench_item(item.item_id, item.texts.question or "", item.texts) for item in items]
     keys = [content_keys(one) if one.question else None for one in bench]
     return _items_table(
-        [(one.benchmark, one.split) for one in items],
-        [one.item_id for one in items],
+        [(item.benchmark, item.split) for item in items],
+        [item.item_id for item in items],
         _keys_of_file(found),
         [key.text_key if key else None for key in keys],
         passage_key=[key.passage_key if key else None for key in keys],
         choices_key=[key.choices_key if key else None for key in keys],
         answer_key=[key.answer_key if key else None for key in keys],
-        question=[one.texts.question for one in items],
-        choices=[list(one.texts.choices or ()) or None for one in items],
+        question=[item.texts.question for item in items],
+        choices=[list(item.texts.choices or ()) or None for item in items],
     )
 
 
@@ -285,10 +287,10 @@ def _items_table(
 
 def _keys_of_file(found: Annotations) -> list[str]:
     return [
-        content_keys(_bench_item(one.item_id, one.texts.question, one.texts)).item_key
-        if one.texts.question
-        else text_key(f"id {one.benchmark} {one.split} {one.item_id}")
-        for one in found.items
+        content_keys(_bench_item(item.item_id, item.texts.question, item.texts)).item_key
+        if item.texts.question
+        else text_key(f"id {item.benchmark} {item.split} {item.item_id}")
+        for item in found.items
     ]
 
 
@@ -379,8 +381,8 @@ def _notes(
         notes.append(f"{found.path}: {n_unmatched} of its items are not in the logs")
     n_extra = len(universe.extra) - len(universe.unsure)
     if n_extra:
-        said = unlisted or NOT_CHECKABLE_NAME
-        notes.append(f"{found.path}: {n_extra} items of the logs not in it, {said}")
+        label = unlisted or NOT_CHECKABLE_NAME
+        notes.append(f"{found.path}: {n_extra} items of the logs not in it, {label}")
     if universe.unsure:
         notes.append(
             f"{found.path}: {len(universe.unsure)} items of the logs may be some of its items, "

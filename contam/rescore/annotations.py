@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.names import ITEM_ID, plain
+from contam.benchmark.field_names import ITEM_ID, plain
 from contam.detect.labels import LABELS, NOT_CHECKABLE
 from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
-from contam.rescore.logs.files import LogFile
-from contam.rescore.logs.parts import PartsReader, Texts
-from contam.rescore.logs.plain import load
+from contam.rescore.logs.item_parts import PartsReader, Texts
+from contam.rescore.logs.log_files import LogFile
+from contam.rescore.logs.plain_tables import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from contam.rescore.logs.plain import Table
+    from contam.rescore.logs.plain_tables import Table
 
 ROLES: Final[dict[str, tuple[str, ...]]] = {
     "id": ("item_id", "instance_id", "sample_id", "doc_id", *ITEM_ID),
@@ -110,7 +110,7 @@ class Annotations:
     @property
     def by_text(self) -> bool:
         """Whether the items are told by their questions, not by ids alone."""
-        return any(one.texts.question for one in self.items)
+        return any(item.texts.question for item in self.items)
 
 
 def read_annotations(
@@ -173,7 +173,7 @@ def read_annotations(
         path=path,
         sha256=file.digest,
         items=items,
-        policies=tuple(dict.fromkeys(name for one in items for name in one.label)),
+        policies=tuple(dict.fromkeys(name for item in items for name in item.label)),
         columns=found,
         n_rows=len(table),
         threshold=threshold,
@@ -212,11 +212,11 @@ def _columns(table: Table, mapping: Mapping[str, str], *, of_decon: bool) -> dic
 
 def _refuse_answers(table: Table, name: str) -> None:
     """Raise UsageError for a column `label` of 0 and 1: benchmarks keep their answers so."""
-    said = {_name(value).lower() for value in table.column(name)} - {""}
-    if plain(name) == _ANSWERS and said and said <= _BARE:
+    answers = {_name(value).lower() for value in table.column(name)} - {""}
+    if plain(name) == _ANSWERS and answers and answers <= _BARE:
         raise UsageError(
             "{}: does its column {!r} say what is contaminated? It holds only {}, as answers of a"
-            " benchmark do", table.file.path, name, " and ".join(sorted(said)),
+            " benchmark do", table.file.path, name, " and ".join(sorted(answers)),
             remedy=Remedy.SAY_LABEL_COLUMN(column=name),
         )  # fmt: skip
 
@@ -241,8 +241,8 @@ def _row(
     else:
         label = _label(value("label"), at) if "label" in found else _CONTAMINATED
     policy = _name(value("policy")) or table.file.path.stem
-    told = set(found.values()) - {found.get("question")}
-    row = {name: values[place] for name, values in table.columns.items() if name not in told}
+    mapped = set(found.values()) - {found.get("question")}
+    row = {name: values[place] for name, values in table.columns.items() if name not in mapped}
     if of_decon:
         texts = Texts(question=decon_text(str(value("question"))))
     elif found.get("question") == "":
@@ -297,8 +297,8 @@ def _merged(rows: list[Annotation], *, of_decon: bool) -> tuple[Annotation, ...]
 
 def _check_alike(path: Path, items: tuple[Annotation, ...]) -> None:
     """Some items by text and others by id alone would be found by two different rules."""
-    bare = next((one for one in items if not one.texts.question), None)
-    if bare is not None and any(one.texts.question for one in items):
+    bare = next((item for item in items if not item.texts.question), None)
+    if bare is not None and any(item.texts.question for item in items):
         raise LogError(
             "{}: some rows have a question and others none ({})", path, Place(bare.row),
             remedy=Remedy.GIVE_ALL_QUESTIONS_OR_NONE,

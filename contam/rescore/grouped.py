@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.rescore.logs.groups import Group
+    from contam.rescore.logs.groups import TaskGroup
     from contam.rescore.logs.model import Log
 
     Ints = NDArray[np.int64]
@@ -61,7 +61,7 @@ def group_series(
         )
 
 
-def _higher(group: Group) -> bool:
+def _higher(group: TaskGroup) -> bool:
     """Which way a group's metric counts: that of its tasks, which must agree."""
     found = {log.column(group.metric).higher_is_better is not False for log in group.logs}
     if len(found) > 1:
@@ -72,12 +72,12 @@ def _higher(group: Group) -> bool:
     return found.pop()
 
 
-def _weighed(group: Group) -> str:
+def _weighed(group: TaskGroup) -> str:
     how = "every item alike" if group.weighting == "micro" else "every task alike"
     return f"{len(group.logs)} tasks, {how}"
 
 
-def _aggregate_of(group: Group, masks: Sequence[Bools]) -> Callable[[Bools], float]:
+def _aggregate_of(group: TaskGroup, masks: Sequence[Bools]) -> Callable[[Bools], float]:
     """The group's number over a mask of its scored items, the tasks one after the other."""
     cuts = np.cumsum([int(mask.sum()) for mask in masks])[:-1]
 
@@ -92,7 +92,7 @@ def _aggregate_of(group: Group, masks: Sequence[Bools]) -> Callable[[Bools], flo
     return aggregate
 
 
-def _nothing(group: Group, name: str, model: str) -> Series:
+def _nothing(group: TaskGroup, name: str, model: str) -> Series:
     return Series(
         model=model,
         benchmark=name,

@@ -67,8 +67,8 @@ def holdout_rows(
     rows: list[Row] = []
     first_matrices, second_matrices = (matrices(own, mixed_setups=True) for own in (series, second))
     for benchmark, other in pairs.items():
-        ours = [one for one in first_matrices if one.benchmark == benchmark]
-        theirs = [one for one in second_matrices if one.benchmark == other]
+        ours = [matrice for matrice in first_matrices if matrice.benchmark == benchmark]
+        theirs = [matrice for matrice in second_matrices if matrice.benchmark == other]
         for name, found, kind in ((benchmark, ours, "benchmark"), (other, theirs, "reference")):
             if not found:
                 raise UsageError(
@@ -91,7 +91,7 @@ def _counterpart(
     matrix: Matrix, ours: Sequence[Matrix], theirs: Sequence[Matrix]
 ) -> tuple[Matrix | None, str]:
     """The same metric of the reference benchmark, or its only one."""
-    same = [one for one in theirs if one.metric == matrix.metric]
+    same = [their for their in theirs if their.metric == matrix.metric]
     if same:
         return same[0], ""
     if len(ours) == len(theirs) == 1:

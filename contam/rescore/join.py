@@ -17,7 +17,7 @@ import numpy as np
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, item_key, normalise, text_key
 from contam.errors import LogError, Place, Remedy
-from contam.rescore.partial import Judged
+from contam.rescore.partial import ResultItems
 from contam.tables.schemas import column
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Joined:
 
     def notes(self) -> tuple[str, ...]:
         """What a reader should know, in sentences."""
-        told = [
+        counts = [
             (self.n_unmatched, "log items are not in the verdicts"),
             (self.n_ambiguous, "of them fit several items"),
             (self.n_changed, "of them have another text there"),
@@ -84,7 +84,7 @@ class Joined:
             (self.by["prompt_end"], "items were found only at the end of their prompts"),
             (self.by["id"], "items were joined by id alone, without a text to check it"),
         ]
-        return tuple(f"{number} {words}" for number, words in told if number)
+        return tuple(f"{number} {words}" for number, words in counts if number)
 
 
 def join(log: Log, items: Table, *, allow_unmatched: bool = False) -> Joined:
@@ -107,7 +107,7 @@ class Joiner:
                 f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}",
                 remedy=Remedy.SCAN_AGAIN_WITH_THIS_VERSION,
             )
-        self.judged = Judged(items)
+        self.judged = ResultItems(items)
         self._benchmark = column(items, "benchmark")
         self._split = column(items, "split")
         self._ids = column(items, "item_id")

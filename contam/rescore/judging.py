@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contam.rescore.join import Joined
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Flags
-    from contam.rescore.partial import Judged
+    from contam.rescore.partial import ResultItems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Judging:
 
     flags: tuple[Flags, ...]
     joined: dict[int, Joined]
-    judged: Judged
+    judged: ResultItems
     source: dict[str, Any]
     coverage: dict[str, Any]
     notes: tuple[str, ...] = ()

@@ -83,15 +83,15 @@ def _by_setup(
         return
     parts: dict[str, list[Series]] = {}
     unknown = []
-    for one in group:
-        known = tuple((name, value) for name, value in one.setup if name in differing)
+    for series in group:
+        known = tuple((name, value) for name, value in series.setup if name in differing)
         if known:
-            parts.setdefault(words(known), []).append(one)
+            parts.setdefault(words(known), []).append(series)
         else:
-            unknown.append(one)
+            unknown.append(series)
     if mixed:
-        said = "; ".join(f"{name}: {_names(own)}" for name, own in parts.items())
-        yield "", list(group), (f"runs of different set-ups in one ranking: {said}",)
+        reasons = "; ".join(f"{name}: {_names(own)}" for name, own in parts.items())
+        yield "", list(group), (f"runs of different set-ups in one ranking: {reasons}",)
         return
     largest = max(parts, key=lambda name: len(parts[name]))
     for name, own in sorted(parts.items()):
@@ -106,8 +106,8 @@ def _by_setup(
 def _differing(group: Sequence[Series]) -> set[str]:
     """What the runs record differently."""
     values: dict[str, set[str]] = {}
-    for one in group:
-        for name, value in one.setup:
+    for series in group:
+        for name, value in series.setup:
             values.setdefault(name, set()).add(value)
     return {name for name, own in values.items() if len(own) > 1}
 
@@ -121,23 +121,23 @@ def _names(series: Sequence[Series]) -> str:
 
 def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matrix:
     inside, common, n_items = _largest(group)
-    ranked = [one for one, kept in zip(group, inside, strict=True) if kept]
-    short = [one for one, kept in zip(group, inside, strict=True) if not kept]
+    ranked = [series for series, kept in zip(group, inside, strict=True) if kept]
+    short = [series for series, kept in zip(group, inside, strict=True) if not kept]
     lost = int(n_items[inside].max()) - len(common)
-    said = [f"{lost} items are not scored for every model"] if lost else []
+    reasons = [f"{lost} items are not scored for every model"] if lost else []
     if short:
         sizes = n_items[~inside].tolist()
         named = zip(short[:_NAMED], sizes, strict=False)
         counts = ", ".join(f"{one.model} ({size:,} items)" for one, size in named)
         more = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
-        said.append(f"not in the ranking of {len(common):,} items: {counts}{more}")
+        reasons.append(f"not in the ranking of {len(common):,} items: {counts}{more}")
     return Matrix(
         benchmark=group[0].benchmark,
         metric=group[0].metric,
         models=tuple(one.model for one in ranked),
         scores=np.array(rows_at(ranked, common)).reshape(len(ranked), len(common)),
         items=common,
-        notes=(*notes, *said),
+        notes=(*notes, *reasons),
         sign=1 if group[0].higher_is_better else -1,
         setup=setup,
         series=tuple(ranked),
@@ -149,13 +149,13 @@ def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matr
     )
 
 
-def _shared(one: Series, items: Ints) -> int:
-    return len(np.intersect1d(one.item, items))
+def _shared(series: Series, items: Ints) -> int:
+    return len(np.intersect1d(series.item, items))
 
 
-def judged_items(one: Series) -> Ints:
+def judged_items(series: Series) -> Ints:
     """The items of a series that are among those judged, ascending."""
-    return distinct(one.item[one.item >= 0])
+    return distinct(series.item[series.item >= 0])
 
 
 def _largest(group: Sequence[Series]) -> tuple[Bools, Ints, Ints]:
@@ -168,16 +168,16 @@ def _largest(group: Sequence[Series]) -> tuple[Bools, Ints, Ints]:
     sets: list[Ints] = []
     of = []
     last: Ints | None = None
-    for one in group:
+    for series in group:
         # Logs of many models mostly hold the same items in one order.
-        if last is None or not np.array_equal(one.item, last):
-            own = judged_items(one)
+        if last is None or not np.array_equal(series.item, last):
+            own = judged_items(series)
             known = [at for at, other in enumerate(sets) if np.array_equal(own, other)]
             place = known[0] if known else len(sets)
             if not known:
                 sets.append(own)
         of.append(place)
-        last = one.item
+        last = series.item
     belongs = np.array(of)
     overlap = _overlap(sets)
     sizes = np.diag(overlap)
@@ -206,12 +206,12 @@ def rows_at(group: Sequence[Series], items: Ints) -> list[Floats]:
     """The scores of each series at these items; of an item that stands twice, the first."""
     rows: list[Floats] = []
     at, last = np.empty(0, np.int64), None
-    for one in group:
-        if last is None or not np.array_equal(one.item, last):
-            order = np.argsort(one.item, kind="stable")
-            found = np.searchsorted(one.item[order], items)
-            if len(items) and (one.item[order][found] != items).any():
+    for series in group:
+        if last is None or not np.array_equal(series.item, last):
+            order = np.argsort(series.item, kind="stable")
+            found = np.searchsorted(series.item[order], items)
+            if len(items) and (series.item[order][found] != items).any():
                 raise InternalError("an item is common to all models and yet missing in one")
-            at, last = order[found], one.item
-        rows.append(one.score[at])
+            at, last = order[found], series.item
+        rows.append(series.score[at])
     return rows

@@ -38,11 +38,11 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
     """
     usual = primary_metrics(series)
     metrics: dict[str, dict[str, None]] = {}
-    said: dict[str, dict[str, None]] = {}
+    reported: dict[str, dict[str, None]] = {}
     for one in series:
         metrics.setdefault(one.benchmark, {})[one.metric] = None
         if one.named_main is not None:
-            said.setdefault(one.benchmark, {})[one.named_main] = None
+            reported.setdefault(one.benchmark, {})[one.named_main] = None
     for name in asked:
         if not any(_meant(name, benchmark, own) for benchmark, own in metrics.items()):
             there = sorted(f"{b}={metric}" for b, own in metrics.items() for metric in own)
@@ -51,14 +51,18 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
             )
     return {
         benchmark: _main(
-            benchmark, list(own), list(said.get(benchmark, ())), asked, usual[benchmark]
+            benchmark, list(own), list(reported.get(benchmark, ())), asked, usual[benchmark]
         )
         for benchmark, own in metrics.items()
     }
 
 
 def _main(
-    benchmark: str, metrics: Sequence[str], said: Sequence[str], asked: Sequence[str], usual: str
+    benchmark: str,
+    metrics: Sequence[str],
+    reported: Sequence[str],
+    asked: Sequence[str],
+    usual: str,
 ) -> MainMetric:
     wanted = sorted({metric for name in asked for metric in _meant(name, benchmark, metrics)})
     if len(wanted) > 1:
@@ -69,12 +73,12 @@ def _main(
         )  # fmt: skip
     if wanted:
         return MainMetric(metric=wanted[0], shown=wanted[0], why="as asked")
-    if len(said) > 1:
-        why = f"its logs call {', '.join(said)} the main metric"
-    elif said and said[0] not in metrics:
-        why = f"its logs call {said[0]} the main metric and have no score of it for an item"
-    elif said:
-        return MainMetric(metric=said[0], shown=said[0], why="as its logs say")
+    if len(reported) > 1:
+        why = f"its logs call {', '.join(reported)} the main metric"
+    elif reported and reported[0] not in metrics:
+        why = f"its logs call {reported[0]} the main metric and have no score of it for an item"
+    elif reported:
+        return MainMetric(metric=reported[0], shown=reported[0], why="as its logs say")
     elif len(metrics) == 1:
         return MainMetric(metric=usual, shown=usual, why="the only one")
     else:

@@ -33,7 +33,7 @@ class Missing:
     n_items: int
 
 
-class Judged:
+class ResultItems:
     """The items of a result by benchmark and split, told apart by content."""
 
     def __init__(self, items: Table) -> None:
@@ -72,7 +72,7 @@ class Judged:
             )
 
 
-def refuse_partial(log: Log, index: Ints, judged: Judged) -> None:
+def refuse_partial(log: Log, index: Ints, judged: ResultItems) -> None:
     """Demand a score for all but 1 % of the items, where the tool reports no number to check by.
 
     index  int64[n], places of the log's items in the result, -1 for none

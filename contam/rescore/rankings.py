@@ -93,7 +93,7 @@ def ranking_rows(
         unmoved = "no deletion p: swapping clusters of one size changes nothing"
         note = f"{note}; {unmoved}" if note else unmoved
     places = [ranks(full), ranks(clean) if n_clean else np.full(m, _NAN)]
-    spans = [rank_intervals(one) for one in tests] if tests else None
+    spans = [rank_intervals(test) for test in tests] if tests else None
     for at, model in enumerate(matrix.models):
         row: Row = {
             **head,
@@ -137,14 +137,14 @@ def _refusal(m: int, n_clean: int, least: int) -> str:
     return f"not estimable: {reason}" if reason else ""
 
 
-def _unranked(one: Series, flags: Flags) -> Row:
+def _unranked(series: Series, flags: Flags) -> Row:
     """A short run by itself: its scores on its own items."""
-    items = judged_items(one)
-    (scores,) = rows_at([one], items)
+    items = judged_items(series)
+    (scores,) = rows_at([series], items)
     clean = Split.of(flags.label[items]).clean
     spans = (f"rank_{side}{end}" for side in _SIDES for end in ("", "_lo", "_hi"))
     return {
-        "model": one.model,
+        "model": series.model,
         "n": len(items),
         "n_clean": int(clean.sum()),
         "full": _means(scores[None])[0],
@@ -232,6 +232,6 @@ def _adjust_again(rows: list[Row], name: str, *, constant: float) -> None:
         row[f"{name}_holm"] = float(value)
 
 
-def _short_of(one: Series, other: Series, short: set[str]) -> str:
-    names = [name for name in (one.model, other.model) if name in short]
+def _short_of(series: Series, other: Series, short: set[str]) -> str:
+    names = [name for name in (series.model, other.model) if name in short]
     return f"{' and '.join(names)} not ranked"

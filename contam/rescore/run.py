@@ -25,7 +25,7 @@ from contam.rescore.judging import FileOptions, join_logs, open_verdicts, polici
 from contam.rescore.main_metric import main_metrics
 from contam.rescore.panel import Series
 from contam.rescore.partial import refuse_partial
-from contam.rescore.tables import Settings, make_tables
+from contam.rescore.tables import RescoreSettings, make_tables
 from contam.rescore.whole import left_out, whole_logs
 from contam.tables import schemas
 from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY, TABLES
@@ -72,7 +72,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     verdict_columns: Mapping[str, str] | None = None,
     lower_is_better: Sequence[str] = (),
     higher_is_better: Sequence[str] = (),
-    settings: Settings | None = None,
+    settings: RescoreSettings | None = None,
 ) -> Rescore:
     """Score every model in the logs with and without the items that the verdicts flag.
 
@@ -100,7 +100,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     """
     require("scores")
     started = time.time()
-    settings = settings or Settings()
+    settings = settings or RescoreSettings()
     options = FileOptions(columns=verdict_columns, threshold=threshold, unlisted=unlisted)
     opened = open_verdicts(verdicts, options)
     chosen = policies_of(opened, policies)
@@ -119,16 +119,16 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             refuse_partial(log, joined.index, judging.judged)
         joined_logs.append(_JoinedLog(_named(log, joined), names[id(log)], joined))
     _refuse_doubles(
-        [(one.log, one.model) for one in joined_logs]
+        [(joined_log.log, joined_log.model) for joined_log in joined_logs]
         + [(log, names[id(log)]) for log in second_logs]
     )
     series = [one for joined in joined_logs for one in joined.series()]
     unscored = [one for joined in joined_logs for one in joined.unscored()]
     second = list(_second_series(second_logs, names))
-    sources = [_source(one.log, one.joined.index) for one in joined_logs]
+    sources = [_source(joined_log.log, joined_log.joined.index) for joined_log in joined_logs]
     sources += [_source(log, None) for log in second_logs]
     notes = [f"bad log, left out: {reason}" for _, reason in damaged]
-    notes += [*judging.notes, *(note for one in joined_logs for note in one.notes())]
+    notes += [*judging.notes, *(note for joined_log in joined_logs for note in joined_log.notes())]
     notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
     unknown = set(settings.references) - {one.model for one in series}
     if unknown:
@@ -136,11 +136,11 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
         raise UsageError(
             "no log of reference model {}", min(unknown), remedy=Remedy.CHOOSE_MODEL(known=known)
         )
-    models = {id(one.log): one.model for one in joined_logs}
+    models = {id(joined_log.log): joined_log.model for joined_log in joined_logs}
     groups = list(
         group_series(
-            [one.log for one in joined_logs],
-            {id(one.log): one.joined.index for one in joined_logs},
+            [joined_log.log for joined_log in joined_logs],
+            {id(joined_log.log): joined_log.joined.index for joined_log in joined_logs},
             lambda log: models[id(log)],
         )
     )
@@ -152,7 +152,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
         "format": RESCORE_FORMAT,
         "parameters": {
             **asdict(settings),
-            "policies": [one.policy for one in judging.flags],
+            "policies": [flag.policy for flag in judging.flags],
             "columns": dict(columns) if columns else None,
             "allow_unmatched": allow_unmatched,
             "allow_partial": allow_partial,
@@ -167,7 +167,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "logs": sources,
             "damaged": [{"path": path, "reason": reason} for path, reason in damaged],
         },
-        "metrics": {name: asdict(one) for name, one in sorted(main.items())},
+        "metrics": {name: asdict(metric) for name, metric in sorted(main.items())},
         "coverage": judging.coverage,
         "notes": list(dict.fromkeys(notes)),
         "timings": {
@@ -224,7 +224,9 @@ class _JoinedLog:
 
     def notes(self) -> Iterator[str]:
         """What run.json says of it."""
-        of_columns = (f"{one.metric}: {one.note}" for one in self.log.columns if one.note)
+        of_columns = (
+            f"{column.metric}: {column.note}" for column in self.log.columns if column.note
+        )
         for note in (*self.log.notes, *self.joined.notes(), *of_columns):
             yield f"{self.log.path}: {note}"
 

@@ -114,13 +114,13 @@ class _View:
     contamination: NDArray[np.float64]
 
     @classmethod
-    def of(cls, one: Series, flags: Flags) -> _View:
-        known, at = one.item >= 0, np.maximum(one.item, 0)
+    def of(cls, series: Series, flags: Flags) -> _View:
+        known, at = series.item >= 0, np.maximum(series.item, 0)
         return cls(
-            one,
+            series,
             flags,
-            Split.of(one.labels(flags)),
-            several(_clusters(one, flags)),
+            Split.of(series.labels(flags)),
+            several(_clusters(series, flags)),
             np.where(known, flags.contamination[at], np.nan),
         )
 
@@ -143,20 +143,20 @@ class _View:
         return jackknife_gain(self.one.aggregate, inside, own, self.cluster, seed=seed)
 
 
-def _clusters(one: Series, flags: Flags) -> NDArray[np.int64]:
+def _clusters(series: Series, flags: Flags) -> NDArray[np.int64]:
     """int64[n], none below 0."""
-    known = one.item >= 0
+    known = series.item >= 0
     beyond = int(flags.cluster.max(initial=-1)) + 1
-    own = beyond + np.arange(len(one.item))
-    return np.where(known, flags.cluster[np.maximum(one.item, 0)], own) if known.any() else own
+    own = beyond + np.arange(len(series.item))
+    return np.where(known, flags.cluster[np.maximum(series.item, 0)], own) if known.any() else own
 
 
-def _rows_of(one: Series, flags: Flags, how: _How) -> Iterator[Row]:
-    view = _View.of(one, flags)
+def _rows_of(series: Series, flags: Flags, how: _How) -> Iterator[Row]:
+    view = _View.of(series, flags)
     split = view.split
-    yield _row(view, (ALL, ALL), np.ones(len(one.item), np.bool_), how)
+    yield _row(view, (ALL, ALL), np.ones(len(series.item), np.bool_), how)
     for by, names in flags.groups.items():
-        mine = np.where(one.item >= 0, names[np.maximum(one.item, 0)], "")
+        mine = np.where(series.item >= 0, names[np.maximum(series.item, 0)], "")
         chosen = sorted(set(mine.tolist()) - {""})
         within = replace(how, family=how.family * max(1, len(chosen)))
         for name in chosen:
@@ -224,9 +224,11 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     return row
 
 
-def _is_share(one: Series) -> bool:
+def _is_share(series: Series) -> bool:
     """Whether every item's score lies within 0 and 1, so that right and wrong are its ends."""
-    return bool(len(one.score)) and 0 <= float(one.score.min()) <= float(one.score.max()) <= 1
+    return (
+        bool(len(series.score)) and 0 <= float(series.score.min()) <= float(series.score.max()) <= 1
+    )
 
 
 def _test(view: _View, judged: Bools, clean: Bools, how: _How) -> Gain:

@@ -45,7 +45,7 @@ _LOGIT_REFERENCES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RescoreSettings:
     """What decides the figures, apart from scores and verdicts.
 
     least         items a subset needs before a gain or a ranking is estimated
@@ -73,7 +73,7 @@ class Settings:
 def make_tables(
     series: Sequence[Series],
     flags: Sequence[Flags],
-    settings: Settings,
+    settings: RescoreSettings,
     groups: Sequence[tuple[str, Series]] = (),
     second: Sequence[Series] = (),
     unscored: Sequence[Series] = (),
@@ -89,7 +89,7 @@ def make_tables(
     # From here on a higher score is better; `turning.back` gives each metric its own units again.
     own, grouped, rest = _parted(turning.series, len(series), len(groups))
     main = main_metrics([*own, *grouped], settings.metrics)
-    primary = {benchmark: one.shown for benchmark, one in main.items()}
+    primary = {benchmark: metric.shown for benchmark, metric in main.items()}
     lined_up = matrices(own, mixed_setups=settings.mixed_setups)
     ranked = [*lined_up, *matrices(grouped, mixed_setups=settings.mixed_setups)]
     # A model's own adjustment needs no other run of the same set-up.
@@ -188,15 +188,17 @@ def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashabl
             row[name] = _NAN if np.isnan(row["rank_full"]) else tests[ranking(row)][name]
 
 
-def _sweep_rows(one: Series, flags: Flags, settings: Settings, family: int) -> Iterator[Row]:
-    known = np.flatnonzero(one.item >= 0)
-    contamination = flags.contamination[one.item[known]]
+def _sweep_rows(
+    series: Series, flags: Flags, settings: RescoreSettings, family: int
+) -> Iterator[Row]:
+    known = np.flatnonzero(series.item >= 0)
+    contamination = flags.contamination[series.item[known]]
     judged = ~np.isnan(contamination)
-    if not one.additive or not judged.any():
+    if not series.additive or not judged.any():
         return
-    cluster = flags.cluster[one.item[known]][judged]
+    cluster = flags.cluster[series.item[known]][judged]
     found = sweep(
-        one.score[known][judged],
+        series.score[known][judged],
         contamination[judged],
         least=settings.least,
         permutations=settings.sweep_permutations,
@@ -207,9 +209,9 @@ def _sweep_rows(one: Series, flags: Flags, settings: Settings, family: int) -> I
     n = int(judged.sum())
     for at, threshold in enumerate(found.threshold.tolist()):
         yield {
-            "model": one.model,
-            "benchmark": one.benchmark,
-            "metric": one.metric,
+            "model": series.model,
+            "benchmark": series.benchmark,
+            "metric": series.metric,
             "policy": flags.policy,
             "threshold": threshold,
             "n_flagged": int(found.flagged[at]),
@@ -223,7 +225,7 @@ def _sweep_rows(one: Series, flags: Flags, settings: Settings, family: int) -> I
         }
 
 
-def _adjusted_rows(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator[Row]:
+def _adjusted_rows(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> Iterator[Row]:
     """The gap flagged - clean, raw and adjusted, over the items that could be checked."""
     split = Split.of(flags.label[matrix.items])
     judged = split.clean | split.flagged
@@ -257,9 +259,9 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator
                 yield head | row
 
 
-def _short_adjusted(matrix: Matrix, flags: Flags, settings: Settings) -> Iterator[Row]:
+def _short_adjusted(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> Iterator[Row]:
     """The same for runs over fewer items, each on what it shares with the reference models."""
-    references = [one for one in matrix.series if one.model in settings.references]
+    references = [series for series in matrix.series if series.model in settings.references]
     for one in matrix.short:
         items = np.intersect1d(judged_items(one), matrix.items) if references else judged_items(one)
         group = [one, *references]

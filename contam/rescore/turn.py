@@ -80,15 +80,15 @@ def turned(series: Sequence[Series]) -> Turned:
     return Turned(series=tuple(found), offsets=offsets)
 
 
-def _is_share(one: Series) -> bool:
-    return one.additive and bool(((one.score >= 0) & (one.score <= 1)).all())
+def _is_share(series: Series) -> bool:
+    return series.additive and bool(((series.score >= 0) & (series.score <= 1)).all())
 
 
-def _turned(one: Series, offset: float) -> Series:
+def _turned(series: Series, offset: float) -> Series:
     def aggregate(mask: Bools) -> float:
-        return offset - one.aggregate(mask)
+        return offset - series.aggregate(mask)
 
-    return replace(one, score=offset - one.score, aggregate=aggregate, higher_is_better=True)
+    return replace(series, score=offset - series.score, aggregate=aggregate, higher_is_better=True)
 
 
 def _back(row: Row, offset: float) -> Row:

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 import contam
 from contam.errors import ContamError, InternalError
 from contam.server import openapi, opening
-from contam.server.checks.gate import Gate
+from contam.server.checks.admission import Admission
 from contam.server.jobs.service import Jobs
 from contam.server.middleware.auth import Keyring
 from contam.server.middleware.body import BodyGuard
@@ -57,7 +57,7 @@ def keep_private() -> None:
 
 def create_app(settings: Settings) -> FastAPI:
     """An ASGI app that answers with these settings; it opens nothing before it is started."""
-    state = State(settings, Gate(settings.max_checks, settings.max_waiting))
+    state = State(settings, Admission(settings.max_checks, settings.max_waiting))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -77,7 +77,7 @@ def create_app(settings: Settings) -> FastAPI:
         async with opening.open_indexes(state):
             yield
         state.jobs.close()
-        state.gate.close()
+        state.admission.close()
         state.keyring.close()
         if state.tracing is not None:
             state.tracing.close()

@@ -65,8 +65,8 @@ class _Handler(logging.Handler):
             log = structlog.get_logger()
             level = next((name for name in LEVELS if record.levelno <= _NUMBER[name]), "error")
             known = record.name.split(".")[0] in _SPOKEN_FOR
-            said = " ".join(record.getMessage().split()) if known else "a library has a message"
-            if said.startswith("Traceback ") and _OURS.search(said):
+            message = " ".join(record.getMessage().split()) if known else "a library has a message"
+            if message.startswith("Traceback ") and _OURS.search(message):
                 # Why the service cannot start; the command says it in words.
                 return
             more: dict[str, Any] = {"logger": record.name}
@@ -74,7 +74,7 @@ class _Handler(logging.Handler):
                 more["place"] = f"{record.module}:{record.lineno}"
             if record.exc_info and record.exc_info[1] is not None:
                 more["fault"] = fault(record.exc_info[1])
-            getattr(log, level)(said, **more)
+            getattr(log, level)(message, **more)
         except Exception:  # noqa: BLE001 - a log line that cannot be made must not fail its maker
             return
 

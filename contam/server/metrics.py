@@ -34,7 +34,7 @@ _BUCKETS_S: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedMetric:
     """One metric, as the reference lists it."""
 
     name: str
@@ -44,36 +44,36 @@ class Described:
 
 
 TABLE: Final = (
-    Described(
+    DescribedMetric(
         "contam_requests_total", Counter, "Answered requests.", ("method", "route", "status"),
     ),
-    Described(
+    DescribedMetric(
         "contam_request_duration_seconds", Histogram,
         "From a request's head to the last byte of its answer.", ("route",),
     ),
-    Described("contam_requests_running", Gauge, "Requests being answered now."),
-    Described(
+    DescribedMetric("contam_requests_running", Gauge, "Requests being answered now."),
+    DescribedMetric(
         "contam_requests_refused_total", Counter,
         "Requests that a guard refused, by the problem's code.", ("code",),
     ),
-    Described("contam_request_body_bytes_total", Counter, "Bytes of request bodies as sent."),
-    Described("contam_errors_total", Counter, "Failures nobody foresaw, by type.", ("type",)),
-    Described("contam_items_checked_total", Counter, "Items that got verdicts."),
-    Described("contam_verdicts_total", Counter, "Verdicts given.", ("policy", "label")),
-    Described("contam_checks_running", Gauge, "Checks being worked on now."),
-    Described("contam_checks_waiting", Gauge, "Checks that wait for their turn."),
-    Described("contam_jobs", Gauge, "Jobs kept, by state.", ("state",)),
-    Described("contam_job_queue_length", Gauge, "Jobs that wait for a worker."),
-    Described("contam_index_age_seconds", Gauge, "Since an index last changed.", ("index",)),
-    Described(
+    DescribedMetric("contam_request_body_bytes_total", Counter, "Bytes of request bodies as sent."),
+    DescribedMetric("contam_errors_total", Counter, "Failures nobody foresaw, by type.", ("type",)),
+    DescribedMetric("contam_items_checked_total", Counter, "Items that got verdicts."),
+    DescribedMetric("contam_verdicts_total", Counter, "Verdicts given.", ("policy", "label")),
+    DescribedMetric("contam_checks_running", Gauge, "Checks being worked on now."),
+    DescribedMetric("contam_checks_waiting", Gauge, "Checks that wait for their turn."),
+    DescribedMetric("contam_jobs", Gauge, "Jobs kept, by state.", ("state",)),
+    DescribedMetric("contam_job_queue_length", Gauge, "Jobs that wait for a worker."),
+    DescribedMetric("contam_index_age_seconds", Gauge, "Since an index last changed.", ("index",)),
+    DescribedMetric(
         "contam_index_coverage_ratio", Gauge,
         "Share of an index's shards that it answers for.", ("index",),
     ),
-    Described(
+    DescribedMetric(
         "contam_index_mapped_bytes", Gauge, "Bytes of an index that are mapped to memory.",
         ("index",),
     ),
-    Described("contam_ready", Gauge, "1: the service takes requests; 0: it does not."),
+    DescribedMetric("contam_ready", Gauge, "1: the service takes requests; 0: it does not."),
 )  # fmt: skip
 """Every metric. A counter's samples bear the name that stands here."""
 

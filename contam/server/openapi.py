@@ -48,12 +48,14 @@ def _described(app: FastAPI) -> dict[str, Any]:
         components.pop(name, None)
     for operations in schema["paths"].values():
         for operation in operations.values():
-            _tell_problems(operation["responses"])
+            _describe_problems(operation["responses"])
     return schema
 
 
-def _tell_problems(responses: dict[str, Any]) -> None:
+def _describe_problems(responses: dict[str, Any]) -> None:
     """What the framework says of requests that do not fit is not what the service answers."""
-    told = responses.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    if told.get("$ref", "").endswith("/HTTPValidationError"):
+    schema = (
+        responses.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    )
+    if schema.get("$ref", "").endswith("/HTTPValidationError"):
         responses["422"] = problems(422)[422]

@@ -19,7 +19,7 @@ from contam.server.state import COMPILING, OPENING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from contam.server.indexes.holder import IndexHolder
+    from contam.server.indexes.registry import IndexRegistry
     from contam.server.state import State
 
 
@@ -47,7 +47,7 @@ async def _open_and_watch(state: State) -> None:
             state.not_ready = COMPILING
             logs.log().info(f"{COMPILING}: only the first start does this, about a minute")
         state.reviews = await asyncio.to_thread(Reviews.open, state.settings)
-        state.holder = await asyncio.to_thread(_open, state)
+        state.registry = await asyncio.to_thread(_open, state)
     except Exception as error:  # noqa: BLE001 - whatever it is, the service must not only look alive
         state.failed = (
             error
@@ -65,7 +65,7 @@ async def _open_and_watch(state: State) -> None:
     looked_s = time.monotonic()
     while True:
         await asyncio.sleep(min(seconds or _LOOK_S, _LOOK_S))
-        await asyncio.to_thread(state.holder.look)
+        await asyncio.to_thread(state.registry.look)
         if seconds and time.monotonic() - looked_s >= seconds:
             looked_s = time.monotonic()
             await asyncio.to_thread(_renew, state)
@@ -78,23 +78,23 @@ def _is_compiled() -> bool:
     return checks_are_warm()
 
 
-def _open(state: State) -> IndexHolder:
+def _open(state: State) -> IndexRegistry:
     # Imported here, on the thread: this loads the compiler.
-    from contam.server.indexes.holder import IndexHolder
+    from contam.server.indexes.registry import IndexRegistry
     from contam.server.warm import warm_kernels
 
     tune_service()
-    holder = IndexHolder.open(state.settings)
-    if holder.names:
+    registry = IndexRegistry.open(state.settings)
+    if registry.names:
         warm_kernels()
-    return holder
+    return registry
 
 
 def _renew(state: State) -> None:
-    holder = state.holder
-    if holder is None:
+    registry = state.registry
+    if registry is None:
         return
-    for name in holder.changed():
+    for name in registry.changed():
         # What cannot be opened now may be whole at the next look.
         with contextlib.suppress(ContamError):
-            holder.reload(name)
+            registry.reload(name)

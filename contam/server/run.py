@@ -12,7 +12,7 @@ from contam.errors import ConfigError
 from contam.index.manifest import read_manifest
 from contam.server import logs
 from contam.server.app import create_app
-from contam.server.indexes.holder import named_folders, refuse_nothing
+from contam.server.indexes.registry import named_folders, refuse_nothing
 from contam.server.middleware.protocol import patient_protocol
 from contam.server.page.reviews import named_packs
 

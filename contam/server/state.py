@@ -14,8 +14,8 @@ from contam.server.problems.failures import RequestError
 if TYPE_CHECKING:
     from contam.config import Settings
     from contam.errors import ContamError
-    from contam.server.checks.gate import Gate
-    from contam.server.indexes.holder import IndexHolder
+    from contam.server.checks.admission import Admission
+    from contam.server.indexes.registry import IndexRegistry
     from contam.server.jobs.service import Jobs
     from contam.server.middleware.auth import Keyring
     from contam.server.page.reviews import Reviews
@@ -39,7 +39,7 @@ class State:
     gate       threads for checks
     not_ready  why the service cannot answer yet or no longer; empty when it can
     keyring    who may ask; there once the service has started
-    holder     the indexes; None until they are open
+    registry    the indexes; None until they are open
     jobs       long work; there once the service has started
     reviews    packs that people read; None until they are open
     failed     why it could not start
@@ -49,10 +49,10 @@ class State:
     """
 
     settings: Settings
-    gate: Gate
+    admission: Admission
     not_ready: str = "starting"
     keyring: Keyring | None = None
-    holder: IndexHolder | None = None
+    registry: IndexRegistry | None = None
     jobs: Jobs | None = None
     reviews: Reviews | None = None
     failed: ContamError | None = None
@@ -79,11 +79,11 @@ async def state_of(request: Request) -> State:
 CurrentState = Annotated[State, Depends(state_of)]
 
 
-def holder_of(state: State) -> IndexHolder:
+def registry_of(state: State) -> IndexRegistry:
     """The open indexes. Raises RequestError, 503, while they are not open yet."""
-    if state.holder is None:
+    if state.registry is None:
         raise unready(state)
-    return state.holder
+    return state.registry
 
 
 def reviews_of(state: State) -> Reviews:

@@ -73,7 +73,7 @@ class Tracing:
             yield span
 
     @staticmethod
-    def tell(span: Span, line: dict[str, Any]) -> None:
+    def finish_span(span: Span, line: dict[str, Any]) -> None:
         """Give a span what the request's log line has."""
         from opentelemetry.trace import StatusCode
 

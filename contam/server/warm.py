@@ -16,15 +16,15 @@ from contam.benchmark.items import BenchItem
 from contam.config import Settings
 from contam.corpus.batches import DocBatch
 from contam.detect.match.collect import Collection
-from contam.detect.match.lane import build_lane
 from contam.detect.match.matching import Matcher
+from contam.detect.match.token_view import build_view
 from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.detect.query import query
 from contam.index.build import build
 from contam.index.recipe import load_recipe
 from contam.kernels.candidates import fill_tokens
 from contam.kernels.warm_up import is_warm
-from contam.server.indexes.holder import IndexHolder
+from contam.server.indexes.registry import IndexRegistry
 
 _TEXT = "seven small kites flew over the old harbour wall before the rain came in from the west"
 
@@ -32,11 +32,11 @@ _TEXT = "seven small kites flew over the old harbour wall before the rain came i
 def warm_kernels() -> None:
     """Match one small text against itself, which compiles whatever a scan needs."""
     item = BenchItem(benchmark="warm", split="", item_id="1", question=_TEXT)
-    lane = build_lane([item], unit="word", seed=5, min_run=8)
+    view = build_view([item], unit="word", seed=5, min_run=8)
     data = np.frombuffer(_TEXT.encode(), np.uint8)
     batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64), 0, 0, 0, 0)
     policy = get_policy(DEFAULT)
-    Matcher(lane).match(batch, Collection.start(lane, [policy], policy, 1))
+    Matcher(view).match(batch, Collection.start(view, [policy], policy, 1))
 
 
 def checks_are_warm() -> bool:
@@ -57,9 +57,9 @@ def main() -> None:
         items.write_bytes(orjson.dumps({"id": "1", "question": _TEXT}))
         index = Path(folder, "index")
         build(corpus, index, load_recipe("standard"), workers=1)
-        holder = IndexHolder.open(Settings(index=(str(index),)))
-        with holder.lease() as lease:
-            lease.reader.check(_TEXT)
+        registry = IndexRegistry.open(Settings(index=(str(index),)))
+        with registry.snapshot() as snapshot:
+            snapshot.reader.check(_TEXT)
         query(index, items, workers=1)
 
 

@@ -169,7 +169,7 @@ def wanted_leaves(leaves: Sequence[str], ref: ColumnRef) -> tuple[str, ...]:
     """Choose, among a Parquet file's leaf columns, those that the text of `ref` needs."""
     if ref.kind == "group":
         return tuple(
-            dict.fromkeys(leaf for one in ref.parts for leaf in wanted_leaves(leaves, one))
+            dict.fromkeys(leaf for part in ref.parts for leaf in wanted_leaves(leaves, part))
         )
     column = ".".join(ref.column)
     below = [leaf for leaf in leaves if leaf.startswith(column + ".")]
@@ -178,5 +178,5 @@ def wanted_leaves(leaves: Sequence[str], ref: ColumnRef) -> tuple[str, ...]:
         return (column,)
     # Writers name the levels of a list differently; the role sits where the content sits.
     turn = min(roles, key=len).rpartition(".")[0]
-    said = tuple(f"{turn}.{key}." for key in (*CONTENT_KEYS, *EXTRA_KEYS))
-    return tuple(leaf for leaf in below if f"{leaf}.".startswith(said)) or (column,)
+    prefixes = tuple(f"{turn}.{key}." for key in (*CONTENT_KEYS, *EXTRA_KEYS))
+    return tuple(leaf for leaf in below if f"{leaf}.".startswith(prefixes)) or (column,)

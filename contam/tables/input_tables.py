@@ -85,10 +85,10 @@ def _chosen(
 
 
 def _doubled(fields: Sequence[pa.Field]) -> str | None:
-    names = [one.name for one in fields]
+    names = [field.name for field in fields]
     if len(set(names)) < len(names):
         return next(str(name) for name in names if names.count(name) > 1)
-    inner = ([one.type.field(at) for at in range(one.type.num_fields)] for one in fields)
+    inner = ([field.type.field(at) for at in range(field.type.num_fields)] for field in fields)
     for some in inner:
         found = _doubled(some)
         if found is not None:

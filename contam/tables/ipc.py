@@ -13,7 +13,7 @@ from contam.errors import Remedy, ShardError
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
-from contam.tables.guard import arrow_file, shard_errors
+from contam.tables.shard_errors import arrow_file, shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from contam.tables.blocks import texts_of
 from contam.tables.fields import as_text_block, columns_at, turns_at, values_at
-from contam.tables.guard import shard_errors
+from contam.tables.shard_errors import shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

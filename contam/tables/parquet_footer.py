@@ -58,7 +58,7 @@ class EncryptedError(FooterError):
     """A file that is encrypted, whole or in some of its columns."""
 
 
-class Group(NamedTuple):
+class FooterGroup(NamedTuple):
     """One row group.
 
     n_rows   its rows
@@ -79,7 +79,7 @@ class Layout(NamedTuple):
     """
 
     n_rows: int
-    groups: tuple[Group, ...]
+    groups: tuple[FooterGroup, ...]
     leaves: tuple[tuple[str, str], ...]
 
 
@@ -105,7 +105,7 @@ class _Reader:
 
     def file(self) -> Layout:
         n_rows: int | None = None
-        groups: list[Group] | None = None
+        groups: list[FooterGroup] | None = None
         for field, kind in self._fields():
             if field == _FILE_ROWS:
                 n_rows = self._count(kind)
@@ -121,7 +121,7 @@ class _Reader:
             raise FooterError("its footer tells of more or fewer rows than its row groups have")
         return Layout(n_rows, tuple(groups), tuple(self._leaves))
 
-    def _group(self) -> Group:
+    def _group(self) -> FooterGroup:
         n_rows = n_bytes = -1
         sizes: tuple[int, ...] | None = None
         for field, kind in self._fields():
@@ -136,7 +136,7 @@ class _Reader:
         if n_rows < 0 or n_bytes < 0 or sizes is None:
             raise FooterError("a row group lacks its rows, its size or its columns")
         self._is_first = False
-        return Group(n_rows, n_bytes, sizes)
+        return FooterGroup(n_rows, n_bytes, sizes)
 
     def _chunk(self) -> int:
         size: int | None = None

@@ -59,7 +59,7 @@ class Database:
             return ([], []) if found is None else (list(found.columns), _rows(found))
         except duckdb.Error as error:
             raise UsageError(
-                f"the query fails: {_said(str(error))}",
+                f"the query fails: {_reason(str(error))}",
                 remedy=Remedy.ASK_KNOWN_VIEWS,
             ) from error
 
@@ -78,7 +78,7 @@ def _rows(found: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _said(error: str) -> str:
+def _reason(error: str) -> str:
     """What the database says, on one line; without the picture of the place in the query."""
     return " ".join(error.partition("\n\nLINE ")[0].split())
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class Kind(IntEnum):
+class FoldKind(IntEnum):
     """What an entry of the character table does to the word being read."""
 
     SEPARATOR = 0
@@ -18,7 +18,7 @@ class Kind(IntEnum):
     EXPANSION = 5
 
 
-Entry = tuple[Kind, int]
+Entry = tuple[FoldKind, int]
 """Kind and folded code point; the latter is 0 for separators and transparent characters."""
 
 _FIRST_SURROGATE: Final = 0xD800
@@ -117,23 +117,23 @@ def classify(char: str) -> Entry:
     code = ord(char)
     category = unicodedata.category(char)
     if category[0] == "M" and _spells(char):
-        return Kind.LETTER, code
+        return FoldKind.LETTER, code
     dropped = category[0] == "M" or category == "Cf" or code in _STRETCHERS
     if dropped or _within(code, _IGNORABLE_RANGES):
-        return Kind.TRANSPARENT, 0
+        return FoldKind.TRANSPARENT, 0
     if code in _SINGLE_SIGNS or (category[0] == "L" and _within(code, _SINGLE_RANGES)):
-        return Kind.SINGLE, code
+        return FoldKind.SINGLE, code
     if category[0] == "L" and code not in _APOSTROPHE_LETTERS:
-        return Kind.LETTER, code
+        return FoldKind.LETTER, code
     if category[0] == "N":
-        return Kind.DIGIT, code
-    return Kind.SEPARATOR, 0
+        return FoldKind.DIGIT, code
+    return FoldKind.SEPARATOR, 0
 
 
 def _bare(text: str) -> str:
     """A text decomposed, without what is transparent."""
     decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(one for one in decomposed if classify(one)[0] is not Kind.TRANSPARENT)
+    return "".join(one for one in decomposed if classify(one)[0] is not FoldKind.TRANSPARENT)
 
 
 def fold_text(char: str) -> str:
@@ -159,13 +159,13 @@ def fold(code: int) -> tuple[Entry, ...]:
     not eleven halves. A surrogate is a separator.
     """
     if _FIRST_SURROGATE <= code <= _LAST_SURROGATE:
-        return ((Kind.SEPARATOR, 0),)
+        return ((FoldKind.SEPARATOR, 0),)
     entries: list[Entry] = []
     if unicodedata.decomposition(chr(code)).startswith("<fraction>"):
-        entries.append((Kind.SEPARATOR, 0))
+        entries.append((FoldKind.SEPARATOR, 0))
     for char in fold_text(chr(code)):
         entry = classify(char)
-        if entry[0] is Kind.SEPARATOR and entries and entries[-1][0] is Kind.SEPARATOR:
+        if entry[0] is FoldKind.SEPARATOR and entries and entries[-1][0] is FoldKind.SEPARATOR:
             continue
         entries.append(entry)
-    return tuple(entries) or ((Kind.TRANSPARENT, 0),)
+    return tuple(entries) or ((FoldKind.TRANSPARENT, 0),)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.text import names
-from contam.text.fold_rules import Entry, Kind, fold
+from contam.text import markup_names
+from contam.text.fold_rules import Entry, FoldKind, fold
 from contam.text.lookalikes import FIRST, LAST, lookalikes
-from contam.text.tables import NORMALISER, TABLE_FILE
+from contam.text.text_tables import NORMALISER, TABLE_FILE
 from contam.text.token_hash import token_hash
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def character_arrays() -> dict[str, NDArray[Any]]:
             if packed not in expansion_at:
                 expansion_at[packed] = len(expansion)
                 expansion.extend((len(packed), *packed))
-            packed_page.append(_pack((Kind.EXPANSION, expansion_at[packed])))
+            packed_page.append(_pack((FoldKind.EXPANSION, expansion_at[packed])))
         page[number] = pages.setdefault(tuple(packed_page), len(pages))
     return {
         "page": page,
@@ -94,10 +94,10 @@ def all_arrays() -> dict[str, NDArray[Any]]:
         **character_arrays(),
         "confusable": confusable_array(),
         "assigned": assigned_ranges(),
-        **name_arrays("latex_skip", dict.fromkeys(names.LATEX_SKIP, 1)),
-        **name_arrays("latex_words", dict.fromkeys(names.LATEX_WORDS, 1)),
-        **name_arrays("html_tags", names.HTML_TAGS),
-        **name_arrays("entities", names.ENTITIES),
+        **name_arrays("latex_skip", dict.fromkeys(markup_names.LATEX_SKIP, 1)),
+        **name_arrays("latex_words", dict.fromkeys(markup_names.LATEX_WORDS, 1)),
+        **name_arrays("html_tags", markup_names.HTML_TAGS),
+        **name_arrays("entities", markup_names.ENTITIES),
     }
 
 

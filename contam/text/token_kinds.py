@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.text.fold_rules import Kind
-from contam.text.tables import load_tables
+from contam.text.fold_rules import FoldKind
+from contam.text.text_tables import load_tables
 from contam.text.token_hash import hash_code_points, token_hash
 from contam.text.tokenizer import tokenize_bytes
 
@@ -38,7 +38,7 @@ class CharacterTokens(NamedTuple):
     single: NDArray[np.uint64]
 
 
-def _payloads(kind: Kind) -> NDArray[np.int64]:
+def _payloads(kind: FoldKind) -> NDArray[np.int64]:
     tables = load_tables()
     entries = np.concatenate([tables.entry, tables.expansion])
     return np.unique(entries[(entries & 7) == kind] >> 3).astype(np.int64)
@@ -54,12 +54,12 @@ def _frozen(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def character_tokens() -> CharacterTokens:
     """The hashes, from the frozen tables (a few milliseconds, once per process)."""
     pairs = [token_hash(a + b) for a in _SHORT for b in _SHORT]
-    letters = np.concatenate([_payloads(Kind.LETTER), _payloads(Kind.DIGIT)])
+    letters = np.concatenate([_payloads(FoldKind.LETTER), _payloads(FoldKind.DIGIT)])
     others = hash_code_points(letters[letters >= _FIRST_OUTSIDE_ASCII])
     return CharacterTokens(
         short=_frozen(np.array([token_hash(one) for one in _SHORT], np.uint64)),
         pair=_frozen(np.concatenate([np.array(pairs, np.uint64), others])),
-        single=_frozen(hash_code_points(_payloads(Kind.SINGLE))),
+        single=_frozen(hash_code_points(_payloads(FoldKind.SINGLE))),
     )
 
 

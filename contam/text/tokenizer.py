@@ -18,7 +18,7 @@ from contam.kernels.chars import (
     CharTables,
 )
 from contam.kernels.tokens import CHARS, WORDS, tokenize
-from contam.text.tables import load_tables
+from contam.text.text_tables import load_tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,9 +86,9 @@ def char_tables() -> CharTables:
 def tokenize_bytes(text: bytes, *, unit: int = WORDS) -> Tokens:
     """Tokens of one UTF-8 text, in the unit WORDS or CHARS of the kernels."""
     n = len(text)
-    room = (5 if unit == CHARS else 2) * n + 16
-    hashes = np.empty(room, np.uint64)
-    spans = np.empty((room, 2), np.int32)
+    capacity = (5 if unit == CHARS else 2) * n + 16
+    hashes = np.empty(capacity, np.uint64)
+    spans = np.empty((capacity, 2), np.int32)
     data = np.frombuffer(text, np.uint8)
     count = tokenize(data, (0, n), unit, hashes, spans, char_tables())
     return Tokens(hashes[:count].copy(), spans[:count].copy())

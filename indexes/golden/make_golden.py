@@ -2,9 +2,10 @@
 
     python indexes/golden/make_golden.py
 
-What is there already is never written again: it stands for every index that users have. A new format
-or normaliser gets a folder of its own, which holds a corpus, questions, the index and the frozen
-answers. `v1/` is of the normaliser word-2: it is refused now, by a message that says what to do.
+What is there already is never written again: it stands for every index that users have. A new
+format or normaliser gets a folder of its own, which holds a corpus, questions, the index and the
+frozen answers. `v1/` is of the normaliser word-2: it is refused now, by a message that says what to
+do.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from contam.index.build import build
 from contam.index.change import add, retire
 from contam.index.manifest import publish_manifest, read_manifest
 from contam.index.model import FORMAT, Manifest, MinHashRecipe, Recipe
-from contam.text.tables import NORMALISER
+from contam.text.text_tables import NORMALISER
 
 GUARANTEE = 8
 RETIRED = "part-1/4"

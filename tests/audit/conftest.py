@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contam.audit.manifest import MANIFEST, read_sealed, write_manifest
+from contam.audit.manifest import MANIFEST, read_verified, write_manifest
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.detect.report import TABLES, load_report
@@ -70,7 +70,7 @@ def pack(audited, tmp_path):
 
 def reseal(folder):
     """Seal a pack that a test has changed, as if an audit had made it so."""
-    tree = read_sealed(folder / MANIFEST)
+    tree = read_verified(folder / MANIFEST)
     own = {"tool", "format", "environment", "files", "digest"}
     write_manifest(folder, {name: value for name, value in tree.items() if name not in own})
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contam.audit.manifest import TIMES, files_of, read_sealed
+from contam.audit.manifest import TIMES, files_of, read_verified
 from contam.audit.spec import load_spec
 from contam.audit.verify import verify_pack
 from contam.cli.main import main
@@ -74,7 +74,7 @@ def test_the_file_that_init_writes_can_be_run_as_it_is(tmp_path, monkeypatch, ca
     assert "# 1 shard," in text
     assert main(["audit", "AUDIT.toml", "--decoys", "0", "--quiet"]) == 0
     assert (tmp_path / "AUDIT-pack" / "report.html").exists()
-    assert read_sealed(tmp_path / "AUDIT-pack" / TIMES)
+    assert read_verified(tmp_path / "AUDIT-pack" / TIMES)
     assert main(["audit", "init", "AUDIT.toml", *given]) == 1
     assert "is there already" in capsys.readouterr().err
 
@@ -116,8 +116,8 @@ def test_a_key_that_is_set_outweighs_the_file_for_all_or_for_one(tmp_path):
     spec = load_spec(file, lines=[*lines, 'benchmark.quiz.split = "test"'])
     assert spec.seed == 2
     assert [one.text for one in spec.corpora] == ["y", None]
-    assert [one.split for one in spec.benchmarks] == ["dev", "test"]
-    assert [one.map for one in spec.benchmarks] == [{"question": "q"}] * 2
+    assert [benchmark.split for benchmark in spec.benchmarks] == ["dev", "test"]
+    assert [benchmark.map for benchmark in spec.benchmarks] == [{"question": "q"}] * 2
 
 
 def test_evidence_that_begins_within_a_word_or_lost_its_punctuation_is_vouched_for(tmp_path):

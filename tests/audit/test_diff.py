@@ -14,7 +14,7 @@ from tests.audit.conftest import relabel, reseal, write_spec
 
 
 def changes(found, change):
-    return [one.item_id for one in found.items if one.change == change]
+    return [item.item_id for item in found.items if item.change == change]
 
 
 def edit(folder, change):
@@ -49,7 +49,7 @@ def test_every_change_of_a_label_is_named(audited, pack):
     assert changes(there, "unchecked") == ["brook-017"]
     assert changes(there, "relabelled") == ["brook-023"]
     assert changes(there, "newly_flagged") == ["brook-007"]
-    assert {one.policy for one in there.items} == {"contam"}
+    assert {item.policy for item in there.items} == {"contam"}
     back = compare_packs(pack, audited.folder)
     assert changes(back, "newly_flagged") == ["brook-004", "brook-017"]
     assert changes(back, "cleared") == ["brook-007"]
@@ -67,21 +67,21 @@ def test_a_corpus_and_a_benchmark_less_are_named(audited, tmp_path, pack):
     assert less == pack
     found = compare_packs(audited.folder, less)
     assert not found.incomparable
-    gone = [one for one in found.items if one.benchmark == "lantern_quiz"]
+    gone = [item for item in found.items if item.benchmark == "lantern_quiz"]
     assert {one.change for one in gone} == {"removed"}
     assert len(gone) == 2 * 48
-    assert {one.change for one in found.items if one.benchmark == "brook_math"} <= {
+    assert {item.change for item in found.items if item.benchmark == "brook_math"} <= {
         "cleared",
         "relabelled",
     }
     assert changes(found, "cleared")
     assert {one.of for one in found.corpora} == {"late"}
     assert {one.what for one in found.coverage} >= {"shards_expected", "rows"}
-    assert {one.what for one in found.scores} == {"full", "clean"}
-    assert all(one.after is None for one in found.ranks)
+    assert {score.what for score in found.scores} == {"full", "clean"}
+    assert all(rank.after is None for rank in found.ranks)
     back = compare_packs(less, audited.folder)
     assert len(changes(back, "newly_flagged")) >= len(changes(found, "cleared"))
-    assert {one.change for one in back.items if one.benchmark == "lantern_quiz"} == {
+    assert {item.change for item in back.items if item.benchmark == "lantern_quiz"} == {
         "added",
         "newly_flagged",
     }

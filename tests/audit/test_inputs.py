@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from contam.audit.manifest import MANIFEST, read_sealed
+from contam.audit.manifest import MANIFEST, read_verified
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.cli.remedies import hint
@@ -50,7 +50,7 @@ def test_logs_alone_give_the_items(tmp_path):
     assert (bench.name, bench.n_items) == ("brook", 30)
     assert bench.policies[0].contaminated > 5
     assert {row["n"] for row in done.facts.scores} == {30}
-    files = read_sealed(done.folder / MANIFEST)["inputs"]["logs"]
+    files = read_verified(done.folder / MANIFEST)["inputs"]["logs"]
     assert len(files) == 2
 
 
@@ -78,7 +78,7 @@ def test_logs_given_as_a_pattern_are_inputs_like_others(tmp_path):
     items = f'paths = ["{FIXTURES}/items/brook_math.jsonl"]'
     spec = write(tmp_path, benchmark=items, logs="logs/*/samples*.jsonl")
     before = run_audit(spec)
-    assert len(read_sealed(before.folder / MANIFEST)["inputs"]["logs"]) == 2
+    assert len(read_verified(before.folder / MANIFEST)["inputs"]["logs"]) == 2
     lm_eval(tmp_path / "logs" / "two", [0.0] * len(own), docs=own, task="brook", model="two")
     after = run_audit(spec, overwrite=True)
     assert "scores" not in after.reused
@@ -111,5 +111,5 @@ def test_a_damaged_log_stops_an_audit_or_is_named_in_every_report(tmp_path, from
     assert "1 log is damaged" in pack.facts.headline.text
     for name in ("report.json", "report.md", "report.html", "scores/summary.md"):
         assert "cut.json" in (pack.folder / name).read_text("utf-8"), name
-    (row,) = [one for one in pack.facts.scores if one["policy"] == "contam"]
+    (row,) = [score for score in pack.facts.scores if score["policy"] == "contam"]
     assert row["n"] == 49

@@ -179,20 +179,20 @@ def test_a_validator_that_is_not_ours_agrees_with_the_published_schema(audited):
 def test_the_figures_of_the_report_are_those_of_the_verdicts(audited):
     read = facts_of.read_facts(audited.folder / "report.json")
     for bench in read.benchmarks:
-        for one in bench.policies:
+        for policy in bench.policies:
             own = [
                 row
-                for row in rows(audited.folder / "checks" / one.corpus)
-                if row["benchmark"] == bench.name and row["policy"] == one.policy
+                for row in rows(audited.folder / "checks" / policy.corpus)
+                if row["benchmark"] == bench.name and row["policy"] == policy.policy
             ]
             labels = [row["label"] for row in own]
             flagged = labels.count("contaminated") + labels.count("suspect")
-            assert one.n_items == len(own)
-            assert one.contaminated == labels.count("contaminated")
-            assert one.clean == labels.count("clean")
-            assert one.flagged_share == flagged / len(own)
-            assert sum(count.n for count in one.dates) == flagged
-            assert sum(count.n for count in one.exposures) == flagged
+            assert policy.n_items == len(own)
+            assert policy.contaminated == labels.count("contaminated")
+            assert policy.clean == labels.count("clean")
+            assert policy.flagged_share == flagged / len(own)
+            assert sum(count.n for count in policy.dates) == flagged
+            assert sum(count.n for count in policy.exposures) == flagged
 
 
 def test_an_unread_shard_leaves_nothing_clean_and_shows_in_the_headline(tmp_path):
@@ -207,10 +207,10 @@ def test_an_unread_shard_leaves_nothing_clean_and_shows_in_the_headline(tmp_path
     assert done.facts.headline.status == "incomplete"
     assert not done.facts.coverage["complete"]
     assert all(
-        one.clean == 0
+        policy.clean == 0
         for bench in done.facts.benchmarks
-        for one in bench.policies
-        if one.corpus == "together"
+        for policy in bench.policies
+        if policy.corpus == "together"
     )
 
 
@@ -274,7 +274,7 @@ def test_an_index_whose_corpus_is_gone_or_changed_is_asked_again(tmp_path):
     gone = run_audit(load_spec(path), overwrite=True)
     assert "checks/web" not in gone.reused
     assert not gone.facts.coverage["complete"]
-    assert all(one.clean == 0 for bench in gone.facts.benchmarks for one in bench.policies)
+    assert all(policy.clean == 0 for bench in gone.facts.benchmarks for policy in bench.policies)
 
 
 def test_a_shard_that_was_written_is_read_again_even_if_its_time_was_set_back(tmp_path):

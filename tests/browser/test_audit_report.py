@@ -184,7 +184,7 @@ def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
             assert f"{row['full_lo']:.3f}–{row['full_hi']:.3f}" in text
         assert f"{bench.policies[0].exposures[0].name.replace('_', ' ')} " in text
         assert bench.policies[0].sources[0].source in text
-        others = {one.name for one in facts.benchmarks} - {bench.name}
+        others = {benchmark.name for benchmark in facts.benchmarks} - {bench.name}
         shown_plots = page.run(
             "return [...document.getElementById(arguments[0]).closest('section')"
             ".querySelectorAll('img')].map(one => one.alt)",

@@ -34,7 +34,7 @@ def test_what_reaches_beyond_the_window_is_named(page):
 
 def test_complaints_of_the_console_are_seen_once(page):
     found = page("<script>console.error('broken')</script>")
-    assert [one for one in found.problems() if "broken" in one]
+    assert [problem for problem in found.problems() if "broken" in problem]
     assert found.problems() == []
 
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from contam.config import Settings
 from contam.index.build import build
 from contam.index.recipe import load_recipe
-from contam.server.checks.gate import Gate
+from contam.server.checks.admission import Admission
 from contam.server.middleware.auth import CALLER, OPEN
 from contam.server.page.render import show
 from contam.server.state import State
@@ -345,7 +345,7 @@ def test_a_running_job_shows_how_far_it_is(browser, tmp_path, shots):
         "guarantee_tokens": None, "capped": None, "notes": [], "links": {},
     }  # fmt: skip
     scope = {"type": "http", "headers": [], CALLER: OPEN}
-    state = State(Settings(), Gate(1, 1))
+    state = State(Settings(), Admission(1, 1))
     shown = show(
         Request(scope), state, "job.html", job=job, refresh=600, labels=(), base="", keys=False
     )

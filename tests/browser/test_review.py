@@ -11,8 +11,8 @@ pytest.importorskip("selenium", reason="selenium is not installed: pip install '
 from selenium.webdriver.common.keys import Keys
 
 import contam
-from contam.audit.review.reading import Reading
 from contam.audit.review.sample import read_own_labels
+from contam.audit.review.session import ReviewSession
 from contam.detect.report import write_report
 from tests.browser.test_page import SIZES, readable
 from tests.server.running import serving
@@ -31,7 +31,7 @@ def packs(bench_fixtures, hostile_index, hostile_text, tmp_path_factory):
         {"id": f"two{bad}", "question": f"{bad} nothing of that stands anywhere " * 3},
     ]
     bench = home / "bench.jsonl"
-    bench.write_text("".join(json.dumps(one) + "\n" for one in items), "utf-8")
+    bench.write_text("".join(json.dumps(item) + "\n" for item in items), "utf-8")
     corpora = {"fixtures": bench_fixtures / "corpus", "hostile": hostile_index.parent / "corpus"}
     benches = {"fixtures": bench_fixtures / "items", "hostile": bench}
     for name, corpus in corpora.items():
@@ -66,7 +66,7 @@ def follow(page, css):
 
 def test_a_pack_is_read_by_keyboard_alone(browser, readers, packs, shots):
     service, labels = readers
-    cases = Reading.open(packs["fixtures"], **SAMPLE).cases
+    cases = ReviewSession.open(packs["fixtures"], **SAMPLE).cases
     page = browser()
     page.open(service.url + "/")
     assert page.driver.current_url == service.url + "/review"
@@ -83,12 +83,12 @@ def test_a_pack_is_read_by_keyboard_alone(browser, readers, packs, shots):
     assert f"3 of {len(cases)} read" in page.find("main").text
     assert "Noted: skipped for" in page.find("[role=status]").text
     (path,) = (labels / "fixtures").glob("anna*.jsonl")
-    assert [one.label for one in read_own_labels(path)] == [True, False, None]
+    assert [label.label for label in read_own_labels(path)] == [True, False, None]
     follow(page, "[role=status] a")
     assert "You said skipped of this item" in page.find(".note.open").text
     page.tab_to("#note")
     page.press("only the numbers", Keys.ENTER, "agree")
-    assert [one.label for one in read_own_labels(path)] == [True, False, None]
+    assert [label.label for label in read_own_labels(path)] == [True, False, None]
     follow(page, ".says button[value=false]")
     last = read_own_labels(path)[-1]
     assert (last.item, last.label, last.note) == (shown[2], False, "only the numbers\nagree")
@@ -107,7 +107,7 @@ def test_an_answer_sent_twice_is_asked_about_and_nothing_typed_is_lost(browser, 
     press_with_alt(page, "t")
     page.driver.back()
     page.run("document.querySelector('[name=before]').value = '0'")
-    first = Reading.open(packs["fixtures"], **SAMPLE).by_id
+    first = ReviewSession.open(packs["fixtures"], **SAMPLE).by_id
     item = next(iter(first))
     page.run(
         "document.querySelector('#form').action = arguments[0];"
@@ -119,9 +119,9 @@ def test_an_answer_sent_twice_is_asked_about_and_nothing_typed_is_lost(browser, 
     assert "nothing was changed" in page.find("[role=alert]").text
     assert page.find("#note").get_attribute("value") == "a long thought"
     path = labels / "fixtures" / "twice.jsonl"
-    assert [one.label for one in read_own_labels(path)] == [True]
+    assert [label.label for label in read_own_labels(path)] == [True]
     press_with_alt(page, "f")
-    assert [one.label for one in read_own_labels(path)] == [True, False]
+    assert [label.label for label in read_own_labels(path)] == [True, False]
 
 
 def test_reading_needs_no_script(browser, readers):
@@ -173,7 +173,7 @@ def test_nothing_in_a_pack_is_more_than_text(browser, readers, packs, shots):
     page.open(f"{service.url}/review?reader=%3Cscript%3Ewindow.hurt%3D'name'%3Cscript%3E")
     page.open(page.find("a[href^='/review/hostile']").get_attribute("href"))
     seen = ""
-    for _ in Reading.open(packs["hostile"], **SAMPLE).cases:
+    for _ in ReviewSession.open(packs["hostile"], **SAMPLE).cases:
         page.run("for (const one of document.querySelectorAll('details')) one.open = true")
         assert page.overflow() == []
         assert page.all("main script, main img, main svg, main iframe, main base, main meta") == []
@@ -194,7 +194,7 @@ def test_nothing_in_a_pack_is_more_than_text(browser, readers, packs, shots):
     assert page.overflow() == []
     assert page.problems() == []
     (path,) = (labels / "hostile").iterdir()
-    assert {one.note for one in read_own_labels(path)} == {bad}
+    assert {label.note for label in read_own_labels(path)} == {bad}
 
 
 def test_a_pack_that_is_altered_says_so(browser, packs, tmp_path, shots):

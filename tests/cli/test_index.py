@@ -21,7 +21,7 @@ def corpus(tmp_path):
 
 def call(capsys, *arguments):
     """(exit code, JSON or text on stdout, talk on stderr)."""
-    code = main([str(one) for one in arguments])
+    code = main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
     return code, json.loads(out) if "--json" in arguments else out, err
 

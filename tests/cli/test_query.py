@@ -56,7 +56,7 @@ def assert_refused(answer, *words, code=2):
 
 
 def places(facts):
-    return [(one["shard"], one["row"]) for one in facts["documents"]]
+    return [(document["shard"], document["row"]) for document in facts["documents"]]
 
 
 def test_a_query_prints_and_writes_what_a_scan_does(home, asked, call, capsys, tmp_path):

@@ -181,7 +181,9 @@ def test_a_clean_copy_of_an_inspect_log_stands_beside_its_folder(
 def installed():
     from importlib.metadata import entry_points
 
-    if "contam.client.inspect_hook" not in {one.value for one in entry_points(group="inspect_ai")}:
+    if "contam.client.inspect_hook" not in {
+        point.value for point in entry_points(group="inspect_ai")
+    }:
         pytest.skip("contam is not installed here, so Inspect cannot find its hook")
 
 

@@ -16,7 +16,7 @@ STRANGE = {str: 3, int: "3", float: "0.25"}
 
 
 def test_a_verdict_may_lack_what_may_be_null_and_have_what_is_not_known():
-    nullable = {one.name for one in COLUMNS if one.nullable}
+    nullable = {column.name for column in COLUMNS if column.nullable}
     bare = {name: value for name, value in ROW.items() if name not in nullable}
     verdict = verdict_of({**bare, "mood": "sunny"})
     assert {name for name, value in verdict.to_dict().items() if value is None} == nullable

@@ -17,9 +17,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
 def settings() -> str:
     """A row for every setting."""
     rows = "".join(
-        f"| {'none' if one.secret else f'`{one.flag}`'} | `{one.variable}` | {_default(one)} "
-        f"| {one.help} |\n"
-        for one in described_settings()
+        f"| {'none' if setting.secret else f'`{setting.flag}`'} | `{setting.variable}` | {_default(setting)} "
+        f"| {setting.help} |\n"
+        for setting in described_settings()
     )
     return f"| flag | variable | default | meaning |\n| --- | --- | --- | --- |\n{rows}"
 

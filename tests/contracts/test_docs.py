@@ -84,7 +84,7 @@ def test_the_workflow_of_the_guide_is_one(repository):
     import yaml
 
     page = (repository / "docs/guides/audit.md").read_text(encoding="utf-8")
-    (shown,) = [one for one in pages.blocks(page) if one.language == "yaml"]
+    (shown,) = [block for block in pages.blocks(page) if block.language == "yaml"]
     tree = yaml.safe_load(shown.text)
     # YAML reads the key `on` as a truth value.
     assert set(tree) == {"name", True, "jobs"}
@@ -98,7 +98,7 @@ def test_the_workflow_of_the_guide_is_one(repository):
     for call in calls:
         words = call.split()
         command = "audit gate" if words[1] == "gate" else "audit run"
-        known = {name for one in parameters_of(command) for name in one.opts}
+        known = {name for parameter in parameters_of(command) for name in parameter.opts}
         assert {word for word in words if word.startswith("-")} <= known
 
 
@@ -106,7 +106,7 @@ def test_every_page_with_something_to_run_is_run(repository):
     for path in markdown(repository):
         name = path.relative_to(repository).as_posix()
         if name not in pages.RUN:
-            languages = {one.language for one in pages.blocks(path.read_text(encoding="utf-8"))}
+            languages = {block.language for block in pages.blocks(path.read_text(encoding="utf-8"))}
             assert not languages & {"console", "python", "sql"}, f"{name} is not run"
 
 
@@ -200,9 +200,9 @@ def commands(group=None, above=()):
     from contam.cli.main import app
 
     group = group or typer.main.get_command(app)
-    for name, one in group.commands.items():
-        if hasattr(one, "commands"):
-            yield from commands(one, (*above, name))
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*above, name))
         else:
             yield " ".join((*above, name))
 
@@ -218,7 +218,7 @@ def test_the_reference_has_a_section_for_every_command_and_for_no_other(reposito
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_reference_names_every_flag(repository, command):
     parameters = parameters_of(command)
-    known = {name for one in parameters for name in one.opts if name.startswith("-")}
+    known = {name for parameter in parameters for name in parameter.opts if name.startswith("-")}
     written = {
         name.split(" ")[0] for name in names(section(repository, "Commands", f"contam {command}"))
     }
@@ -234,7 +234,11 @@ def test_the_reference_names_every_flag(repository, command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_reference_names_every_default(repository, command):
     parameters = parameters_of(command)
-    defaults = {one.opts[0]: one.default for one in parameters if one.opts[0].startswith("--")}
+    defaults = {
+        parameter.opts[0]: parameter.default
+        for parameter in parameters
+        if parameter.opts[0].startswith("--")
+    }
     for row in rows(section(repository, "Commands", f"contam {command}")):
         if not row[0].startswith("`--"):
             continue
@@ -301,9 +305,9 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
 def every_error():
     """All classes of errors, the base included."""
     return [
-        one
-        for one in vars(errors).values()
-        if inspect.isclass(one) and issubclass(one, errors.ContamError)
+        var
+        for var in vars(errors).values()
+        if inspect.isclass(var) and issubclass(var, errors.ContamError)
     ]
 
 

@@ -108,4 +108,6 @@ def test_a_release_lists_all_that_the_image_installs(tmp_path):
     assert done.returncode == 0, done.stderr
     listed = json.loads((tmp_path / "contam.cdx.json").read_text())["components"]
     found = {(canonicalize_name(one["name"]), Version(one["version"])) for one in listed}
-    assert found == {(name, one) for name, versions in pins("image").items() for one in versions}
+    assert found == {
+        (name, version) for name, versions in pins("image").items() for version in versions
+    }

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contam.corpus.batches import DocBatch, read_unit
+from contam.corpus.batches import DocBatch, read_chunk
+from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import Selection, select_all
 from contam.corpus.coverage import Coverage, ShardCoverage
-from contam.corpus.units import plan_units
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
 from tests.corpus_files import find_shards
@@ -43,7 +43,7 @@ def read_corpus() -> Callable[..., Corpus]:
     def read(*paths, text=None, batch_bytes=8 << 20, failing=False) -> Corpus:
         shards = find_shards(paths)
         selections, failures = select_all(shards, text)
-        units, more = plan_units(shards, selections)
+        units, more = plan_chunks(shards, selections)
         for failure in [*failures, *more]:
             if not failing:
                 raise ShardError(failure.reason, shard=failure.name, hint=failure.hint)
@@ -52,14 +52,14 @@ def read_corpus() -> Callable[..., Corpus]:
         batches = []
         for unit in units:
             counts = ShardCoverage()
-            for batch in read_unit(unit, shards, selections, batch_bytes):
+            for batch in read_chunk(unit, shards, selections, batch_bytes):
                 assert batch.first_row == len(texts[batch.shard])
                 assert batch.n_docs > 0
                 assert batch.n_bytes <= batch_bytes or batch.n_docs == 1
                 texts[batch.shard] += batch_texts(batch)
                 batches.append(batch)
                 counts += ShardCoverage.of_batch(batch)
-            coverage = coverage.with_unit(unit, counts)
+            coverage = coverage.with_chunk(unit, counts)
         return Corpus(shards, selections, texts, batches, coverage)
 
     return read

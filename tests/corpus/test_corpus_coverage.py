@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.corpus.batches import read_unit
+from contam.corpus.batches import read_chunk
+from contam.corpus.chunks import Chunk, plan_chunks
 from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.shards import Shard
-from contam.corpus.units import WorkUnit, plan_units
 from contam.errors import CorpusError
 from tests.corpus_files import find_shards
 
 SHARDS = tuple(Shard(f"/c/{i}", f"{i}.parquet", "parquet", 10) for i in range(3))
-UNITS = [WorkUnit(shard, (group,), group, 1, 5) for shard in range(2) for group in range(2)]
+UNITS = [Chunk(shard, (group,), group, 1, 5) for shard in range(2) for group in range(2)]
 START = Coverage.expect(SHARDS, UNITS)
 
 
 def test_a_shard_is_read_when_all_its_units_are():
-    one = START.with_unit(UNITS[0], ShardCoverage(rows=1, n_bytes=4))
+    one = START.with_chunk(UNITS[0], ShardCoverage(rows=1, n_bytes=4))
     assert one.shards_read == (2,)
-    both = one.with_unit(UNITS[1], ShardCoverage(rows=1, n_bytes=6, n_null=1))
+    both = one.with_chunk(UNITS[1], ShardCoverage(rows=1, n_bytes=6, n_null=1))
     assert both.shards_read == (0, 2)
     assert both.total == ShardCoverage(units=2, rows=2, n_bytes=10, n_null=1)
     assert not both.complete
@@ -36,7 +36,7 @@ def test_a_shard_is_read_when_all_its_units_are():
 def test_a_failed_shard_is_never_read_whole():
     coverage = START
     for unit in UNITS:
-        coverage = coverage.with_unit(unit, ShardCoverage(rows=1))
+        coverage = coverage.with_chunk(unit, ShardCoverage(rows=1))
     assert coverage.complete
     failed = coverage.with_failure(ShardFailure(1, "1.parquet", "cut", "copy it again"))
     assert failed.shards_read == (0, 2)
@@ -45,7 +45,7 @@ def test_a_failed_shard_is_never_read_whole():
 
 
 def test_the_report_is_plain_json():
-    coverage = START.with_unit(UNITS[2], ShardCoverage(rows=3, n_empty=1))
+    coverage = START.with_chunk(UNITS[2], ShardCoverage(rows=3, n_empty=1))
     report = json.loads(json.dumps(coverage.to_dict()))
     assert report["shards_expected"] == 3
     assert report["shards_read"] == 1
@@ -56,7 +56,7 @@ def test_the_report_is_plain_json():
 events = st.lists(
     st.one_of(
         st.builds(
-            lambda i, n: START.with_unit(UNITS[i], ShardCoverage(rows=n, n_bytes=n * 3)),
+            lambda i, n: START.with_chunk(UNITS[i], ShardCoverage(rows=n, n_bytes=n * 3)),
             st.integers(0, 3),
             st.integers(0, 9),
         ),
@@ -96,12 +96,12 @@ def test_threads_read_the_same_as_one_after_another(tmp_path):
         pq.write_table(pa.table({"text": texts}), tmp_path / f"{i}.parquet", row_group_size=100)
     shards = find_shards([tmp_path])
     selections, _ = select_all(shards)
-    units, _ = plan_units(shards, selections)
+    units, _ = plan_chunks(shards, selections)
 
     def read(unit):
         return [
             (b.first_row, b.data.tobytes(), b.offsets.tolist())
-            for b in read_unit(unit, shards, selections)
+            for b in read_chunk(unit, shards, selections)
         ]
 
     alone = [read(unit) for unit in units]
@@ -121,7 +121,7 @@ def test_only_unreadable_shards_are_failures_not_a_wrong_column(tmp_path):
     found, failures = select_all(find_shards([tmp_path]))
     assert found == [None]
     assert [failure.name for failure in failures] == ["a.parquet"]
-    assert plan_units(find_shards([tmp_path]), found) == ([], [])
+    assert plan_chunks(find_shards([tmp_path]), found) == ([], [])
 
 
 def test_an_open_index_does_not_count_its_shards_again_for_every_answer(monkeypatch):

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from contam.corpus import offsets, units
-from contam.corpus.batches import read_unit
+from contam.corpus import chunks, offsets
+from contam.corpus.batches import read_chunk
+from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_all, select_columns
 from contam.corpus.metadata import MetadataStream
-from contam.corpus.offsets import Span, line_number, span_pieces
-from contam.corpus.units import plan_units
+from contam.corpus.offsets import ByteSpan, line_number, span_pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
 from tests.corpus_files import find_shards
@@ -34,7 +34,7 @@ def test_spans_hold_every_line_once(lines, ends, step, piece):
         patch.setattr(offsets, "_PIECE_BYTES", piece)
         path = Path(folder) / "a"
         path.write_bytes(raw)
-        spans = [Span(at, min(at + step, len(raw))) for at in range(0, len(raw), step)]
+        spans = [ByteSpan(at, min(at + step, len(raw))) for at in range(0, len(raw), step)]
         read = [b"".join(span_pieces(str(path), span)) for span in spans]
         assert b"".join(read) == raw
         for span, found in zip(spans, read, strict=True):
@@ -49,13 +49,13 @@ def documents(folder, *, workers=1, order=1, column=None):
     """Every document by (shard, row), and how many units there were."""
     shards = find_shards([folder])
     selections, _ = select_all(shards, column)
-    planned, failures = plan_units(shards, selections)
+    planned, failures = plan_chunks(shards, selections)
     assert not failures
 
     def read(unit):
         return [
             (batch.shard, batch.first_row + i, text)
-            for batch in read_unit(unit, shards, selections)
+            for batch in read_chunk(unit, shards, selections)
             for i, text in enumerate(texts_of(TextBlock(batch.data, batch.offsets, 0, 0, 0)))
         ]
 
@@ -78,7 +78,7 @@ def large(request, tmp_path, monkeypatch):
         options = ipc.IpcWriteOptions(compression="lz4")
         with ipc.new_file(path, table.schema, options=options) as writer:
             writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(units, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
     return tmp_path
 
 
@@ -95,7 +95,7 @@ def test_batches_without_a_narrow_column_are_counted(tmp_path, monkeypatch, colu
     table = pa.table(dict.fromkeys(columns, TEXTS))
     with ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
         writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(units, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
     found, n_units = documents(tmp_path, order=-1)
     assert found == [(0, i, text) for i, text in enumerate(TEXTS)]
     assert n_units > 10
@@ -110,7 +110,7 @@ def test_batches_of_unequal_size_are_counted(tmp_path, monkeypatch):
             column = pa.array(["b", "a"] * 50).dictionary_encode().slice(0, size)
             writer.write_batch(pa.record_batch([column], schema=schema))
             done += size
-    monkeypatch.setattr(units, "UNIT_BYTES", 100)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 100)
     found, n_units = documents(tmp_path, order=-1)
     assert [row for _, row, _ in found] == list(range(sum(sizes)))
     assert n_units == len(sizes)
@@ -121,7 +121,7 @@ def test_a_line_longer_than_a_piece_belongs_to_where_it_begins(tmp_path, monkeyp
     texts = ["a", "b" * 5000, "c", "", "d" * 3000]
     lines = [json.dumps({"text": text}) for text in texts]
     (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + ("\n".join(lines) + end).encode())
-    monkeypatch.setattr(units, "UNIT_BYTES", 500)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 500)
     found, n_units = documents(tmp_path)
     expected = [*texts, ""] if end == "\n\n" else texts
     assert [text for _, _, text in found] == expected
@@ -133,7 +133,7 @@ def test_a_bad_line_in_a_later_piece_is_named_with_its_number(tmp_path, monkeypa
     lines = [json.dumps({"text": text}) for text in TEXTS]
     lines[400] = '{"text": "cut'
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    monkeypatch.setattr(units, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
     with pytest.raises(ShardError, match=r"a\.jsonl, line 401: not JSON"):
         documents(tmp_path, order=-1)
 
@@ -142,7 +142,7 @@ def test_a_file_that_shrinks_meanwhile_is_an_error(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "x"}\n' * 3)
     with pytest.raises(ShardError, match="ends at byte 42"):
-        list(span_pieces(str(path), Span(28, 60)))
+        list(span_pieces(str(path), ByteSpan(28, 60)))
 
 
 def test_small_compressed_and_streamed_files_stay_whole(tmp_path, monkeypatch):
@@ -152,7 +152,7 @@ def test_small_compressed_and_streamed_files_stay_whole(tmp_path, monkeypatch):
     table = pa.table({"text": TEXTS})
     with ipc.new_stream(tmp_path / "c.arrow", table.schema) as writer:
         writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(units, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
     found, n_units = documents(tmp_path)
     assert n_units == 3
     assert [text for shard, _, text in found if shard == 0] == TEXTS
@@ -169,13 +169,13 @@ def test_metadata_stays_beside_its_text_in_every_piece(tmp_path, monkeypatch, ki
         table = pa.Table.from_pylist(rows)
         with ipc.new_file(path, table.schema) as writer:
             writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(units, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
     (shard,) = find_shards([path])
     selection = select_columns(shard)
     found = {}
-    for unit in reversed(plan_units([shard], selection)[0]):
+    for unit in reversed(plan_chunks([shard], selection)[0]):
         stream = MetadataStream(unit, shard, selection)
-        for batch in read_unit(unit, [shard], selection):
+        for batch in read_chunk(unit, [shard], selection):
             ids = stream.take(batch.n_docs)["id"]
             found |= {batch.first_row + i: one for i, one in enumerate(ids)}
     assert found == {i: f"d{i}" for i in range(500)}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from contam.corpus import rowcache
-from contam.corpus.rowcache import RowCache, Source
+from contam.corpus.rowcache import IndexedShard, RowCache
 from contam.corpus.shards import shard_digest
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
@@ -43,7 +43,7 @@ class Reads:
 @pytest.fixture
 def reads(monkeypatch) -> Reads:
     seen = Reads()
-    real = rowcache.read_unit
+    real = rowcache.read_chunk
 
     def counted(unit, *rest):
         seen.groups += unit.row_groups or (-1,)
@@ -51,7 +51,7 @@ def reads(monkeypatch) -> Reads:
             seen.documents += batch.n_docs
             yield batch
 
-    monkeypatch.setattr(rowcache, "read_unit", counted)
+    monkeypatch.setattr(rowcache, "read_chunk", counted)
     return seen
 
 
@@ -60,10 +60,11 @@ def shard(tmp_path) -> Path:
     return write_parquet(tmp_path / "one.parquet", TEXTS, row_group_size=ROWS_PER_GROUP)
 
 
-def cache(*paths: Path, room: int = ROOM) -> RowCache:
+def cache(*paths: Path, capacity: int = ROOM) -> RowCache:
     shards = find_shards(paths)
     return RowCache(
-        [Source(shard=one, digest=shard_digest(one), column=None) for one in shards], room=room
+        [IndexedShard(shard=one, digest=shard_digest(one), column=None) for one in shards],
+        capacity=capacity,
     )
 
 
@@ -133,7 +134,7 @@ def test_a_document_that_was_asked_for_is_kept_when_its_row_group_is_not(shard, 
 def test_without_room_only_what_leads_to_the_row_is_decoded(shard, reads, monkeypatch):
     # Batches of about two documents.
     monkeypatch.setattr(rowcache, "BATCH_BYTES", 2 * len(TEXTS[0]))
-    rows = cache(shard, room=GROUP_BYTES)
+    rows = cache(shard, capacity=GROUP_BYTES)
     ask(rows, 0)
     assert reads.documents <= 4
     ask(rows, 9)
@@ -141,7 +142,7 @@ def test_without_room_only_what_leads_to_the_row_is_decoded(shard, reads, monkey
 
 
 def test_a_row_group_larger_than_its_share_leaves_its_documents_only(shard, reads):
-    rows = cache(shard, room=2 * GROUP_BYTES)
+    rows = cache(shard, capacity=2 * GROUP_BYTES)
     for _ in range(3):
         ask(rows, 4)
     assert reads.groups == [0]
@@ -152,7 +153,7 @@ def test_a_row_group_larger_than_its_share_leaves_its_documents_only(shard, read
 
 def test_a_document_larger_than_the_room_is_read_and_not_kept(tmp_path, reads):
     texts = ["small", "x" * 50_000]
-    rows = cache(write_parquet(tmp_path / "one.parquet", texts), room=10_000)
+    rows = cache(write_parquet(tmp_path / "one.parquet", texts), capacity=10_000)
     for _ in range(2):
         assert ask(rows, 0, 1, texts=texts) == texts
     assert reads.groups == [0, 0]
@@ -216,15 +217,15 @@ def test_a_text_that_is_not_the_one_indexed_is_an_error_with_its_row(shard):
         list(rows.stream(0, np.array([12]), np.array([1], np.uint32)))
 
 
-@pytest.mark.parametrize("room", [ROOM, 0])
+@pytest.mark.parametrize("capacity", [ROOM, 0])
 @pytest.mark.parametrize("name", ["one.parquet", "one.jsonl"])
-def test_a_row_that_is_not_there_is_an_error(tmp_path, name, room):
+def test_a_row_that_is_not_there_is_an_error(tmp_path, name, capacity):
     path = tmp_path / name
     if name.endswith("parquet"):
         write_parquet(path, TEXTS[:3])
     else:
         write_jsonl(path, [{"text": text} for text in TEXTS[:3]])
-    rows = cache(path, room=room)
+    rows = cache(path, capacity=capacity)
     with pytest.raises(ShardError, match="row 3 is not there"):
         ask(rows, 1, 3)
     with pytest.raises(ShardError, match="row 3 is not there"):
@@ -242,8 +243,8 @@ def test_null_and_empty_documents_are_rows_like_any_other(tmp_path):
 def test_lines_with_no_row_groups_are_read_back_with_and_without_room(tmp_path, reads):
     path = tmp_path / "one.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    for room in (0, 1 << 20):
-        rows = cache(path, room=room)
+    for capacity in (0, 1 << 20):
+        rows = cache(path, capacity=capacity)
         assert ask(rows, 2, 77) == [TEXTS[2], TEXTS[77]]
         assert ask(rows, 2, 77) == [TEXTS[2], TEXTS[77]]
     # Without room each time, with room once.
@@ -253,6 +254,6 @@ def test_lines_with_no_row_groups_are_read_back_with_and_without_room(tmp_path, 
 def test_stretches_for_streaming_are_whole_row_groups_of_about_the_size_asked(shard):
     rows = cache(shard)
     wanted = np.array([1, 2, 15, 31, 32, 79], np.int64)
-    assert rows.units(0, wanted, 1) == [(0, 2), (2, 3), (3, 5), (5, 6)]
-    assert rows.units(0, wanted, 2 * rows._open(0).group_bytes[0] + 100) == [(0, 3), (3, 6)]
-    assert rows.units(0, wanted, 1 << 30) == [(0, 6)]
+    assert rows.spans_of(0, wanted, 1) == [(0, 2), (2, 3), (3, 5), (5, 6)]
+    assert rows.spans_of(0, wanted, 2 * rows._open(0).group_bytes[0] + 100) == [(0, 3), (3, 6)]
+    assert rows.spans_of(0, wanted, 1 << 30) == [(0, 6)]

@@ -32,13 +32,13 @@ def make_result(
 ) -> ScanResult:
     """`order` permutes the items as they came in; q9 is contaminated under both policies."""
     items = [ITEMS[i] for i in order or range(len(ITEMS))]
-    pairs = [(item, policy) for item in items for policy in POLICIES]
-    hit = [item[2] == "q9" for item, _ in pairs]
+    matches = [(item, policy) for item in items for policy in POLICIES]
+    hit = [item[2] == "q9" for item, _ in matches]
     verdicts = {
-        "benchmark": [item[0] for item, _ in pairs],
-        "split": [item[1] for item, _ in pairs],
-        "item_id": [item[2] for item, _ in pairs],
-        "policy": [policy for _, policy in pairs],
+        "benchmark": [item[0] for item, _ in matches],
+        "split": [item[1] for item, _ in matches],
+        "item_id": [item[2] for item, _ in matches],
+        "policy": [policy for _, policy in matches],
         "label": ["contaminated" if h else "clean" for h in hit],
         "score": np.array([1.0 if h else 0.0 for h in hit]),
         "exposure": ["question+answer" if h else "none" for h in hit],

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import contam
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.batches import DocBatch
 from contam.detect.match.collect import Collection
-from contam.detect.match.lane import build_lane
 from contam.detect.match.matching import Matcher
+from contam.detect.match.token_view import build_view
 from contam.detect.policies.policy import get_policy
 from contam.errors import ConfigError, UsageError
-from contam.kernels.items import tokenize_parts
+from contam.kernels.tokenize_items import tokenize_parts
 from contam.kernels.tokens import WORDS
 from contam.text.bpe import TokenBatch
 from contam.text.tokenizer import char_tables
@@ -124,15 +124,15 @@ def test_two_runs_and_any_number_of_workers_agree(inputs, unit):
 def test_the_record_names_the_tokenizer_by_its_digest(inputs, unit):
     parameters = run(inputs, unit).run["parameters"]
     assert parameters["unit"] == unit
-    lane = parameters["lanes"][0]
-    assert lane["sha256"] == hashlib.sha256(Path(unit).read_bytes()).hexdigest()
-    assert lane["unit_version"] == "bpe-1"
+    view = parameters["lanes"][0]
+    assert view["sha256"] == hashlib.sha256(Path(unit).read_bytes()).hexdigest()
+    assert view["unit_version"] == "bpe-1"
     assert "sha256" not in run(inputs, "word").run["parameters"]["lanes"][0]
 
 
 def test_word_policies_run_on_the_tokens_and_letter_policies_on_letters(inputs, unit):
     result = run(inputs, unit, policies=("contam", "openr1-8", "gpt4-50char"))
-    units = {lane["unit"] for lane in result.run["parameters"]["lanes"]}
+    units = {view["unit"] for view in result.run["parameters"]["lanes"]}
     assert units == {unit, "char"}
     by_policy = {}
     for verdict in result:
@@ -166,7 +166,7 @@ def test_an_answer_next_to_its_question_is_seen(tmp_path, unit):
     }
     (tmp_path / "quiz.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     listed = "\n".join(
-        f"{letter}. {one}" for letter, one in zip("ABCD", row["choices"], strict=True)
+        f"{letter}. {choice}" for letter, choice in zip("ABCD", row["choices"], strict=True)
     )
     texts = [f"{row['question']}\n{listed}\nAnswer: A\n", f"{row['question']}\n{listed}\n"]
     for text, exposure in zip(texts, ("question+answer", "question"), strict=True):
@@ -185,18 +185,18 @@ class WordsGiven:
 
 def test_given_tokens_are_matched_like_those_the_kernels_make(inputs):
     [quiz] = read_benchmarks([inputs / "quiz.jsonl"])
-    lane = build_lane(quiz.items, unit="word", seed=5, min_run=8)
+    view = build_view(quiz.items, unit="word", seed=5, min_run=8)
     raw = [text.encode() for text in [*documents(), *fixture_texts()] if text is not None]
     offsets = np.concatenate([[0], np.cumsum([len(one) for one in raw])]).astype(np.int64)
     offsets.flags.writeable = False  # as read from a shard: other arrays would be compiled for anew
     batch = DocBatch(0, 7, np.frombuffer(b"".join(raw), np.uint8), offsets, 0, 0, 0, 0)
     answers = []
-    for one in (lane, replace(lane, tokenizer=WordsGiven())):
+    for one in (view, replace(view, tokenizer=WordsGiven())):
         policy = get_policy("contam")
         collection = Collection.start(one, [policy], policy, 20)
         Matcher(one).match(batch, collection)
-        pairs, pieces = collection.evidence()
-        answers.append((collection.n_tokens, collection.longest_at, pairs, pieces))
+        matches, pieces = collection.evidence()
+        answers.append((collection.n_tokens, collection.longest_at, matches, pieces))
     assert answers[0][0] == answers[1][0] > 0
     assert answers[0][1].tolist() == answers[1][1].tolist()
     assert len(answers[0][2]) >= 5

@@ -60,10 +60,10 @@ def test_a_result_without_any_optional_column_is_shown_asked_and_iterated(tmp_pa
     for name in TABLES:
         rewritten(folder, name, without(*OPTIONAL_COLUMNS[name]))
     verdicts = list(load_report(folder))
-    assert [(one.item_id, one.label, one.reason) for one in verdicts] == [
+    assert [(verdict.item_id, verdict.label, verdict.reason) for verdict in verdicts] == [
         (one.item_id, one.label, one.reason) for one in result
     ]
-    assert {one.best_url for one in verdicts} == {None}
+    assert {verdict.best_url for verdict in verdicts} == {None}
     query = "select count(*), count(best_url) from verdicts"
     with open_database(folder, query) as database:
         assert list(database.ask(query)[1]) == [(len(verdicts), 0)]

@@ -9,8 +9,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from contam.detect.match import glued, grams, item_tokens
-from contam.detect.match.lane import Lane, build_lane
+from contam.detect.match import grams, item_tokens, variants
+from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.policies import segments
 from tests.kernels.support import make_item
 
@@ -34,24 +34,24 @@ def items():
     ]
 
 
-def arrays(lane: Lane) -> dict[str, np.ndarray]:
-    found = {**lane.plan._asdict(), "letter": lane.facts.letter, "spans": lane.spans()}
-    for part in filter(None, (lane.items, lane.glued)):
+def arrays(view: TokenView) -> dict[str, np.ndarray]:
+    found = {**view.gram_table._asdict(), "letter": view.facts.letter, "spans": view.spans()}
+    for part in filter(None, (view.items, view.variants)):
         found |= {f"{type(part).__name__}.{f.name}": getattr(part, f.name) for f in fields(part)}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
 
 @pytest.mark.parametrize(("unit", "stride"), [("word", 1), ("char", 2)])
 def test_a_plan_in_small_pieces_is_the_same_plan(monkeypatch, unit, stride):
-    def make() -> Lane:
-        return build_lane(
-            items(), unit=unit, seed=5, min_run=8, stride=stride, glued=unit == "word"
+    def make() -> TokenView:
+        return build_view(
+            items(), unit=unit, seed=5, min_run=8, stride=stride, with_variants=unit == "word"
         )
 
     whole = arrays(make())
     monkeypatch.setattr(item_tokens, "_BLOCK_CHARACTERS", 300)
     monkeypatch.setattr(grams, "_PIECE", 7)
-    for module in (grams, glued, segments):
+    for module in (grams, variants, segments):
         monkeypatch.setattr(module, "_AT_ONCE", 7)
     pieces = arrays(make())
     assert whole.keys() == pieces.keys()

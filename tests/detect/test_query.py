@@ -205,9 +205,9 @@ def test_a_text_that_changed_under_an_equal_digest_is_noticed(tmp_path, bench, m
     path.write_text(json.dumps({"text": QUOTED}) + "\n")
     index = make(corpus, tmp_path / "i")
     path.write_text(json.dumps({"text": QUOTED.replace("slow", "fast")}) + "\n")
-    real = indexed.Source
-    blind = {"digest": None, "doubt": None}
-    monkeypatch.setattr(indexed, "Source", lambda **fields: real(**{**fields, **blind}))
+    real = indexed.IndexedShard
+    blind = {"digest": None, "change_since": None}
+    monkeypatch.setattr(indexed, "IndexedShard", lambda **fields: real(**{**fields, **blind}))
     result = contam.query(index, bench)
     assert "row 0 changed" in result.coverage["shards_failed"][0]["reason"]
     assert labels(result)["found"] == "not_checkable"

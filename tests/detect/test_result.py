@@ -14,7 +14,7 @@ def test_the_columns_of_format_1_are_there_in_their_order():
         "n_documents", "n_occurrences", "best_document_id", "best_shard", "best_row", "best_url",
         "best_date", "reason",
     ]  # fmt: skip
-    assert [one for one in result.verdicts.column_names if one in published] == published
+    assert [name for name in result.verdicts.column_names if name in published] == published
     assert result.evidence.column_names == [
         "benchmark", "split", "item_id", "part", "document_id", "shard", "row", "url", "date",
         "source", "alignment", "item_start", "item_end", "document_start", "document_end",

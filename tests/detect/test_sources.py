@@ -11,7 +11,7 @@ import pytest
 from contam.corpus.documents import DocumentMeta
 from contam.detect.finish import finish
 from contam.detect.plan import ScanParameters, make_plan
-from contam.detect.scan import Corpus, scan, scan_units
+from contam.detect.scan import Corpus, scan, scan_chunks
 from contam.errors import ShardError
 
 QUESTION = "Which grey heron of the northern marsh counted seven silver coins before sunrise"
@@ -24,7 +24,9 @@ def world(tmp_path):
         {"text": f"We asked: {QUESTION}? Nobody knew.", "id": "d0", "url": "https://a.example/0"},
         {"text": "Nothing of interest stands in this one at all.", "id": "d1"},
     ]
-    corpus.write_text("".join(json.dumps(one) + "\n" for one in documents), encoding="utf-8")
+    corpus.write_text(
+        "".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8"
+    )
     items.write_text(json.dumps({"question": QUESTION, "answer": "9"}) + "\n", encoding="utf-8")
     return corpus, items
 
@@ -45,11 +47,11 @@ class Kept:
             DocumentMeta(f"kept-{row}", "https://kept.example", None, None, None) for row in rows
         ]
 
-    def verified(self, pairs):
-        return np.zeros(len(pairs), np.bool_)
+    def verified(self, matches):
+        return np.zeros(len(matches), np.bool_)
 
-    def near(self, pairs):
-        return np.ones(len(pairs), np.bool_)
+    def near(self, matches):
+        return np.ones(len(matches), np.bool_)
 
     def inputs(self):
         return {"index": "ix-1"}
@@ -58,7 +60,7 @@ class Kept:
 def finished(world, **changes):
     corpus, items = world
     opened, plan = Corpus.open([corpus], None), make_plan([items], ScanParameters())
-    partial = scan_units(plan, opened, workers=1)
+    partial = scan_chunks(plan, opened, workers=1)
     kept = replace(Kept((corpus.name,), partial.coverage), **changes)
     return finish(plan, kept, partial.collections, started=0.0, workers=1)
 

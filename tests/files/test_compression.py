@@ -38,7 +38,7 @@ def cut(data, size):
 
 @given(CODEC, MEMBERS, st.integers(1, 500), st.integers(0, 9))
 def test_members_unpack_to_what_was_packed_however_they_are_cut(codec, members, size, padding):
-    packed = (b"\0" * padding).join(PACK[codec](one) for one in members) + b"\0" * padding
+    packed = (b"\0" * padding).join(PACK[codec](member) for member in members) + b"\0" * padding
     out = fed(codec, cut(packed, size), piece_bytes=1 << 16)
     assert b"".join(out) == b"".join(members) == unpack(codec, packed)
     assert codec_of(packed) == codec

@@ -52,7 +52,7 @@ def test_a_folder_that_takes_nothing_is_an_error_that_says_so(tmp_path):
     with pytest.raises(OutputError, match="cannot write"):
         write_file(tmp_path / "folder", b"one", overwrite=True)
     assert list((tmp_path / "folder").iterdir()) == []
-    assert [one.name for one in tmp_path.iterdir()] == ["folder"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 3_000_000])

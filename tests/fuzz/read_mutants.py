@@ -13,9 +13,9 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
-from contam.corpus.batches import read_unit
+from contam.corpus.batches import read_chunk
+from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_columns
-from contam.corpus.units import plan_units
 from contam.errors import ContamError, ShardError
 from contam.tables.parquet import promised
 from tests.corpus_files import find_shards
@@ -30,13 +30,13 @@ def read(folder: Path) -> list[str]:
     (shard,) = find_shards([folder])
     promised(shard.uri)
     selection = select_columns(shard)
-    units, failures = plan_units([shard], [selection])
+    units, failures = plan_chunks([shard], [selection])
     if failures:
         raise ShardError(failures[0].reason, shard=shard.name)
     return [
         bytes(batch.data[begin:end]).decode()
         for unit in units
-        for batch in read_unit(unit, [shard], [selection])
+        for batch in read_chunk(unit, [shard], [selection])
         for begin, end in pairwise(batch.offsets.tolist())
     ]
 

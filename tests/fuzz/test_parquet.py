@@ -50,7 +50,7 @@ def test_an_encrypted_shard_is_named_and_nothing_is_called_clean(tmp_path, plain
     corpus.mkdir()
     (corpus / "a.parquet").write_bytes(encrypted(plain_footer=plain_footer))
     (corpus / "b.jsonl").write_text('{"text": "nothing of it"}\n', "utf-8")
-    items.write_text("".join(json.dumps(one) + "\n" for one in ITEMS), "utf-8")
+    items.write_text("".join(json.dumps(item) + "\n" for item in ITEMS), "utf-8")
     result = contam.scan(corpus, items)
     (failed,) = result.run["coverage"]["shards_failed"]
     assert (failed["shard"], "encrypted" in failed["reason"]) == ("a.parquet", True)

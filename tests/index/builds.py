@@ -9,10 +9,10 @@ import numpy as np
 
 from contam.index import build as build_module
 from contam.index import intake
-from contam.index.files import open_array
+from contam.index.array_files import open_array
 from contam.index.model import Manifest, Recipe
 from contam.index.recipe import load_recipe
-from contam.kernels import plan
+from contam.kernels import gram_table
 from tests.corpus_files import find_shards
 from tests.integration.processes import fixture_texts
 from tests.kernels.support import twin_tokens
@@ -22,7 +22,7 @@ from tests.twins import index as twin
 if TYPE_CHECKING:
     from pathlib import Path
 
-BASE, SPREAD = int(plan.GRAM_BASE), int(plan._SPREAD)
+BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table._SPREAD)
 
 
 def recipe_of(**changes) -> Recipe:

@@ -16,7 +16,7 @@ from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata
 from contam.errors import CorpusError, IndexBusyError, IndexMismatchError, OutputError, UsageError
 from contam.index import build as build_module
-from contam.index.files import open_array
+from contam.index.array_files import open_array
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
 from contam.index.recipe import load_recipe
@@ -124,7 +124,7 @@ def test_a_capped_gram_keeps_its_true_count(tmp_path):
 def test_a_corpus_of_empty_documents_is_indexed_all_the_same(tmp_path):
     corpus = corpus_of(tmp_path / "corpus", ["", "a b", ""], [])
     manifest = build(corpus, tmp_path / "ix")
-    assert [one.counts["rows"] for one in manifest.shards] == [3, 0]
+    assert [shard.counts["rows"] for shard in manifest.shards] == [3, 0]
     index = Index.open(tmp_path / "ix")
     assert index.coverage().complete
     assert index.segments[0].record.n_entries == 0
@@ -146,7 +146,7 @@ def test_a_shard_that_cannot_be_read_is_named_and_leaves_nothing(tmp_path, memor
     bad.write_text(bad.read_text("utf-8") + "{no json\n", "utf-8")
     cut(write_parquet(corpus / "part-2.parquet", some_texts(40)))
     manifest = build(corpus, tmp_path / "ix", memory=memory)
-    failures = {one.name: one.failure for one in manifest.shards if one.failure}
+    failures = {shard.name: shard.failure for shard in manifest.shards if shard.failure}
     assert sorted(failures) == ["part-0a.jsonl", "part-2.parquet"]
     assert "part-0a.jsonl, line 401" in failures["part-0a.jsonl"]
     assert manifest.pending == ()

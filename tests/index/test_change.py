@@ -76,7 +76,7 @@ def test_a_file_that_differs_in_the_middle_alone_is_not_taken_for_one_that_is_th
     shutil.copy(tmp_path / "old/old.jsonl", tmp_path / "new/copy.jsonl")
     added = add(tmp_path / "ix", tmp_path / "new")
     assert added.passed_over == ("copy.jsonl",)
-    assert [one.name for one in added.manifest.shards] == ["old.jsonl", "new.jsonl"]
+    assert [shard.name for shard in added.manifest.shards] == ["old.jsonl", "new.jsonl"]
 
 
 def test_a_shard_with_a_known_name_and_other_bytes_is_refused(corpus, tmp_path):

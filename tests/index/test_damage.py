@@ -107,7 +107,7 @@ def answers(home):
             found |= {(index.manifest.shards[s].name, r) for s, r in zip(shards, rows, strict=True)}
     looked_up = "found" if ("part-9.parquet", 1) in found else "clean"
     verdicts = query(home / "index", home / "items.jsonl", workers=1)
-    return [looked_up, *("found" if one.flagged else one.label for one in verdicts)]
+    return [looked_up, *("found" if verdict.flagged else verdict.label for verdict in verdicts)]
 
 
 def said_by(home):
@@ -124,8 +124,8 @@ def named_by_verify(home):
         report = verify(home / "index", whole_shards=False)
     except IndexMismatchError as error:
         return [error.message]
-    assert all(one.what == "index" for one in report.findings)
-    return [one.place for one in report.findings]
+    assert all(finding.what == "index" for finding in report.findings)
+    return [finding.place for finding in report.findings]
 
 
 def look_everywhere(home):
@@ -229,7 +229,7 @@ def test_a_shard_that_changed_is_named_and_the_index_is_not_blamed(home, change)
             write_shard(path, some_texts(12, first=13))
         report = verify(home / "index")
         assert not report.damaged
-        assert [one.place for one in report.findings] == [str(path)]
+        assert [finding.place for finding in report.findings] == [str(path)]
         assert "part-1.parquet" in report.findings[0].fact
         assert report.n_documents > 0
 
@@ -250,5 +250,5 @@ def test_a_sampled_document_that_is_not_in_the_index_is_noticed(home):
         record = replace(record, digest=shard_digest(shard), sha256=file_sha256(shard))
         shards = tuple(record if i == place else one for i, one in enumerate(manifest.shards))
         publish_manifest(index, replace(manifest, shards=shards))
-        facts = [one.fact for one in verify(index, sample=500).findings]
+        facts = [finding.fact for finding in verify(index, sample=500).findings]
         assert facts == ["part-9.parquet, row 1: the text is not the one that was indexed"]

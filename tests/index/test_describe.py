@@ -62,7 +62,7 @@ TEXTS = st.one_of(
 @given(dates=st.lists(TEXTS, min_size=1, max_size=12))
 @settings(deadline=None, max_examples=15)
 def test_each_date_counts_as_the_parser_reads_it(tmp_path_factory, dates):
-    spans = [span for one in dates if (span := span_of(one))]
-    n_unreadable = sum(1 for one in dates if (one or "").strip() and not span_of(one))
+    spans = [span for date in dates if (span := span_of(date))]
+    n_unreadable = sum(1 for date in dates if (date or "").strip() and not span_of(date))
     ends = [str(min(a for a, _ in spans)), str(max(b for _, b in spans))] if spans else None
     assert dates_of(tmp_path_factory.mktemp("dates") / "c", dates) == (ends, n_unreadable)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.index import segment
-from contam.index.files import header
+from contam.index.array_files import header
 from contam.index.write import document_seed
-from contam.kernels.plan import hash_grams
+from contam.kernels.gram_table import hash_grams
 from contam.kernels.postings import hash_documents
 from contam.tables.documents import DOCUMENTS
 from contam.text.token_hash import token_hash

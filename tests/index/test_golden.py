@@ -60,7 +60,9 @@ def test_it_opens_and_nothing_in_it_is_damaged(golden):
     report = verify(golden / "index")
     assert not report.damaged
     # Its shards lie beside it, and not where the manifest has them: no place fits every checkout.
-    assert {one.place for one in report.findings} == {f"/golden/{name}" for name in index.names}
+    assert {finding.place for finding in report.findings} == {
+        f"/golden/{name}" for name in index.names
+    }
 
 
 def test_it_finds_every_document_that_shares_eight_words(golden, truth):
@@ -69,7 +71,9 @@ def test_it_finds_every_document_that_shares_eight_words(golden, truth):
     for line in (golden / "items.jsonl").read_text(encoding="utf-8").splitlines():
         item = json.loads(line)
         for part in ("passage", "question", "answer"):
-            found |= {(item["id"], one) for one in candidates(index, item.get(part, ""))}
+            found |= {
+                (item["id"], candidate) for candidate in candidates(index, item.get(part, ""))
+            }
     expected = {(item, document) for item, document, _ in truth["shared"]}
     retired = {pair for pair in expected if pair[1] in truth["retired"]}
     assert len(retired) == 1
@@ -96,7 +100,7 @@ def candidates(index, text):
             words = segment.arrays["postings"].array[lo:hi].astype(np.int64)
             documents = segment.document_of(words[:, 3] | (words[:, 4] << 16))
             kept = documents[~index.retired.holds(*segment.place_of(documents))]
-            yield from (one.document_id for one in segment.documents(kept.tolist()))
+            yield from (document.document_id for document in segment.documents(kept.tolist()))
 
 
 def test_a_build_of_today_writes_the_same_segments(golden, maker, tmp_path, monkeypatch):
@@ -104,7 +108,7 @@ def test_a_build_of_today_writes_the_same_segments(golden, maker, tmp_path, monk
     maker["make"](tmp_path / "again")
     old = read_manifest(golden / "index").segments
     new = read_manifest(tmp_path / "again" / "index").segments
-    arrays = [[one for one in segment.files if one.checks] for segment in old]
-    assert [[one for one in segment.files if one.checks] for segment in new] == arrays
+    arrays = [[file for file in segment.files if file.checks] for segment in old]
+    assert [[file for file in segment.files if file.checks] for segment in new] == arrays
     truth = (tmp_path / "again" / "truth.json").read_bytes()
     assert truth == (golden / "truth.json").read_bytes()

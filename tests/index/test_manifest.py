@@ -28,7 +28,7 @@ from contam.index.manifest import (
     read_manifest,
     writer_lock,
 )
-from contam.index.model import FileRecord, MinHashRecipe, Span
+from contam.index.model import FileRecord, MinHashRecipe, RowSpan
 from tests.index.tiny import RECIPE, shard, write_index
 
 SKETCH = MinHashRecipe(
@@ -182,7 +182,7 @@ def test_a_forged_manifest_is_refused_even_with_the_right_digest(index, name):
 def test_a_manifest_that_contradicts_itself_is_not_published(index):
     made = read_manifest(index)
     first, second = made.segments
-    moved = replace(second, spans=(Span(shard=0, first_row=6, n_rows=5),))
+    moved = replace(second, spans=(RowSpan(shard=0, first_row=6, n_rows=5),))
     cases = {
         "indexed twice": replace(made, segments=(first, moved)),
         "not all of its rows": replace(made, segments=(first,)),

@@ -16,7 +16,7 @@ from contam.index.bands import as_datasketch, best_bands, permutations
 from contam.index.model import MinHashRecipe
 from contam.index.recipe import load_recipe
 from contam.index.sketches import shingle_values, sign
-from contam.kernels.plan import _SPREAD, GRAM_BASE
+from contam.kernels.gram_table import _SPREAD, GRAM_BASE
 from tests.twins import minhash as twin
 
 SCHEMES = {"affine32": "affine32", "mersenne61": "legacy"}
@@ -157,7 +157,7 @@ def test_recipes_state_the_threshold_that_their_geometry_is_best_for():
 documents = st.lists(st.lists(st.integers(1, 5), max_size=20), max_size=8)
 
 
-def sketched(documents: list[list[int]]) -> minhash.Sketch:
+def sketched(documents: list[list[int]]) -> minhash.MinHashSketch:
     flat = np.array([token for document in documents for token in document], np.uint64)
     starts = np.cumsum([0, *map(len, documents)]).astype(np.int64)
     return minhash.sketcher(SMALL).sketch(flat, starts)
@@ -212,10 +212,10 @@ def test_a_shingle_of_too_many_windows_is_named_instead_of_kept(monkeypatch):
     arrays = make.arrays([sketched([often] * 4 + [rare])])
     kept = minhash.unpack(arrays["minhash_starts"], arrays["minhash_entries"]) >> np.uint64(32)
     base, spread = int(GRAM_BASE), int(_SPREAD)
-    gone = [one & ~0xF for one in twin.shingles(often, 2, base, spread)]
+    gone = [shingle & ~0xF for shingle in twin.shingles(often, 2, base, spread)]
     assert arrays["minhash_capped"].tolist() == gone
     assert {int(one) for one in kept} == {
-        one & ~0xF for one in twin.shingles(rare, 2, base, spread)
+        shingle & ~0xF for shingle in twin.shingles(rare, 2, base, spread)
     }
     # Too frequent stays too frequent, whatever is retired and merged.
     few = make.arrays([sketched([often])])

@@ -6,7 +6,7 @@ import pytest
 
 from contam.errors import ConfigError, UsageError
 from contam.index.recipe import from_dict, list_recipes, load_recipe, to_dict
-from contam.text.tables import NORMALISER
+from contam.text.text_tables import NORMALISER
 
 GUARANTEES = {"standard": ("word", 8), "compact": ("word", 13), "chars": ("char", 50)}
 BASE = 'unit = "word"\ngram = 5\nstride = 4\ncap = 100\n'

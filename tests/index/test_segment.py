@@ -14,7 +14,7 @@ from contam.config import load_settings
 from contam.errors import IndexDamageError, IndexMismatchError, UsageError
 from contam.index.home import index_home, resolve_index
 from contam.index.manifest import MANIFEST, publish_manifest, read_manifest
-from contam.index.model import Span
+from contam.index.model import RowSpan
 from contam.index.open import Index
 from contam.index.retired import write_retired
 from tests.index.tiny import BASE, RECIPE, SPREAD, documents, shard, write_index, write_segment
@@ -39,8 +39,8 @@ def test_every_entry_is_found_and_leads_back_to_its_document(made):
             assert ordinal in ordinals
         owners = [
             number
-            for number, one in enumerate(shard_docs)
-            for _ in range(0, len(one) - RECIPE.gram + 1, RECIPE.stride)
+            for number, doc in enumerate(shard_docs)
+            for _ in range(0, len(doc) - RECIPE.gram + 1, RECIPE.stride)
         ]
         assert segment.document_of(np.arange(len(owners))).tolist() == owners
         assert segment.find(12345) == (segment.find(12345)[0],) * 2
@@ -48,9 +48,9 @@ def test_every_entry_is_found_and_leads_back_to_its_document(made):
 
 def test_a_document_knows_its_shard_row_and_names(tmp_path):
     spans = [
-        Span(shard=1, first_row=3, n_rows=2),
-        Span(shard=0, first_row=0, n_rows=3),
-        Span(shard=1, first_row=9, n_rows=1),
+        RowSpan(shard=1, first_row=3, n_rows=2),
+        RowSpan(shard=0, first_row=0, n_rows=3),
+        RowSpan(shard=1, first_row=9, n_rows=1),
     ]
     record = write_segment(tmp_path, spans, documents(1, 6))
     manifest, _ = write_index(tmp_path / "other")
@@ -60,7 +60,10 @@ def test_a_document_knows_its_shard_row_and_names(tmp_path):
     shards, rows = segment.place_of([0, 1, 2, 3, 4, 5])
     assert shards.tolist() == [1, 1, 0, 0, 0, 1]
     assert rows.tolist() == [3, 4, 0, 1, 2, 9]
-    assert [one.document_id for one in segment.documents([5, 0])] == ["doc-1-9", "doc-1-3"]
+    assert [document.document_id for document in segment.documents([5, 0])] == [
+        "doc-1-9",
+        "doc-1-3",
+    ]
     assert segment.documents([2])[0].url is None
     assert segment.documents([2])[0].date == "2020-01-01"
     with pytest.raises(IndexDamageError, match="no row 6"):
@@ -87,12 +90,12 @@ def test_shards_are_numbered_as_a_scan_would_and_retired_ones_left_out(made):
     assert coverage.names == index.names
     assert coverage.shards_read == (3,)
     assert not coverage.complete
-    assert {one.name: one.reason for one in coverage.failures} == {
+    assert {failure.name: failure.reason for failure in coverage.failures} == {
         "part-1.parquet": "part-1.parquet: not indexed yet",
         "part-2.parquet": "part-2.parquet: not indexed yet",
         "part-9.parquet": "cut short",
     }
-    assert all(one.hint for one in coverage.failures)
+    assert all(failure.hint for failure in coverage.failures)
 
 
 def test_a_whole_index_covers_everything(made):
@@ -162,7 +165,7 @@ def test_a_writer_that_comes_between_manifest_and_segments_is_no_damage(made, mo
     folder, manifest, tokens = made
     new = write_segment(
         folder,
-        [Span(shard=0, first_row=0, n_rows=7), Span(shard=1, first_row=0, n_rows=5)],
+        [RowSpan(shard=0, first_row=0, n_rows=7), RowSpan(shard=1, first_row=0, n_rows=5)],
         [*tokens[0], *tokens[1]],
     )
     later = replace(manifest, segments=(new,))

@@ -31,7 +31,9 @@ def folder(repository, tmp_path):
 def test_a_sound_index_is_sound_and_its_documents_are_looked_up(folder):
     report = verify(folder, sample=ENOUGH)
     assert report.ok, report.findings
-    assert report.n_documents == sum(one.n_documents for one in read_manifest(folder).segments)
+    assert report.n_documents == sum(
+        segment.n_documents for segment in read_manifest(folder).segments
+    )
 
 
 def test_so_is_one_that_was_compacted_without_some_documents(folder):

@@ -17,9 +17,9 @@ from contam.index import change as change_module
 from contam.index.change import add
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
-from contam.index.states import STATES, doubt, read_states
+from contam.index.states import STATES, change_since, read_states
 from contam.index.verify import verify
-from contam.server.indexes.holder import IndexHolder
+from contam.server.indexes.registry import IndexRegistry
 from tests.corpus_files import find_shards
 from tests.index.builds import build
 from tests.integration.inputs import (
@@ -102,19 +102,19 @@ def test_an_edit_in_the_middle_of_a_shard_is_noticed_by_every_query(shard, folde
         assert "since it was indexed" in failure["reason"] or "another file" in failure["reason"]
         assert set(labels(result).values()) == {"not_checkable"}
     report = verify(folder)
-    assert [one.what for one in report.findings] == ["corpus"]
+    assert [finding.what for finding in report.findings] == ["corpus"]
     assert report.n_noted == 0
     assert not query(folder, items).complete
 
 
 def test_a_service_notices_it_when_it_looks(shard, folder):
-    holder = IndexHolder.open(Settings(index=(str(folder),)))
-    with holder.lease() as lease:
-        assert lease.reader.check(ABSENT).complete
+    registry = IndexRegistry.open(Settings(index=(str(folder),)))
+    with registry.snapshot() as snapshot:
+        assert snapshot.reader.check(ABSENT).complete
     in_place_with_its_time_set_back(shard)
-    holder.look()
-    with holder.lease() as lease:
-        assert not lease.reader.check(ABSENT).complete
+    registry.look()
+    with registry.snapshot() as snapshot:
+        assert not snapshot.reader.check(ABSENT).complete
 
 
 def test_adding_an_edited_shard_does_not_pass_it_over(shard, folder):
@@ -250,4 +250,4 @@ KNOWN = FileState(9, 5_000_000_700, 6, 1, 2)
     ],
 )
 def test_what_makes_a_file_doubtful(changes, doubted):
-    assert bool(doubt(KNOWN, KNOWN._replace(**changes))) == doubted
+    assert bool(change_since(KNOWN, KNOWN._replace(**changes))) == doubted

@@ -12,12 +12,12 @@ import contam
 from contam.cli.remedies import hint
 from contam.errors import IndexMismatchError, OutputError
 from contam.index.change import add
-from contam.index.intake import Reader
+from contam.index.intake import IntakeReader
 from contam.index.manifest import read_manifest
 from contam.index.open import Index
 from contam.index.upgrade import upgrade
 from contam.index.verify import verify
-from contam.text.tables import NORMALISER
+from contam.text.text_tables import NORMALISER
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def test_an_upgraded_index_has_all_that_the_old_one_had(old, tmp_path):
     done = upgrade(old / "index", new, corpus=[old / "corpus"], workers=1)
     before = read_manifest(old / "index")
     assert done.recipe == replace(before.recipe, normaliser=NORMALISER)
-    assert [(one.name, one.sha256, one.counts) for one in done.shards] == [
-        (one.name, one.sha256, one.counts) for one in before.shards
+    assert [(shard.name, shard.sha256, shard.counts) for shard in done.shards] == [
+        (shard.name, shard.sha256, shard.counts) for shard in before.shards
     ]
     assert not done.pending
     opened = Index.open(new)
@@ -87,7 +87,7 @@ def test_an_upgrade_that_was_stopped_goes_on(old, tmp_path, monkeypatch):
     new, whole = tmp_path / "new", tmp_path / "whole"
     upgrade(old / "index", whole, corpus=[old / "corpus"], workers=1)
     with monkeypatch.context() as patch:
-        patch.setattr(Reader, "__call__", stop)
+        patch.setattr(IntakeReader, "__call__", stop)
         with pytest.raises(KeyboardInterrupt):
             upgrade(old / "index", new, corpus=[old / "corpus"], workers=1)
     assert read_manifest(new).pending

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contam.errors import IndexDamageError, IndexMismatchError, UsageError
-from contam.index.files import write_array
+from contam.index.array_files import write_array
 from contam.index.manifest import MANIFEST, publish_manifest, read_manifest
 from contam.index.open import Index
 from contam.index.resample import entries_of
@@ -55,8 +55,8 @@ def test_every_file_that_is_harmed_is_named_and_the_others_are_not(folder):
         path.write_bytes(raw or b"x")
     named = {finding.place for finding in of_index(verify(folder))}
     assert {str(path) for path in files[::3]} <= named
-    pairs = {path.with_suffix(".crc") for path in files[::3]} | set(files[::3])
-    assert named <= {str(path) for path in pairs}
+    matches = {path.with_suffix(".crc") for path in files[::3]} | set(files[::3])
+    assert named <= {str(path) for path in matches}
 
 
 def test_a_manifest_that_cannot_be_read_is_a_finding_and_no_index_an_error(folder, tmp_path):

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from contam.corpus.coverage import ShardCoverage
 from contam.index.manifest import SEGMENTS, publish_manifest
-from contam.index.model import FileRecord, Manifest, Recipe, SegmentRecord, ShardRecord, Span
+from contam.index.model import FileRecord, Manifest, Recipe, RowSpan, SegmentRecord, ShardRecord
 from contam.tables.documents import write_documents
-from contam.text.tables import NORMALISER
+from contam.text.text_tables import NORMALISER
 from tests.twins import segment as twin
 
 BASE = 0x9FB21C651E98DF25
@@ -64,7 +64,7 @@ def write_segment(folder, spans, tokens):
         "date": ["2020-01-01"] * len(rows),
         "source": ["web"] * len(rows),
         "language": [None] * len(rows),
-        "n_tokens": [len(one) for one in tokens],
+        "n_tokens": [len(token) for token in tokens],
         "n_bytes": [0] * len(rows),
     }
     write_documents(place / "documents.parquet", columns)
@@ -89,8 +89,8 @@ def write_index(folder, n_rows=(7, 5)):
     """An index of two segments over two shards; returns its manifest and the documents."""
     tokens = [documents(seed, n) for seed, n in enumerate(n_rows)]
     segments = [
-        write_segment(folder, [Span(shard=number, first_row=0, n_rows=len(one))], one)
-        for number, one in enumerate(tokens)
+        write_segment(folder, [RowSpan(shard=number, first_row=0, n_rows=len(token))], token)
+        for number, token in enumerate(tokens)
     ]
     manifest = Manifest(
         recipe=RECIPE,

@@ -15,8 +15,8 @@ from contam.detect.scan import scan
 from contam.index.change import add, retire
 from contam.index.describe import describe
 from contam.index.open import Index
-from contam.server.indexes.holder import IndexHolder
-from contam.server.routes.indexes import told
+from contam.server.indexes.registry import IndexRegistry
+from contam.server.routes.indexes import index_answer
 from tests.index.builds import build
 from tests.integration.inputs import (
     ABSENT,
@@ -59,7 +59,7 @@ def test_a_result_copied_into_a_corpus_is_named_and_not_read(corpus, items, resu
     found = scan(corpus, items)
     assert labels(found) == {"q0": "clean", "q1": "clean"}
     assert found.complete
-    assert [one["name"] for one in found.run["inputs"]["shards"]] == ["one.jsonl"]
+    assert [shard["name"] for shard in found.run["inputs"]["shards"]] == ["one.jsonl"]
     named = {note.split(": ")[1].rsplit("/", 1)[1] for note in left_out(found)}
     assert named == {"verdicts.parquet", "evidence.parquet", "items.parquet", "run.json"}
 
@@ -84,7 +84,7 @@ def test_a_shard_with_the_name_of_a_result_file_is_a_shard(corpus, items, result
     write_jsonl(corpus / "items.parquet.jsonl", [{"text": FILLER}])
     found = scan(corpus, items)
     assert labels(found)["q0"] == "contaminated"
-    names = {one["name"] for one in found.run["inputs"]["shards"]}
+    names = {shard["name"] for shard in found.run["inputs"]["shards"]}
     assert names == {"one.jsonl", "more/items.jsonl", "items.parquet.jsonl"}
 
 
@@ -92,7 +92,7 @@ def test_an_index_copied_into_a_corpus_is_named_and_not_read(corpus, tmp_path):
     build(corpus, tmp_path / "ix")
     shutil.copytree(tmp_path / "ix", corpus / "ix")
     shards, skipped = survey([corpus])
-    assert [one.name for one in shards] == ["one.jsonl"]
+    assert [shard.name for shard in shards] == ["one.jsonl"]
     named = {one.path.name for one in skipped if "an index of contam" in one.reason}
     assert {"MANIFEST.json", "documents.parquet"} <= named
     build(corpus, tmp_path / "again")
@@ -108,7 +108,7 @@ def test_an_audit_copied_into_a_corpus_is_named_and_not_read(corpus, tmp_path):
     assert done.returncode == 0, done.stderr
     shutil.copytree(tmp_path / "pack", corpus / "pack")
     shards, skipped = survey([corpus])
-    assert [one.name for one in shards] == ["one.jsonl"]
+    assert [shard.name for shard in shards] == ["one.jsonl"]
     reasons = {one.path.name: one.reason for one in skipped}
     assert "an audit of contam" in reasons["manifest.json"]
     assert "of contam" in reasons["items.parquet"]
@@ -141,9 +141,9 @@ def test_a_new_shard_in_an_indexed_folder_is_named(corpus, items, tmp_path, monk
     assert "does not cover new-2.jsonl:" in note
     assert "contam index add" in note
     assert describe(Index.open(tmp_path / "ix"))["not_indexed"] == ["new-2.jsonl"]
-    holder = IndexHolder.open(Settings(index=(str(tmp_path / "ix"),)))
-    with holder.lease() as lease:
-        coverage = told(lease)["coverage"]
+    registry = IndexRegistry.open(Settings(index=(str(tmp_path / "ix"),)))
+    with registry.snapshot() as snapshot:
+        coverage = index_answer(snapshot)["coverage"]
     assert (coverage["not_indexed"], coverage["n_not_indexed"]) == (["new-2.jsonl"], 1)
     add(tmp_path / "ix", corpus)
     assert query(tmp_path / "ix", items).run["notes"] == []

@@ -22,8 +22,8 @@ from pyarrow import ipc
 
 from contam.audit import checks
 from contam.audit.spec import AuditSpec, CorpusSpec
-from contam.benchmark.readers import read_benchmarks
-from contam.corpus import units
+from contam.benchmark.read_files import read_benchmarks
+from contam.corpus import chunks
 from contam.corpus.shards import shard_digest
 from contam.detect import query as query_module
 from contam.detect import scan as scan_module
@@ -115,7 +115,7 @@ def as_wet(rows: list[str]) -> bytes:
 
 
 def as_packed_wet(rows: list[str]) -> bytes:
-    return b"".join(gzip.compress(one, 0, mtime=0) for one in wet_records(rows))
+    return b"".join(gzip.compress(record, 0, mtime=0) for record in wet_records(rows))
 
 
 FORMATS: dict[str, Callable[[list[str]], bytes]] = {
@@ -227,7 +227,7 @@ def world(request, tmp_path) -> World:
 
 @pytest.fixture
 def small_units(monkeypatch) -> None:
-    monkeypatch.setattr(units, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
     monkeypatch.setattr(search, "_UNIT_BYTES", 2000)
 
 
@@ -260,7 +260,7 @@ SCAN_MOMENTS = {
     "planned, not opened": (before_call, scan_module, "scan_opened"),
     "a unit was read": (after_call, scan_module, "scan_unit"),
     "within a unit": (after_call, scan_module.Matcher, "match"),
-    "all units were read": (after_call, scan_module, "scan_units"),
+    "all units were read": (after_call, scan_module, "scan_chunks"),
 }
 QUERY_MOMENTS = {
     "indexed, not opened": (before_call, query_module.IndexSet, "open"),
@@ -272,7 +272,7 @@ BUILD_MOMENTS = {
     "listed, not planned": (before_call, build_module.Intake, "of"),
     "planned, not opened": (after_call, build_module.Intake, "of"),
     "within a unit": (after_call, intake.Sampler, "sample"),
-    "all units were read": (before_call, intake.Reader, "_digest"),
+    "all units were read": (before_call, intake.IntakeReader, "_digest"),
 }
 
 
@@ -337,8 +337,8 @@ def test_a_shard_that_changes_while_it_is_indexed_is_not_indexed(
     else:
         build(world.path.parent, world.index, workers=1)
     index = Index.open(world.index)
-    assert [one.name for one in index.coverage().failures] == [world.path.name]
-    (record,) = [one for one in index.manifest.shards if one.name == world.path.name]
+    assert [failure.name for failure in index.coverage().failures] == [world.path.name]
+    (record,) = [shard for shard in index.manifest.shards if shard.name == world.path.name]
     assert record.failure
     assert record.size_bytes == world.size
     assert record.counts["rows"] == 0

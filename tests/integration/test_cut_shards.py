@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from pyarrow import ipc
 
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.detect.dupes import find_dupes
 from contam.detect.scan import scan
 from contam.errors import BenchmarkError

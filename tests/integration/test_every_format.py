@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 import contam
-from contam.corpus import units
+from contam.corpus import chunks
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata, read_texts
 from contam.corpus.formats.registry import FORMATS
@@ -108,7 +108,7 @@ def test_every_format_has_a_writer():
 @pytest.mark.parametrize("name", [*NAMES, *PACKED])
 def test_a_scan_answers_as_over_parquet(tmp_path, items, expected, name, monkeypatch):
     path = written(tmp_path / "corpus" / name, rows_of())
-    monkeypatch.setattr(units, "UNIT_BYTES", 600)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 600)
     result = contam.scan(path.parent, items, workers=2)
     assert seen(result) == expected
     assert result.complete
@@ -142,7 +142,7 @@ def test_documents_are_read_back_as_they_were_written(tmp_path, items, name):
     (item,) = json.loads(contam_here("show", out, "--json").stdout)["items"]
     assert item["documents"][0]["document_id"] == "<doc:7>"
     done = contam_here("sql", out, "select row, text from documents order by row", "--json")
-    assert [one["text"] for one in json.loads(done.stdout)] == [row["text"] for row in rows]
+    assert [load["text"] for load in json.loads(done.stdout)] == [row["text"] for row in rows]
 
 
 @pytest.mark.parametrize("name", [*NAMES, *PACKED[::4]])

@@ -52,7 +52,7 @@ def test_scan_and_build_name_a_pointer_among_the_shards(folder, items, tmp_path,
     assert failed["reason"].startswith(f"{pointer.name} is a Git LFS pointer")
     assert [one.label for one in result] == ["not_checkable"]
     manifest = build(corpus, tmp_path / "index")
-    (failed,) = [one for one in manifest.shards if one.failure]
+    (failed,) = [shard for shard in manifest.shards if shard.failure]
     assert failed.failure.startswith(f"{pointer.name} is a Git LFS pointer")
 
 
@@ -70,5 +70,5 @@ def test_a_pointer_that_is_added_to_an_index_is_called_so(folder, tmp_path):
     pointer.write_text(POINTER, encoding="utf-8")
     add(tmp_path / "index", pointer)
     manifest = read_manifest(tmp_path / "index")
-    (failure,) = [one.failure for one in manifest.shards if one.failure]
+    (failure,) = [shard.failure for shard in manifest.shards if shard.failure]
     assert "is a Git LFS pointer" in failure

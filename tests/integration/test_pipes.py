@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.report import load_report
 from contam.errors import (
@@ -127,7 +127,7 @@ def test_a_pipe_among_the_files_of_an_index_is_damage(tmp_path, kind):
     with pytest.raises(IndexDamageError, match=f"{path.name}: .*not a regular file but a pipe"):
         Index.open(tmp_path)
     if kind != "json":
-        assert any(path.name in one.place for one in verify(tmp_path).findings)
+        assert any(path.name in finding.place for finding in verify(tmp_path).findings)
 
 
 def test_a_pipe_in_place_of_a_result_is_an_error(tmp_path):

@@ -34,21 +34,21 @@ class Told:
     verdicts  (item, policy) -> the verdict
     """
 
-    pairs: dict[Item, dict[Place, list[tuple]]]
+    matches: dict[Item, dict[Place, list[tuple]]]
     longest: dict[tuple[Item, Place], int]
     verdicts: dict[tuple[Item, str], contam.Verdict]
 
     @classmethod
     def of(cls, result: contam.ScanResult) -> Told:
-        pairs: dict[Item, dict[Place, list[tuple]]] = defaultdict(lambda: defaultdict(list))
+        matches: dict[Item, dict[Place, list[tuple]]] = defaultdict(lambda: defaultdict(list))
         longest: dict[tuple[Item, Place], int] = defaultdict(int)
         for row in result.evidence.to_pylist():
             item = (row["benchmark"], row["split"], row["item_id"])
             place = (row["shard"], row["row"])
-            pairs[item][place].append(tuple(row.values()))
+            matches[item][place].append(tuple(row.values()))
             longest[item, place] = max(longest[item, place], row["n_tokens"])
         verdicts = {((one.benchmark, one.split, one.item_id), one.policy): one for one in result}
-        return cls(pairs, longest, verdicts)
+        return cls(matches, longest, verdicts)
 
     def sure(self, run: int) -> set[tuple[Item, Place]]:
         """Pairs that share a run of so many tokens."""
@@ -82,7 +82,7 @@ def test_every_pair_with_a_guaranteed_run_has_the_scans_evidence(answers):
     wrong = [
         (item, place)
         for item, place in sure
-        if index.pairs.get(item, {}).get(place) != scan.pairs[item][place]
+        if index.matches.get(item, {}).get(place) != scan.matches[item][place]
     ]
     assert wrong == []
 
@@ -91,9 +91,9 @@ def test_an_index_tells_of_nothing_that_the_scan_does_not_find(answers):
     scan, index, _ = answers
     extra = [
         (item, place)
-        for item, places in index.pairs.items()
+        for item, places in index.matches.items()
         for place, rows in places.items()
-        if scan.pairs.get(item, {}).get(place) != rows
+        if scan.matches.get(item, {}).get(place) != rows
     ]
     assert extra == []
 
@@ -101,18 +101,18 @@ def test_an_index_tells_of_nothing_that_the_scan_does_not_find(answers):
 @pytest.mark.parametrize("policy", GUARANTEED)
 def test_policies_that_count_guaranteed_runs_give_the_scans_verdicts(answers, policy):
     scan, index, _ = answers
-    mine = {item: one for (item, name), one in index.verdicts.items() if name == policy}
-    theirs = {item: one for (item, name), one in scan.verdicts.items() if name == policy}
+    mine = {item: verdict for (item, name), verdict in index.verdicts.items() if name == policy}
+    theirs = {item: verdict for (item, name), verdict in scan.verdicts.items() if name == policy}
     assert mine.keys() == theirs.keys()
-    labels = Counter(one.label for one in theirs.values())
+    labels = Counter(their.label for their in theirs.values())
     assert labels["contaminated"] > 0
     assert labels["clean"] > 0
     wrong = [
-        (mine[item].label, one.label, item)
-        for item, one in theirs.items()
+        (mine[item].label, their.label, item)
+        for item, their in theirs.items()
         if (mine[item].label, mine[item].n_documents, mine[item].n_occurrences)
-        != (one.label, one.n_documents, one.n_occurrences)
-        or (one.flagged and mine[item] != one)
+        != (their.label, their.n_documents, their.n_occurrences)
+        or (their.flagged and mine[item] != their)
     ]
     assert wrong == []
 
@@ -131,11 +131,13 @@ def test_contam_differs_only_where_no_guaranteed_run_was_decisive(answers):
             assert "this index finds every run from" in mine.reason, item
             continue
         assert theirs.label in FLAGGED, item
-        missed = scan.pairs[item].keys() - index.pairs.get(item, {}).keys()
+        missed = scan.matches[item].keys() - index.matches.get(item, {}).keys()
         assert missed, item
         if mine.label == "clean":
             assert item not in sure, item
             cleared.append(item)
     # Copies in which no eight words in a row were left standing.
-    flagged = sum(one.flagged for (_, policy), one in scan.verdicts.items() if policy == "contam")
+    flagged = sum(
+        verdict.flagged for (_, policy), verdict in scan.verdicts.items() if policy == "contam"
+    )
     assert len(cleared) <= flagged // 100

@@ -9,17 +9,19 @@ from hypothesis import strategies as st
 from contam.benchmark.items import PARTS, BenchItem
 from contam.corpus.batches import DocBatch
 from contam.detect.match.collect import Collection
-from contam.detect.match.lane import Lane, build_lane
 from contam.detect.match.matching import Matcher
+from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.policies.policy import get_policy
 from contam.kernels.tokens import CHARS, WORDS
-from contam.text import names
+from contam.text import markup_names
 from contam.text.lookalikes import lookalikes
-from contam.text.tables import load_tables
+from contam.text.text_tables import load_tables
 from tests.twins import brute
 from tests.twins import tokens as twin
 
-NAMES = twin.Names(names.LATEX_SKIP, names.LATEX_WORDS, names.HTML_TAGS, names.ENTITIES)
+NAMES = twin.Names(
+    markup_names.LATEX_SKIP, markup_names.LATEX_WORDS, markup_names.HTML_TAGS, markup_names.ENTITIES
+)
 LOOKALIKES = lookalikes()
 UNITS = {"word": WORDS, "char": CHARS}
 
@@ -163,24 +165,26 @@ def batch(documents: list[str], *, shard: int = 0, first_row: int = 0) -> DocBat
     )
 
 
-def lane_of(
+def view_of(
     items: list[BenchItem], unit: str = "word", seed: int = 5, min_run: int = 8, stride: int = 1
-) -> Lane:
-    return build_lane(items, unit=unit, seed=seed, min_run=min_run, stride=stride)
+) -> TokenView:
+    return build_view(items, unit=unit, seed=seed, min_run=min_run, stride=stride)
 
 
-def match(lane: Lane, documents: list[str], **place: int) -> Collection:
-    collection = Collection.start(lane, [], get_policy("contam"), 10_000)
-    Matcher(lane).match(batch(documents, **place), collection)
+def match(view: TokenView, documents: list[str], **place: int) -> Collection:
+    collection = Collection.start(view, [], get_policy("contam"), 10_000)
+    Matcher(view).match(batch(documents, **place), collection)
     return collection
 
 
-def part_runs(lane: Lane, items: list[BenchItem], document: str) -> dict[tuple[int, int], list]:
+def part_runs(
+    view: TokenView, items: list[BenchItem], document: str
+) -> dict[tuple[int, int], list]:
     """(item, part) -> every maximal run that the part shares with the document, by brute force."""
-    words = twin_tokens(document, lane.unit)
+    words = twin_tokens(document, view.unit)
     return {
         (n, p): brute.maximal_runs(
-            brute.extensions(twin_tokens(item.part_text(part), lane.unit), words)
+            brute.extensions(twin_tokens(item.part_text(part), view.unit), words)
         )
         for n, item in enumerate(items)
         for p, part in enumerate(PARTS)
@@ -203,19 +207,19 @@ def is_reported(run: tuple[int, int, int], found: list[tuple[int, int, int]]) ->
 
 
 def evidence_runs(
-    lane: Lane, collection: Collection, documents: list[str]
+    view: TokenView, collection: Collection, documents: list[str]
 ) -> dict[tuple[int, int, int], list[tuple[int, int, int]]]:
     """(item, document, part) -> evidence in tokens, once its spans were seen to say what it says."""
-    pairs, pieces = collection.evidence()
-    spans = [_code_point_tokens(text, lane.unit) for text in documents]
+    matches, pieces = collection.evidence()
+    spans = [_code_point_tokens(text, view.unit) for text in documents]
     found: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
-    for k in range(len(pieces.pair)):
-        item, row = int(pairs.item[pieces.pair[k]]), int(pairs.row[pieces.pair[k]])
+    for k in range(len(pieces.match)):
+        item, row = int(matches.item[pieces.match[k]]), int(matches.row[pieces.match[k]])
         part, n = int(pieces.part[k]), int(pieces.length[k])
         first = int(pieces.item_token[k])
-        begin = int(lane.items.token_start[item, part]) + first
-        tokens = lane.items.token_hash[begin : begin + n].tolist()
-        assert first + n <= lane.items.n_tokens[item, part]
+        begin = int(view.items.token_start[item, part]) + first
+        tokens = view.items.token_hash[begin : begin + n].tolist()
+        assert first + n <= view.items.n_tokens[item, part]
         ends = int(pieces.start[k]), int(pieces.end[k])
         starts = [
             at
@@ -247,34 +251,34 @@ def _starts_of_span(tokens: list[tuple[int, int, int]], ends: tuple[int, int], n
     ]
 
 
-def brute_longest_at(lane: Lane, items: list[BenchItem], documents: list[str]) -> list[int]:
+def brute_longest_at(view: TokenView, items: list[BenchItem], documents: list[str]) -> list[int]:
     """Longest run from every item token on, in any document."""
     flat: list[int] = []
     for item in items:
         for part in PARTS:
-            tokens = twin_tokens(item.part_text(part), lane.unit)
+            tokens = twin_tokens(item.part_text(part), view.unit)
             best = [0] * len(tokens)
             for document in documents:
-                table = brute.extensions(tokens, twin_tokens(document, lane.unit))
+                table = brute.extensions(tokens, twin_tokens(document, view.unit))
                 best = [max(own, *row) for own, row in zip(best, table, strict=False)]
             flat += best
     return flat
 
 
-def check_world(lane: Lane, items: list, documents: list[str]) -> Collection:
+def check_world(view: TokenView, items: list, documents: list[str]) -> Collection:
     """Compare everything that a collection says of some documents with brute force."""
-    collection = match(lane, documents)
-    told = evidence_runs(lane, collection, documents)
-    pairs, _ = collection.evidence()
+    collection = match(view, documents)
+    told = evidence_runs(view, collection, documents)
+    matches, _ = collection.evidence()
     row_of = {
         (int(item), int(row)): k
-        for k, (item, row) in enumerate(zip(pairs.item, pairs.row, strict=True))
+        for k, (item, row) in enumerate(zip(matches.item, matches.row, strict=True))
     }
-    assert len(row_of) == len(pairs)
-    seed, min_run = lane.spec.seed, lane.spec.min_run
+    assert len(row_of) == len(matches)
+    seed, min_run = view.spec.seed, view.spec.min_run
     for row, document in enumerate(documents):
-        for (item, part), real in part_runs(lane, items, document).items():
-            length = int(lane.items.n_tokens[item, part])
+        for (item, part), real in part_runs(view, items, document).items():
+            length = int(view.items.n_tokens[item, part])
             long = [run for run in real if run[2] >= min_run or seed <= length == run[2]]
             for run in long:
                 assert is_reported(run, told.get((item, row, part), []))
@@ -284,18 +288,18 @@ def check_world(lane: Lane, items: list, documents: list[str]) -> Collection:
                 continue
             k = row_of[item, row]
             longest = max((run[2] for run in real), default=0)
-            assert pairs.longest[k, part] <= longest
-            assert pairs.longest[k, part] == longest or longest < min(min_run, max(length, seed))
-            assert not pairs.exact[k, part] or 0 < length == longest
-            assert pairs.exact[k, part] or not seed <= length == longest
-            assert bool(long) <= pairs.n_runs[k, part] <= len(long)
+            assert matches.longest[k, part] <= longest
+            assert matches.longest[k, part] == longest or longest < min(min_run, max(length, seed))
+            assert not matches.exact[k, part] or 0 < length == longest
+            assert matches.exact[k, part] or not seed <= length == longest
+            assert bool(long) <= matches.n_runs[k, part] <= len(long)
             inside = {t for i, _, n in real if n >= min_run for t in range(i, i + n)}
-            assert pairs.covered[k, part] == len(inside)
-            assert pairs.aligned[k, part] <= length
-            assert 0 <= pairs.coverage[k, part] <= 1 + 1e-6
-            assert 0 <= pairs.gram_share[k, part] <= 1 + 1e-6
+            assert matches.covered[k, part] == len(inside)
+            assert matches.aligned[k, part] <= length
+            assert 0 <= matches.coverage[k, part] <= 1 + 1e-6
+            assert 0 <= matches.gram_share[k, part] <= 1 + 1e-6
     for found, real in zip(
-        collection.longest_at.tolist(), brute_longest_at(lane, items, documents), strict=True
+        collection.longest_at.tolist(), brute_longest_at(view, items, documents), strict=True
     ):
         assert found <= real
         assert found == real or real < min_run

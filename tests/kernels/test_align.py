@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.kernels import align, fill, pairs
+from contam.kernels import align, fill, match_rows
 from contam.kernels.runs import RUN_COLUMNS
 from tests.kernels.support import FEW, frozen, u64s
 from tests.twins import chains as twin
@@ -168,8 +168,8 @@ def placed(
     runs = evidence.maximal_runs(item, document, seed)
     runs.sort(key=lambda run: (run[1], run[0]))
     table, place = runs_of(runs)
-    room = (len(runs) + len(item) + 50) * twin.MOST_CHAINS
-    blocks = np.full((room, align.BLOCK_COLUMNS), -7, np.int32)
+    text_scratch = (len(runs) + len(item) + 50) * twin.MOST_CHAINS
+    blocks = np.full((text_scratch, align.BLOCK_COLUMNS), -7, np.int32)
     part = (u64s(item), frozen(weights, np.float32), 0, len(item))
     scratch = align.new_scratch(len(item))
     n, chains, matched = align.align_place(
@@ -227,7 +227,7 @@ def test_runs_are_parted_where_more_stands_between_than_the_part_has(runs, m):
     table, (order, _, n) = runs_of(spread)
     found, y = [], 0
     while y < n:
-        end = pairs.next_place(table, order, y, n, m + evidence.MORE_GAP)
+        end = match_rows.next_place(table, order, y, n, m + evidence.MORE_GAP)
         found.append(spread[y:end])
         y = end
     assert found == evidence.split_places(spread, m)
@@ -235,7 +235,7 @@ def test_runs_are_parted_where_more_stands_between_than_the_part_has(runs, m):
 
 @pytest.mark.parametrize("length", range(1, 6))
 def test_a_short_block_is_believed_less(length):
-    assert pairs.block_worth(length) == np.float32(evidence.block_worth(length))
+    assert match_rows.block_worth(length) == np.float32(evidence.block_worth(length))
     assert evidence.block_worth(length) == evidence.single({1: 0.6, 2: 0.85}.get(length, 1.0))
 
 
@@ -245,5 +245,5 @@ def test_a_token_is_believed_as_far_as_its_best_block(blocks):
     table = np.array([(0, 0, m, 0), *((*block, 1) for block in blocks)], np.int32)
     worth = np.zeros(m, np.float32)
     for b in range(1, len(table)):
-        pairs.credit_block(table, b, worth)
+        match_rows.credit_block(table, b, worth)
     assert worth.tolist() == evidence.believed(blocks, m)

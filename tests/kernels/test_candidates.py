@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.kernels import bits, candidates
-from contam.kernels.sample import context_of
+from contam.kernels.sample_grams import context_of
 from tests.kernels.support import U64, frozen, u64s
 from tests.twins import candidates as twin
 

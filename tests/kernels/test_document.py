@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from contam.kernels import document as kernels
 from contam.kernels.document import count_code_points, place_pieces
-from contam.kernels.pairs import Rows
+from contam.kernels.match_rows import MatchRows
 from tests.kernels.support import (
     CHARACTERS,
     check_world,
     few,
     frozen,
-    lane_of,
     make_item,
     match,
+    view_of,
     worlds,
 )
 from tests.twins.bits import code_points
@@ -29,31 +29,31 @@ from tests.twins.bits import code_points
 @few
 def test_evidence_is_true_and_whole(world):
     items, documents = world
-    check_world(lane_of(items), items, documents)
+    check_world(view_of(items), items, documents)
 
 
 @given(worlds(words=("red", "fox", "runs"), most=18))
 @few
 def test_periodic_and_template_sharing_texts_too(world):
     items, documents = world
-    check_world(lane_of(items, seed=3, min_run=5), items, documents)
+    check_world(view_of(items, seed=3, min_run=5), items, documents)
 
 
 @given(worlds(words=("red", "中文", "の", "café"), most=9, documents=2))
 @few
 def test_the_unit_of_characters_too(world):
     items, documents = world
-    check_world(lane_of(items, unit="char", seed=4, min_run=9), items, documents)
+    check_world(view_of(items, unit="char", seed=4, min_run=9), items, documents)
 
 
 def test_an_item_of_every_length_is_found_whole():
     for length in range(5, 24):
         question = " ".join(f"w{k}" for k in range(length))
         items = [make_item(0, question=question)]
-        collection = check_world(lane_of(items), items, [f"Before. {question}? After."])
-        pairs, _ = collection.evidence()
-        assert pairs.exact[0, 1]
-        assert pairs.coverage[0, 1] == pytest.approx(1.0)
+        collection = check_world(view_of(items), items, [f"Before. {question}? After."])
+        matches, _ = collection.evidence()
+        assert matches.exact[0, 1]
+        assert matches.coverage[0, 1] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("unit", "stride"), [("word", 1), ("char", 1), ("char", 9)])
@@ -63,11 +63,11 @@ def test_an_item_is_found_across_the_end_of_the_grams_that_are_looked_up_at_once
 ):
     question = "who painted the small red fox that runs past the old mill by the river every day"
     sizes = {"seed": 24, "min_run": 50} if unit == "char" else {}
-    lane = lane_of([make_item(0, question=question)], unit=unit, stride=stride, **sizes)
+    view = view_of([make_item(0, question=question)], unit=unit, stride=stride, **sizes)
     lead = kernels.GRAMS_AT_ONCE + before
     words = ["x"] * lead
-    pairs, pieces = match(lane, [" ".join([*words, question, *words])]).evidence()
-    assert pairs.exact[0, 1]
+    matches, pieces = match(view, [" ".join([*words, question, *words])]).evidence()
+    assert matches.exact[0, 1]
     assert (pieces.start[0], pieces.end[0]) == (2 * lead, 2 * lead + len(question))
 
 
@@ -75,22 +75,22 @@ def test_more_pairs_pieces_runs_and_blocks_than_the_first_buffers_hold():
     short = make_item(0, question="q0 is the red fox that runs by")
     long = make_item(1, question=" ".join(f"w{k}" for k in range(kernels.FIRST_BLOCKS)))
     n_copies = max(kernels.FIRST_RUNS, kernels.FIRST_PIECES) + 3
-    alone = [short.question] * (kernels.FIRST_PAIRS + 2)
+    alone = [short.question] * (kernels.FIRST_MATCHES + 2)
     documents = [
         *alone,
         long.question.replace("w77 ", "other "),
         ". ".join([short.question] * n_copies),
         *alone,
     ]
-    pairs, pieces = match(lane_of([short, long]), documents).evidence()
-    assert sorted(pairs.row.tolist()) == list(range(len(documents)))
-    of_row = {int(row): k for k, row in enumerate(pairs.row)}
+    matches, pieces = match(view_of([short, long]), documents).evidence()
+    assert sorted(matches.row.tolist()) == list(range(len(documents)))
+    of_row = {int(row): k for k, row in enumerate(matches.row)}
     many, edited = of_row[len(alone) + 1], of_row[len(alone)]
-    assert pairs.n_runs[many, 1] == pairs.n_places[many] == n_copies
-    assert pairs.longest[edited, 1] == kernels.FIRST_BLOCKS - 78
-    assert pairs.aligned[edited, 1] == kernels.FIRST_BLOCKS - 1
+    assert matches.n_runs[many, 1] == matches.n_places[many] == n_copies
+    assert matches.longest[edited, 1] == kernels.FIRST_BLOCKS - 78
+    assert matches.aligned[edited, 1] == kernels.FIRST_BLOCKS - 1
     for row in (0, len(alone) - 1, len(documents) - 1):
-        (mine,) = np.flatnonzero(pieces.pair == of_row[row])
+        (mine,) = np.flatnonzero(pieces.match == of_row[row])
         assert (pieces.start[mine], pieces.end[mine]) == (0, len(short.question))
 
 
@@ -98,15 +98,15 @@ def test_more_pairs_pieces_runs_and_blocks_than_the_first_buffers_hold():
 @few
 def test_a_batch_says_what_its_documents_say_alone(world):
     items, documents = world
-    lane = lane_of(items)
-    together, told = match(lane, documents), []
+    view = view_of(items)
+    together, told = match(view, documents), []
     for row, document in enumerate(documents):
-        pairs, _ = match(lane, [document], first_row=row).evidence()
+        matches, _ = match(view, [document], first_row=row).evidence()
         told += list(
-            zip(pairs.item.tolist(), pairs.row.tolist(), pairs.coverage.tolist(), strict=True)
+            zip(matches.item.tolist(), matches.row.tolist(), matches.coverage.tolist(), strict=True)
         )
-    pairs, _ = together.evidence()
-    whole = zip(pairs.item.tolist(), pairs.row.tolist(), pairs.coverage.tolist(), strict=True)
+    matches, _ = together.evidence()
+    whole = zip(matches.item.tolist(), matches.row.tolist(), matches.coverage.tolist(), strict=True)
     assert sorted(whole) == sorted(told)
 
 
@@ -130,7 +130,7 @@ def test_pieces_in_any_order_are_placed_in_code_points(chars, first, more):
     for k, (lo, hi) in enumerate(stretches):
         pieces[first + k, 4:] = lo, hi - lo
     where = np.full((len(pieces), 2), -7, np.int32)
-    rows = Rows(
+    rows = MatchRows(
         np.zeros((1, 24), np.int32),
         np.zeros((1, 8), np.float32),
         pieces,

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 
 from contam.benchmark import read_benchmarks
 from contam.detect.match import grams as gram_tables
-from contam.detect.match.lane import build_lane
+from contam.detect.match.token_view import build_view
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, MIN_RUN, SEED
-from contam.kernels import pairs as columns
+from contam.kernels import match_rows as columns
 from contam.kernels._jit import INTERPRETED
 from tests.kernels.evidence_support import check, with_weights
-from tests.kernels.support import few, lane_of, make_item
+from tests.kernels.support import few, make_item, view_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem
-    from contam.detect.match.lane import Lane
+    from contam.detect.match.token_view import TokenView
 
 FEW_WORDS = ("red", "fox", "runs", "by")
 MANY_WORDS = tuple(f"w{n}" for n in range(24))
@@ -81,8 +81,10 @@ def excerpts(draw, words: list[str]) -> list[str]:
 def copies(draw, item: list[list[str]]) -> list[str]:
     """An item as documents have it: passage, question, choices and the answer, or some of them."""
     passage, question, *choices = item
-    listed = [word for mark, one in zip("abcd", choices, strict=False) for word in (mark, *one)]
-    plain = [word for one in choices for word in one]
+    listed = [
+        word for mark, choice in zip("abcd", choices, strict=False) for word in (mark, *choice)
+    ]
+    plain = [word for choice in choices for word in choice]
     right = st.sampled_from([["a"], ["b"], ["0"], ["1"], *choices])
     said = st.sampled_from((["answer"], ["answer", "und"], ["answer", "so", "und"], []))
     answer = st.tuples(said, right)
@@ -130,11 +132,11 @@ def worlds(draw) -> tuple[list[BenchItem], list[str]]:
     return items, draw(st.lists(documents_of(drawn), min_size=2, max_size=4))
 
 
-def some_lane(items: list[BenchItem], owners: int, **lengths: int) -> Lane:
-    """A lane in which a gram of more than `owners` items is common."""
+def some_lane(items: list[BenchItem], owners: int, **lengths: int) -> TokenView:
+    """A view in which a gram of more than `owners` items is common."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gram_tables, "COMMON_OWNERS", owners)
-        return lane_of(items, **lengths)
+        return view_of(items, **lengths)
 
 
 LENGTHS = st.sampled_from(((2, 3, 1), (2, 4, 1), (3, 6, 1), (5, 8, 1), (3, 5, 2), (5, 8, 4)))
@@ -147,8 +149,8 @@ LENGTHS = st.sampled_from(((2, 3, 1), (2, 4, 1), (3, 6, 1), (5, 8, 1), (3, 5, 2)
 def test_every_row_and_piece_is_the_twins(world, lengths, owners, weights):
     items, documents = world
     seed, min_run, stride = lengths
-    lane = some_lane(items, owners, seed=seed, min_run=min_run, stride=stride)
-    check(with_weights(lane, weights), documents)
+    view = some_lane(items, owners, seed=seed, min_run=min_run, stride=stride)
+    check(with_weights(view, weights), documents)
 
 
 # ------------------------------------------------------------------------- picked by hand
@@ -169,7 +171,7 @@ def numbered(letter: str, numbers: range) -> str:
 def told_of(document: str, **parts: object) -> tuple[dict, list[float], list[tuple]]:
     """What is written of one item, the same by the kernels and by the twin."""
     given = {"question": QUESTION, **parts}
-    told = check(lane_of([make_item(0, **given)]), [document])
+    told = check(view_of([make_item(0, **given)]), [document])
     assert list(told) == [(0, 0)]
     return told[0, 0]
 
@@ -320,7 +322,7 @@ def test_a_periodic_text_in_a_periodic_question(n):
     assert row["longest"][columns.QUESTION] == min(18, 3 * n)
 
 
-WORD = {"unit": "word", "seed": SEED, "min_run": MIN_RUN, "glued": True}
+WORD = {"unit": "word", "seed": SEED, "min_run": MIN_RUN, "with_variants": True}
 CHAR = {"unit": "char", "seed": CHAR_SEED, "min_run": CHAR_MIN_RUN}
 UNITS = {"word": WORD, "char": CHAR, "char-stride": {**CHAR, "stride": CHAR_STRIDE}}
 
@@ -331,16 +333,16 @@ def texts_of(paths: list[Path]) -> list[str]:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_row_and_piece_of_the_small_corpus_is_the_twins(unit, bench_fixtures):
-    items = [one for found in read_benchmarks([bench_fixtures / "items"]) for one in found.items]
+    items = [item for found in read_benchmarks([bench_fixtures / "items"]) for item in found.items]
     documents = texts_of(sorted((bench_fixtures / "corpus").rglob("*.parquet")))
     assert len(documents) > 300
     # Of letters there are many more than of words, and interpreted all takes long.
     step = 11 if INTERPRETED else 1 if unit == "word" else 2
-    lane = build_lane(items, **UNITS[unit])
+    view = build_view(items, **UNITS[unit])
     if INTERPRETED:
         # NumPy rounds its sums of other weights to 32 bits, and then 1 is not always reached.
-        lane = with_weights(lane, [1.0, 0.25, 0.5, 1.0, 0.75])
-    told = check(lane, documents[::step])
+        view = with_weights(view, [1.0, 0.25, 0.5, 1.0, 0.75])
+    told = check(view, documents[::step])
     assert len(told) > (3 if INTERPRETED else 30)
 
 
@@ -362,8 +364,8 @@ def test_every_row_and_piece_of_labelled_documents_is_the_twins(labelled_data):
         documents += [text for text in texts if text]
     mine = {row["item_id"] for row in some}
     found = read_benchmarks([labelled_data / "items" / f"{name}.jsonl" for name in LABELLED])
-    every = [one for benchmark in found for one in benchmark.items]
+    every = [item for benchmark in found for item in benchmark.items]
     items = [one for n, one in enumerate(every) if n % 10 == 0 or one.item_id in mine]
     assert len(documents) > 100
-    told = check(build_lane(items, **WORD), documents)
+    told = check(build_view(items, **WORD), documents)
     assert len(told) > 100

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contam.kernels import pairs as columns
+from contam.kernels import match_rows as columns
 from tests.kernels.evidence_support import check, with_weights
-from tests.kernels.support import lane_of, make_item
+from tests.kernels.support import make_item, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +26,10 @@ def filler(n: int) -> list[str]:
 def sweep(question: list[str], documents: Iterable[list[str]], **parts: object) -> list[tuple]:
     """(columns, reals, pieces) of one item in each document that has a row."""
     weights = parts.pop("weights", None)
-    lane = lane_of([make_item(0, question=" ".join(question), **parts)])
+    view = view_of([make_item(0, question=" ".join(question), **parts)])
     if weights is not None:
-        lane = with_weights(lane, weights)
-    return list(check(lane, [" ".join(one) for one in documents]).values())
+        view = with_weights(view, weights)
+    return list(check(view, [" ".join(document) for document in documents]).values())
 
 
 def varies(rows: list[tuple], column: str) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import minhash, windows
-from contam.kernels.plan import _SPREAD, GRAM_BASE
+from contam.kernels.gram_table import _SPREAD, GRAM_BASE
 from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.kernels.support import FEW, U64, u64s
 from tests.twins import minhash as twin
@@ -28,8 +28,8 @@ documents = st.lists(tokens, max_size=5)
 def permutations(draw) -> tuple[int, list[tuple[int, int]]]:
     scheme = draw(SCHEMES)
     top = 2**32 - 1 if scheme == minhash.AFFINE32 else 2**61 - 2
-    pairs = st.tuples(st.integers(0, top), st.integers(0, top))
-    return scheme, draw(st.lists(pairs, min_size=1, max_size=9))
+    matches = st.tuples(st.integers(0, top), st.integers(0, top))
+    return scheme, draw(st.lists(matches, min_size=1, max_size=9))
 
 
 def arrays(perms: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +89,7 @@ def test_texts_are_tokenised_and_signed():
     data = np.frombuffer(b"".join(texts), np.uint8)
     offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
     perms = [(3, 1), (2**32 - 1, 5), (77, 2**31)]
-    room = 2 * len(data) + 16
+    text_scratch = 2 * len(data) + 16
     out = np.zeros((len(texts), 3), np.uint32)
     minhash.sign_texts(
         data,
@@ -97,9 +97,9 @@ def test_texts_are_tokenised_and_signed():
         3,
         minhash.AFFINE32,
         *arrays(perms),
-        np.empty(room, np.uint64),
-        np.empty((room, 2), np.int32),
-        np.empty(room, np.uint32),
+        np.empty(text_scratch, np.uint64),
+        np.empty((text_scratch, 2), np.int32),
+        np.empty(text_scratch, np.uint32),
         char_tables(),
         out,
     )
@@ -114,8 +114,8 @@ def test_texts_are_tokenised_and_signed():
 def test_windows_are_entered_under_their_smallest_shingles(texts, n, factor, step, drawn):
     scheme, perms = drawn
     token, starts = flat(texts)
-    room = len(perms) * (len(token) + 1) + 1
-    out = np.full(room + 1, GUARD, np.uint64)
+    text_scratch = len(perms) * (len(token) + 1) + 1
+    out = np.full(text_scratch + 1, GUARD, np.uint64)
     scratch = np.empty(30, np.uint32), np.empty(30, np.uint32)
     geometry = (n, factor * step, step)
     count, number = windows.enter_windows(
@@ -131,8 +131,8 @@ def test_windows_are_entered_under_their_smallest_shingles(texts, n, factor, ste
 shingle = st.sampled_from((0, 15, 16, 17, 65535, 65536, 2**32 - 1)) | u32
 
 
-def packed(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    entries = np.sort(u64s([key << 32 | window for key, window in pairs]))
+def packed(matches: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    entries = np.sort(u64s([key << 32 | window for key, window in matches]))
     starts = np.zeros(windows.BUCKETS + 1, np.int64)
     rows = np.zeros((len(entries), windows.ENTRY_BYTES), np.uint8)
     windows.pack_entries(entries, starts, rows)
@@ -140,15 +140,15 @@ def packed(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(st.lists(st.tuples(shingle, st.integers(0, 2**28 - 1)), max_size=20), st.lists(shingle))
-def test_what_was_entered_is_found_and_nothing_else(pairs, more):
-    starts, rows = packed(pairs)
-    keys = [key for key, _ in pairs] + more
+def test_what_was_entered_is_found_and_nothing_else(matches, more):
+    starts, rows = packed(matches)
+    keys = [key for key, _ in matches] + more
     first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
     windows.find_shingles(np.array(keys, np.uint32), starts, rows, first, stop)
     for key, lo, hi in zip(keys, first.tolist(), stop.tolist(), strict=True):
         values = [windows.value_at(rows, row) for row in range(lo, hi)]
         assert {value >> 28 for value in values} <= {(key >> 4) & 0xFFF}
-        want = sorted(window for other, window in pairs if other >> 4 == key >> 4)
+        want = sorted(window for other, window in matches if other >> 4 == key >> 4)
         assert sorted(value & (2**28 - 1) for value in values) == want
 
 
@@ -157,16 +157,18 @@ def test_what_was_entered_is_found_and_nothing_else(pairs, more):
     st.integers(1, 4),
     st.sets(shingle.map(lambda key: key & ~15)),
 )
-def test_entries_of_frequent_and_unwanted_shingles_are_dropped(pairs, most, unwanted):
-    entries = np.sort(np.array([key << 32 | window for key, window in pairs], np.uint64))
-    over = np.empty(len(pairs) // (most + 1) + 1, np.uint32)
+def test_entries_of_frequent_and_unwanted_shingles_are_dropped(matches, most, unwanted):
+    entries = np.sort(np.array([key << 32 | window for key, window in matches], np.uint64))
+    over = np.empty(len(matches) // (most + 1) + 1, np.uint32)
     given_ = np.array(sorted(unwanted), np.uint32)
     kept, n_over = windows.drop_frequent(entries, most, given_, over)
-    per_key = Counter(key >> 4 << 4 for key, _ in pairs)
+    per_key = Counter(key >> 4 << 4 for key, _ in matches)
     often = sorted(key for key, count in per_key.items() if count > most)
     assert over[:n_over].tolist() == often
-    want = [key << 32 | window for key, window in pairs if key >> 4 << 4 not in {*often, *unwanted}]
-    assert [int(one) for one in entries[:kept]] == sorted(want)
+    want = [
+        key << 32 | window for key, window in matches if key >> 4 << 4 not in {*often, *unwanted}
+    ]
+    assert [int(entry) for entry in entries[:kept]] == sorted(want)
 
 
 @st.composite
@@ -235,9 +237,9 @@ def test_more_hits_than_the_first_buffers_hold_are_all_proposed(scheme):
     out = np.empty(3 * n + 1, np.uint64)
     scratch = np.empty(8, np.uint32), np.empty(8, np.uint32)
     count, number = windows.enter_windows(token, starts, (1, 8, 4), scheme, a, b, *scratch, out)
-    pairs = [divmod(int(one), 2**32) for one in out[:count]]
-    starts_, rows = packed(pairs)
-    keys = sorted({key for key, _ in pairs})
+    matches = [divmod(int(one), 2**32) for one in out[:count]]
+    starts_, rows = packed(matches)
+    keys = sorted({key for key, _ in matches})
     first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
     windows.find_shingles(np.array(keys, np.uint32), starts_, rows, first, stop)
     ones = np.ones(len(keys), np.int64)

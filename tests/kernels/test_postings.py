@@ -177,5 +177,7 @@ def test_segments_moved_together_are_as_one_of_the_documents_that_stay(worlds, m
         postings.move_postings(source, mask, first, free, rows)
     postings.sort_buckets(rows, starts, 0, postings.BUCKETS)
     stays = [keep for _, keep in together]
-    want = [one for one in twin.postings([entry for entry, _ in together]) if stays[one[1]]]
+    want = [
+        posting for posting in twin.postings([entry for entry, _ in together]) if stays[posting[1]]
+    ]
     assert read(starts, rows) == want

@@ -46,15 +46,15 @@ print(json.dumps(counts))
 #: What the package calls from Python; kernels called by these only are compiled with them.
 ENTRIES = (
     "contam.kernels.document.scan_batch",
-    "contam.kernels.items.code_point_spans",
-    "contam.kernels.items.note_shared",
-    "contam.kernels.items.template_weights",
-    "contam.kernels.items.tokenize_parts",
-    "contam.kernels.plan.count_owners",
-    "contam.kernels.plan.fill_table",
-    "contam.kernels.plan.item_grams",
-    "contam.kernels.plan.note_skips",
-    "contam.kernels.plan.short_places_first",
+    "contam.kernels.tokenize_items.code_point_spans",
+    "contam.kernels.tokenize_items.note_shared",
+    "contam.kernels.tokenize_items.template_weights",
+    "contam.kernels.tokenize_items.tokenize_parts",
+    "contam.kernels.gram_table.count_owners",
+    "contam.kernels.gram_table.fill_table",
+    "contam.kernels.gram_table.item_grams",
+    "contam.kernels.gram_table.note_skips",
+    "contam.kernels.gram_table.short_places_first",
     "contam.kernels.tokens.tokenize",
 )
 

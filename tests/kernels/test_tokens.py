@@ -20,14 +20,16 @@ ROOM = {"word": 2, "char": 5}
 
 def read(data: bytes, unit: str, before: bytes = b"zz", after: bytes = b"zz") -> list[tuple]:
     """Tokens of a text in the middle of a buffer; fails when the kernel writes past its room."""
-    n, room = len(data), ROOM[unit] * len(data) + 16
+    n, text_scratch = len(data), ROOM[unit] * len(data) + 16
     text = frozen(np.frombuffer(before + data + after, np.uint8), np.uint8)
-    hashes = np.full(room + 8, GUARD, np.uint64)
-    spans = np.full((room + 8, 2), GUARD, np.int32)
+    hashes = np.full(text_scratch + 8, GUARD, np.uint64)
+    spans = np.full((text_scratch + 8, 2), GUARD, np.int32)
     limits = (len(before), len(before) + n)
-    count = tokens.tokenize(text, limits, UNITS[unit], hashes[:room], spans[:room], char_tables())
+    count = tokens.tokenize(
+        text, limits, UNITS[unit], hashes[:text_scratch], spans[:text_scratch], char_tables()
+    )
     for buffer in (hashes, spans):
-        assert (buffer[room:] == GUARD).all()
+        assert (buffer[text_scratch:] == GUARD).all()
     return [
         (int(h), int(a), int(b)) for h, (a, b) in zip(hashes[:count], spans[:count], strict=True)
     ]

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels.tokens import CHARS, WORDS
-from contam.text.tables import load_tables
+from contam.text.text_tables import load_tables
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import CHARACTERS, NOISE, few
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.benchmark.readers import read_benchmarks
-from contam.corpus.batches import read_unit
+from contam.benchmark.read_files import read_benchmarks
+from contam.corpus.batches import read_chunk
+from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_all
-from contam.corpus.units import plan_units
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.rescore.logs import read_logs
 from contam.server.problems.failures import RequestError
@@ -71,20 +71,20 @@ def doubled(draw, name, first, second, *, more="") -> str:
         f'"n{at}"{draw(GAPS)}:{draw(GAPS)}{json.dumps(draw(NOISE))}'
         for at in range(draw(st.integers(0, 3)))
     ]
-    pairs = [f"{draw(spelt(name))}{draw(GAPS)}:{draw(GAPS)}{one}" for one in (first, second)]
+    matches = [f"{draw(spelt(name))}{draw(GAPS)}:{draw(GAPS)}{one}" for one in (first, second)]
     listed = draw(st.permutations([*noise, *([more] if more else [])]))
     cut = draw(st.integers(0, len(listed)))
-    return "{" + ",".join([pairs[0], *listed[:cut], pairs[1], *listed[cut:]]) + "}"
+    return "{" + ",".join([matches[0], *listed[:cut], matches[1], *listed[cut:]]) + "}"
 
 
 def texts_read(path, column):
     shards = find_shards([path])
     selections, failures = select_all(shards, column)
-    units, more = plan_units(shards, selections)
+    units, more = plan_chunks(shards, selections)
     assert not failures
     assert not more
     for unit in units:
-        for batch in read_unit(unit, shards, selections):
+        for batch in read_chunk(unit, shards, selections):
             yield from (
                 batch.data[a:b].tobytes()
                 for a, b in zip(batch.offsets, batch.offsets[1:], strict=False)
@@ -184,10 +184,10 @@ def test_a_row_of_a_log_is_refused(data):
 
 
 @given(st.lists(st.tuples(COLUMNS, NOISE), max_size=4, unique_by=lambda pair: pair[0]), st.data())
-def test_names_that_stand_once_are_read_whatever_stands_beside_them(pairs, data):
-    pairs = [(name, noise) for name, noise in pairs if name != "text"]
+def test_names_that_stand_once_are_read_whatever_stands_beside_them(matches, data):
+    matches = [(name, noise) for name, noise in matches if name != "text"]
     spelling = [
-        f"{data.draw(spelt(name))}{data.draw(GAPS)}:{json.dumps(noise)}" for name, noise in pairs
+        f"{data.draw(spelt(name))}{data.draw(GAPS)}:{json.dumps(noise)}" for name, noise in matches
     ]
     nested = '"meta": {"text": 1, "\\u0074ext2": 2}, "tags": [{"text": "x"}, {"text": "y"}]'
     line = (

@@ -18,7 +18,7 @@ import contam
 from contam.detect.match.matching import Matcher
 from contam.detect.partial import Partial
 from contam.detect.plan import ScanParameters, make_plan
-from contam.detect.scan import Corpus, finish_scan, scan_unit, scan_units
+from contam.detect.scan import Corpus, finish_scan, scan_chunk, scan_chunks
 from contam.errors import UsageError
 from contam.kernels.document import scan_batch
 from tests.kernels.support import few
@@ -39,7 +39,7 @@ def opened(corpus: str, items: str, policies=ALL_POLICIES):
 def search(corpus: str, items: str, numbers: list[int], file: str) -> None:
     """What a process of its own does with its part of the units."""
     plan, shards = opened(corpus, items)
-    part = scan_units(plan, shards, workers=1, units=[shards.units[n] for n in numbers])
+    part = scan_chunks(plan, shards, workers=1, chunks=[shards.chunks[n] for n in numbers])
     with open(file, "wb") as out:  # noqa: PTH123 - a name goes to another process
         pickle.dump(part.answer(plan, shards), out)
 
@@ -77,11 +77,11 @@ def test_any_split_in_any_order_gives_the_bytes_of_one_scan(world, more):
     with folder() as home:
         corpus, items = written(home, world)
         plan, shards = opened(corpus, items)
-        who = more.draw(st.lists(st.integers(0, 3), min_size=len(shards.units), max_size=99))
+        who = more.draw(st.lists(st.integers(0, 3), min_size=len(shards.chunks), max_size=99))
         answers = []
         for part in more.draw(st.permutations(range(4))):
-            own = [unit for unit, at in zip(shards.units, who, strict=False) if at == part]
-            found = scan_units(plan, shards, workers=1, units=own)
+            own = [chunk for chunk, at in zip(shards.chunks, who, strict=False) if at == part]
+            found = scan_chunks(plan, shards, workers=1, chunks=own)
             answers.append(pickle.loads(pickle.dumps(found.answer(plan, shards))))  # noqa: S301 - our own
         assert merged(corpus, items, answers, home / "a") == in_one(corpus, items, home / "b")
 
@@ -97,7 +97,7 @@ def world(tmp_path):
 
 def test_parts_of_other_processes_are_merged_from_files(world, tmp_path):
     corpus, items = world
-    n = len(opened(corpus, items)[1].units)
+    n = len(opened(corpus, items)[1].chunks)
     files = [str(tmp_path / f"part{k}") for k in range(2)]
     context = multiprocessing.get_context("spawn")
     for k, file in enumerate(files):
@@ -121,28 +121,28 @@ def spoilt(array: np.ndarray) -> np.ndarray:
 
 def test_kernels_take_what_was_merged_without_compiling_anew(world):
     plan, shards = opened(*world, policies=("contam",))
-    first, rest = shards.units[0], shards.units[1:]
-    answer = scan_units(plan, shards, workers=1, units=rest).answer(plan, shards)
+    first, rest = shards.chunks[0], shards.chunks[1:]
+    answer = scan_chunks(plan, shards, workers=1, chunks=rest).answer(plan, shards)
     for one in answer.collected:
         object.__setattr__(one, "longest_at", spoilt(one.longest_at))
-        for table in (one.pairs, one.pieces, *(count.best for count in one.counts)):
+        for table in (one.matches, one.pieces, *(count.best for count in one.counts)):
             for name in table.__dataclass_fields__:
                 object.__setattr__(table, name, spoilt(getattr(table, name)))
     whole = Partial.start(plan, shards)
     (collection,) = whole.collections
     before = numba.typeof(collection.longest_at)
-    matchers = [Matcher(lane) for lane in plan.lanes]
-    scan_unit(plan, shards, first, matchers, whole)
+    matchers = [Matcher(view) for view in plan.views]
+    scan_chunk(plan, shards, first, matchers, whole)
     compiled = list(scan_batch.signatures)
     whole.take(answer, plan, shards)
     assert numba.typeof(collection.longest_at) == before
-    scan_unit(plan, shards, first, matchers, Partial([collection], whole.coverage))
+    scan_chunk(plan, shards, first, matchers, Partial([collection], whole.coverage))
     assert list(scan_batch.signatures) == compiled
 
 
 def test_a_part_that_is_merged_twice_is_refused(world):
     plan, shards = opened(*world)
-    answer = scan_units(plan, shards, workers=1, units=shards.units[:1]).answer(plan, shards)
+    answer = scan_chunks(plan, shards, workers=1, chunks=shards.chunks[:1]).answer(plan, shards)
     whole = Partial.start(plan, shards)
     whole.take(answer, plan, shards)
     with pytest.raises(UsageError, match="repeats 1"):
@@ -152,7 +152,7 @@ def test_a_part_that_is_merged_twice_is_refused(world):
 def test_a_missing_part_leaves_nothing_clean(world):
     plan, shards = opened(*world)
     whole = Partial.start(plan, shards)
-    found = scan_units(plan, shards, workers=1, units=shards.units[1:])
+    found = scan_chunks(plan, shards, workers=1, chunks=shards.chunks[1:])
     whole.take(found.answer(plan, shards), plan, shards)
     result = finish_scan(plan, shards, whole, workers=1, started=time.time())
     assert not result.coverage["complete"]
@@ -172,7 +172,7 @@ def test_an_answer_to_another_question_is_refused(world, change):
     shards = Corpus.open([corpus], None)
     mine = make_plan([items], ScanParameters(policies=("contam",)))
     other = make_plan([items], ScanParameters(**change))
-    answer = scan_units(other, shards, workers=1).answer(other, shards)
+    answer = scan_chunks(other, shards, workers=1).answer(other, shards)
     with pytest.raises(UsageError, match="not of this corpus"):
         Partial.start(mine, shards).take(answer, mine, shards)
 
@@ -180,7 +180,7 @@ def test_an_answer_to_another_question_is_refused(world, change):
 def test_an_answer_of_another_state_of_the_corpus_is_refused(world, tmp_path):
     corpus, items = world
     plan, before = opened(corpus, items)
-    answer = scan_units(plan, before, workers=1, units=before.units).answer(plan, before)
+    answer = scan_chunks(plan, before, workers=1, chunks=before.chunks).answer(plan, before)
     write_shard(tmp_path / "corpus" / "part-1.parquet", ["a text of another day"] * 5)
     plan, after = opened(corpus, items)
     with pytest.raises(UsageError, match="not of this corpus"):

@@ -10,7 +10,7 @@ def flags_of(labels, *, policy="contam", contamination=None, **groups):
     """Labels by name -> Flags; every item is a cluster of its own."""
     n = len(labels)
     codes = np.array([LABELS.index(name) for name in labels], np.int8)
-    shares = np.array([1.0 if one in ("contaminated", "suspect") else 0.0 for one in labels])
+    shares = np.array([1.0 if label in ("contaminated", "suspect") else 0.0 for label in labels])
     nothing = np.full(n, "", object)
     return Flags(
         policy=policy,

@@ -13,11 +13,11 @@ import pytest
 from contam.cli.remedies import hint
 from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.run import rescore, write_rescore
-from contam.rescore.tables import Settings
+from contam.rescore.tables import RescoreSettings
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import lm_eval, write_lines
 
-FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=5)
+FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=5)
 N = 40
 QUESTIONS = tuple(
     f"Which of the {i + 2} lamplighters on the {i + 3}rd quay of Orrin's harbour keeps key no. {i}?"
@@ -322,9 +322,9 @@ def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
     done = contam_here(*command, tmp_path / "a", "--unlisted", "clean", "--json")
     assert done.returncode == 0, done.stderr
     assert "labels from elsewhere" in done.stderr
-    (row,) = [one for one in json.loads(done.stdout)["scores"] if one["subset_by"] == "all"]
+    (row,) = [score for score in json.loads(done.stdout)["scores"] if score["subset_by"] == "all"]
     assert counts(row) == (30, 10, 0)
-    same = Settings(least=5)
+    same = RescoreSettings(least=5)
     write_rescore(rescore(path, log, unlisted="clean", settings=same), tmp_path / "b")
     for name in ("scores.parquet", "sweep.parquet", "summary.md"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

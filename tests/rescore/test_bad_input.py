@@ -15,12 +15,12 @@ from contam.detect.result import VERDICTS
 from contam.errors import LogError, OutputError
 from contam.files.single import fingerprint
 from contam.rescore.run import rescore
-from contam.rescore.tables import Settings
+from contam.rescore.tables import RescoreSettings
 from contam.tables import schemas
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
 
-FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=5)
+FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=5)
 FIELDS = ("item_id", "question", "model", "score")
 
 
@@ -42,13 +42,13 @@ def verdicts(scanned, tmp_path_factory):
 
 
 def docs(items):
-    return [{"question": one["question"], "answer": "x"} for one in items]
+    return [{"question": item["question"], "answer": "x"} for item in items]
 
 
 def rows_of(items, score=lambda at: at % 2, model="m"):
     return [
-        {"item_id": one["id"], "question": one["question"], "model": model, "score": score(at)}
-        for at, one in enumerate(items)
+        {"item_id": item["id"], "question": item["question"], "model": model, "score": score(at)}
+        for at, item in enumerate(items)
     ]
 
 
@@ -126,9 +126,9 @@ def test_a_table_that_lacks_more_than_one_percent_of_the_items_is_refused(
 
 def test_an_item_that_stands_twice_in_the_benchmark_is_missed_by_no_log(verdicts, items, tmp_path):
     """Two of the 49 items are the same: a table with one of them holds both."""
-    texts = [one["question"].casefold() for one in items]
+    texts = [item["question"].casefold() for item in items]
     assert len(set(texts)) < len(items)
-    once = [one for at, one in enumerate(items) if texts[at] not in texts[:at]]
+    once = [item for at, item in enumerate(items) if texts[at] not in texts[:at]]
     (row,) = whole(rescore(verdicts, table(tmp_path, rows_of(once)), settings=FAST))
     assert row["n"] == len(once)
 
@@ -240,7 +240,7 @@ def test_scores_outside_0_to_1_must_be_meant(verdicts, items, tmp_path, odd, sai
 
 
 def test_the_cell_that_keeps_a_column_from_being_scores_is_named(verdicts, items, tmp_path):
-    rows = [{"item_id": one["id"], "a": at % 2, "b": 2} for at, one in enumerate(items)]
+    rows = [{"item_id": item["id"], "a": at % 2, "b": 2} for at, item in enumerate(items)]
     path = table(tmp_path, rows, fields=("item_id", "a", "b"))
     with pytest.raises(LogError, match=r"csv:2: 'b' holds 2, not within 0 to 1"):
         rescore(verdicts, path, settings=FAST)

@@ -12,12 +12,12 @@ from contam.rescore.direction import directed, sounds_lower
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from contam.rescore.logs.read import read_logs
 from contam.rescore.panel import Series
-from contam.rescore.tables import Settings, make_tables
+from contam.rescore.tables import RescoreSettings, make_tables
 from contam.rescore.turn import LEVELS, SIGNED, turned
 from contam.tables import schemas, score_schemas
 from tests.rescore.panels import flags_of, series_of
 
-FAST = Settings(permutations=199, draws=50, sweep_permutations=99, least=20)
+FAST = RescoreSettings(permutations=199, draws=50, sweep_permutations=99, least=20)
 KEYS = ("model", "first", "second", "benchmark", "metric", "subset_by", "subset", "method")
 UNSIGNED = {
     *("epg_p", "gain_p", "deletion_p", "deletion_sd", "kendall_tau", "spearman"),
@@ -105,7 +105,7 @@ def mirrored(name):
 def test_the_other_way_round_is_the_same_answer(seed, kind, offset):
     """Scores negated, or taken from 1, and less is better: ranks, p and sweep are the same ones."""
     series, flags = world(seed, kind)
-    settings = Settings(
+    settings = RescoreSettings(
         permutations=199, draws=50, sweep_permutations=99, least=20, references=("c", "d")
     )
     up = rows_of(make_tables(series, [flags], settings))

@@ -7,12 +7,12 @@ from contam.rescore.export.summary import markdown
 from contam.rescore.grouped import group_series
 from contam.rescore.join import Joiner
 from contam.rescore.logs import read_logs
-from contam.rescore.tables import Settings, make_tables
+from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.logs.small import item, items_table, lm_eval_group
 from tests.rescore.panels import flags_of
 
-FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=2)
+FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=2)
 TASKS = {"one": [1, 1, 1, 0, 1, 0, 1, 1], "two": [0, 1, 0, 1]}
 LABELS = ["contaminated"] * 3 + ["clean"] * 5 + ["contaminated"] + ["clean"] * 3
 MICRO, MACRO = 8 / 12, (6 / 8 + 2 / 4) / 2

@@ -80,13 +80,13 @@ def test_constat_expects_what_its_authors_tables_expect(shared):
             chance=(CHANCE[benchmark], other[benchmark]),
             draws=50,
         )
-        for row, one in zip(tested, found, strict=True):
-            assert one.score == pytest.approx(float(row["score_model"]), abs=1e-3)
+        for row, expected in zip(tested, found, strict=True):
+            assert expected.score == pytest.approx(float(row["score_model"]), abs=1e-3)
             # Fifty draws; and contaminated models lie beyond the range of the references.
-            off.append(one.expected - float(row["estimated_contamination"]))
-            assert one.delta == pytest.approx(float(row["delta"]), abs=0.03), row["model"]
-            spread.append(one.error / float(row["delta_std"]))
-            agree.append((one.p < 0.05) == (float(row["p_value"]) < 0.05))
+            off.append(expected.expected - float(row["estimated_contamination"]))
+            assert expected.delta == pytest.approx(float(row["delta"]), abs=0.03), row["model"]
+            spread.append(expected.error / float(row["delta_std"]))
+            agree.append((expected.p < 0.05) == (float(row["p_value"]) < 0.05))
     assert np.abs(off).max() < 0.03
     assert np.median(np.abs(off)) < 0.004
     assert abs(np.mean(off)) < 0.002
@@ -302,7 +302,7 @@ def test_a_reference_benchmark_is_given_on_the_command_line(brook, tmp_path):
     assert (row["model"], row["reference_benchmark"]) == ("m5", "brook_again")
     assert (row["n"], row["n_reference"]) == (49, 50)
     assert row["expected"] is not None
-    assert {one["benchmark"] for one in found["scores"]} == {"brook_math"}
+    assert {score["benchmark"] for score in found["scores"]} == {"brook_math"}
     section = (tmp_path / "out/summary.md").read_text(encoding="utf-8").partition("## Beside")[2]
     assert f"{row['score']:.4f} | {row['score_reference']:.4f} | {row['expected']:.4f}" in section
     assert f"| {row['gain']:.4f} [{row['gain_lo']:.3f}, -]".replace("[", "\\[") in section.replace(

@@ -259,7 +259,7 @@ def test_keys_of_another_version_are_refused(monkeypatch):
 
 @pytest.mark.labelled
 def test_every_real_log_meets_its_benchmark(shared):
-    from contam.benchmark.readers import read_benchmarks
+    from contam.benchmark.read_files import read_benchmarks
     from contam.rescore.logs import read_logs
 
     home = shared / "eval-logs"

@@ -9,11 +9,11 @@ from contam.rescore.export.summary import markdown
 from contam.rescore.lineup import matrices
 from contam.rescore.logs.setup import combined, setup_of, words
 from contam.rescore.panel import Series
-from contam.rescore.tables import Settings, make_tables
+from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 
-FAST = Settings(permutations=199, draws=50, sweep_permutations=99, least=20)
+FAST = RescoreSettings(permutations=199, draws=50, sweep_permutations=99, least=20)
 LABELS = ["contaminated"] * 100 + ["clean"] * 300
 
 
@@ -129,7 +129,7 @@ def test_runs_of_other_set_ups_have_rankings_of_their_own(name, values):
     # Two set-ups of one benchmark are not two benchmarks to be put together.
     assert "Across benchmarks" not in markdown(tables)
     mixed = schemas.rows(
-        tables_of(series, Settings(permutations=199, draws=50, least=20, mixed_setups=True))[
+        tables_of(series, RescoreSettings(permutations=199, draws=50, least=20, mixed_setups=True))[
             "rankings"
         ]
     )

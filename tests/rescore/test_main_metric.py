@@ -6,7 +6,7 @@ import pytest
 
 from contam.errors import UsageError
 from contam.rescore.run import rescore
-from contam.rescore.tables import Settings
+from contam.rescore.tables import RescoreSettings
 from tests.rescore.logs.small import write_lines
 from tests.rescore.logs.tools import write_json
 from tests.rescore.test_annotations import write
@@ -83,10 +83,10 @@ def labels(tmp_path):
 
 
 def scored(labels, *logs, metrics=()):
-    settings = Settings(
+    settings = RescoreSettings(
         permutations=99, draws=20, sweep_permutations=20, least=5, metrics=tuple(metrics)
     )
-    return rescore(labels, [str(one) for one in logs], settings=settings)
+    return rescore(labels, [str(log) for log in logs], settings=settings)
 
 
 def mean(metric_of, model):

@@ -9,12 +9,12 @@ import pytest
 
 from contam.rescore.annotations import decon_text
 from contam.rescore.run import rescore
-from contam.rescore.tables import Settings
+from contam.rescore.tables import RescoreSettings
 from tests.rescore.logs.small import write_lines
 
 pytestmark = pytest.mark.labelled
 
-FAST = Settings(permutations=99, draws=20, sweep_permutations=20)
+FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20)
 LOGS = ("lm-eval/gsm8k", "inspect/gsm8k-eval", "helm/gsm_local:,model=replay_memo-6b")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import contam
 from contam.rescore.run import rescore, write_rescore
-from contam.rescore.tables import Settings
+from contam.rescore.tables import RescoreSettings
 from contam.tables import schemas
 
 pytestmark = pytest.mark.labelled
@@ -20,7 +20,7 @@ FILES = (
     "mmlu_anatomy_test.jsonl",
     "HumanEval.jsonl.gz",
 )
-FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=1)
+FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=1)
 #: Rows of the table whose logs are of another benchmark, which is an error and not a score.
 STRANGERS = ("bbh_navigate_local",)
 
@@ -140,7 +140,7 @@ def test_groups_are_scored_again_with_their_clean_items(verdicts, logs):
             if (one["model"], one["metric"]) == (row["model"], row["metric"])
             and one["subset_by"] == "all"
         ]
-        whole = sum(one["n"] * one["full"] for one in parts) / sum(one["n"] for one in parts)
+        whole = sum(part["n"] * part["full"] for part in parts) / sum(part["n"] for part in parts)
         assert row["full"] == pytest.approx(whole, abs=1e-9)
     assert "mmlu_local" in {row["benchmark"] for row in result.rows("rankings")}
     assert "mmlu_local" not in {row["benchmark"] for row in result.rows("sweep")}

@@ -6,11 +6,11 @@ import pytest
 from contam.rescore.export.summary import markdown
 from contam.rescore.panel import Series
 from contam.rescore.stats.sensitivity import reweighed
-from contam.rescore.tables import Settings, make_tables
+from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 
-FAST = Settings(permutations=199, draws=50, sweep_permutations=50)
+FAST = RescoreSettings(permutations=199, draws=50, sweep_permutations=50)
 
 
 def tables_of(series, flags, settings=FAST):
@@ -186,7 +186,7 @@ def test_reference_models_share_what_is_easy(leak):
         series_of((rng.random(400) < easy).astype(float), model=name)
         for name in ("tested", "old-1", "old-2", "old-3")
     ]
-    settings = Settings(
+    settings = RescoreSettings(
         permutations=199, draws=50, sweep_permutations=50, references=("old-1", "old-2", "old-3")
     )
     rows = [

@@ -96,8 +96,8 @@ def serving(
     folder   in which it is started
     """
     command = [sys.executable, "-m", "contam", "serve", "--port", "0", "--data", str(data)]
-    for one in indexes:
-        command += ["--index", str(one)]
+    for index in indexes:
+        command += ["--index", str(index)]
     process = subprocess.Popen(
         [*command, *flags],
         cwd=folder,

@@ -13,7 +13,7 @@ from contam.detect.report import load_report
 from contam.detect.show.side_by_side import flagged_items, view_items
 from contam.errors import OutputError, UsageError
 from contam.rescore.run import rescore
-from contam.rescore.tables import Settings
+from contam.rescore.tables import RescoreSettings
 from tests.cli import processes
 from tests.server.running import serving
 
@@ -23,7 +23,7 @@ POLICIES = ["contam", "gpt3-test"]
 @pytest.fixture(scope="module")
 def items(bench_fixtures):
     """All committed items, most of them with an `answer_index`, which the wire has to carry."""
-    found = [one for b in read_benchmarks([bench_fixtures / "items"]) for one in b.items]
+    found = [item for b in read_benchmarks([bench_fixtures / "items"]) for item in b.items]
     assert any(one.answer_index is not None for one in found)
     return found
 
@@ -117,7 +117,7 @@ def test_a_rescoring_is_that_of_the_library(client, items, job, bench_fixtures, 
     log = bench_fixtures / "logs" / "brook_math.csv"
     folder = client.save(job, tmp_path / "verdicts")
     options = {"policies": ["contam"], "least": 12, "permutations": 99}
-    settings = Settings(least=12, permutations=99)
+    settings = RescoreSettings(least=12, permutations=99)
     wanted = rescore(folder, [log], policies=["contam"], settings=settings)
     found = client.rescore(job, log, **options)
     assert found.tables["scores"] == wanted.rows("scores")
@@ -142,7 +142,7 @@ def test_the_client_for_event_loops_gives_the_same(patient, items, job, client):
 def test_what_the_service_has_is_listed(client):
     (index,) = client.indexes()
     assert (index["id"], index["guarantee_tokens"]) == ("small", 8)
-    assert {"contam", "gpt3-test"} <= {one["id"] for one in client.policies()}
+    assert {"contam", "gpt3-test"} <= {policy["id"] for policy in client.policies()}
 
 
 def test_a_refusal_has_the_code_and_hint_of_the_service(client):

@@ -8,7 +8,7 @@ import pytest
 
 import contam
 from contam.cli.main import main
-from contam.detect.indexed.reader import open_index
+from contam.detect.indexed.index_reader import open_index
 from contam.detect.report import load_report
 from contam.index.build import build
 from contam.index.recipe import load_recipe

@@ -28,7 +28,7 @@ from contam.server.jobs.ranges import file_answer
 from contam.server.jobs.reception import hidden
 from contam.server.jobs.results import PARQUET, TableLines, wants_parquet
 from contam.server.jobs.store import JobStore
-from contam.server.jobs.unpacking import Budget, Lines, Unpacker
+from contam.server.jobs.upload_unpacking import Budget, LineCounter, UploadUnpacker
 from contam.server.jobs.uploads import Upload, safe_name
 from contam.server.middleware import local
 from contam.server.middleware.auth import Keyring
@@ -79,7 +79,7 @@ members = st.lists(st.binary(max_size=300) | st.just(b"a" * 700_000), min_size=1
 def test_gzip_members_unpack_to_what_was_packed_however_they_are_cut(data, places):
     packed = b"".join(gzip.compress(one, mtime=0) for one in data)
     assert unpacked("gzip", cut(packed, places)) == b"".join(data)
-    unpack = Unpacker(Budget(10**7))
+    unpack = UploadUnpacker(Budget(10**7))
     out = [one for piece in cut(packed + b"\0" * 9, places) for one in unpack.feed(piece)]
     assert b"".join([*out, *unpack.finish()]) == b"".join(data)
 
@@ -120,7 +120,7 @@ SMALL = Settings(
 
 
 def counted(data, places):
-    lines = Lines(most=20, most_line_bytes=200)
+    lines = LineCounter(most=20, most_line_bytes=200)
     try:
         for piece in cut(data, places):
             lines.feed(piece)
@@ -174,8 +174,8 @@ def test_a_body_of_parts_is_taken_or_refused(tmp_path_factory, pieces, whole, pl
 
     received, refusal = attempt(RequestError, take)
     assert refusal is None or 400 <= refusal.status < 500
-    for one in received.files if received else ():
-        assert (folder / one.name).stat().st_size == one.n_bytes
+    for file in received.files if received else ():
+        assert (folder / file.name).stat().st_size == file.n_bytes
 
 
 @given(
@@ -245,7 +245,7 @@ def asked_bytes(value):
     unit, is_, rest = value.strip().partition("=")
     first, dash, last = rest.partition("-")
     numbers = [one for one in (first, last) if one]
-    plain = all(one.isascii() and one.isdigit() and len(one) <= 18 for one in numbers)
+    plain = all(number.isascii() and number.isdigit() and len(number) <= 18 for number in numbers)
     if (unit, is_, dash) != ("bytes", "=", "-") or not numbers or not plain:
         return None
     if not first:
@@ -285,7 +285,7 @@ def test_lines_from_a_cursor_are_the_rows_from_there(tmp_path_factory, cursor, l
         pq.write_table(pa.table({"n": list(range(300))}), path, row_group_size=70)
     lines = TableLines(path, cursor, limit)
     end = 300 if limit is None else min(300, cursor + limit)
-    rows = [json.loads(one)["n"] for one in b"".join(lines).splitlines()]
+    rows = [json.loads(line)["n"] for line in b"".join(lines).splitlines()]
     assert rows == list(range(cursor, end))
 
 
@@ -340,12 +340,17 @@ words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str
 
 @given(words, words, st.lists(words, min_size=1, max_size=3))
 def test_what_was_typed_into_the_form_is_what_is_asked(question, passage, indexes):
-    fields = [("index", one) for one in indexes] + [("policy", "contam"), ("question", question)]
+    fields = [("index", index) for index in indexes] + [
+        ("policy", "contam"),
+        ("question", question),
+    ]
     body = "&".join(f"{name}={quote_plus(one)}" for name, one in [*fields, ("passage", passage)])
     asked = check_of(Form.read(body.encode()), max_evidence=5, context=0)
     typed = [one.replace("\r\n", "\n").replace("\r", "\n") for one in (question, passage)]
     assert [asked.items[0].question, asked.items[0].passage] == typed
-    assert asked.index == tuple(one.replace("\r\n", "\n").replace("\r", "\n") for one in indexes)
+    assert asked.index == tuple(
+        index.replace("\r\n", "\n").replace("\r", "\n") for index in indexes
+    )
 
 
 @given(
@@ -375,12 +380,12 @@ def test_any_hashed_item_is_judged_or_refused(client, parts):
     asked = {**spelling(load_recipe("standard")), "items": [{"id": "1", "parts": parts}]}
     reply = client.post("/v1/check", json={"grams": asked})
     assert reply.status_code in {200, 422}
-    whole = all(one["keys"] == "" and len(one["bits"]) < 5 for one in parts.values())
+    whole = all(part["keys"] == "" and len(part["bits"]) < 5 for part in parts.values())
     if reply.status_code == 200:
         (verdict,) = reply.json()["verdicts"]
         assert verdict["label"] in {"clean", "not_checkable"}
     else:
-        assert not whole or any(set(one["bits"]) & set("ABCDEF") for one in parts.values())
+        assert not whole or any(set(part["bits"]) & set("ABCDEF") for part in parts.values())
 
 
 @given(st.lists(st.text("abcdefgh ", max_size=80), max_size=3), words)
@@ -416,7 +421,7 @@ def test_any_settings_file_is_read_or_refused(tmp_path_factory, text):
     assert refusal is None or refusal.message
 
 
-names = st.sampled_from([one.variable for one in described_settings()])
+names = st.sampled_from([setting.variable for setting in described_settings()])
 values = st.text(
     st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 ) | st.sampled_from(["1", "0", "-1", "inf", "nan", "1e308", "9" * 40, "true", "a,b", "65536"])
@@ -438,8 +443,8 @@ def test_a_deeply_nested_settings_file_is_refused(tmp_path):
 def store_file(path, *statements):
     """The bytes of a store, all of it in the one file."""
     with closing(sqlite3.connect(path)) as db:
-        for one in statements:
-            db.execute(one)
+        for statement in statements:
+            db.execute(statement)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path.read_bytes()
 

@@ -96,7 +96,7 @@ def test_a_new_state_of_an_index_is_swapped_in_without_dropping_a_request(growin
                         reply = mine.post("/v1/check", json={"items": [
                             {"id": "1", "question": FIRST}, {"id": "2", "question": LATER},
                         ]})  # fmt: skip
-                        labels = tuple(one["label"] for one in reply.json()["verdicts"])
+                        labels = tuple(verdict["label"] for verdict in reply.json()["verdicts"])
                         seen.append((reply.headers["etag"], labels))
             except (httpx.HTTPError, KeyError) as error:
                 failures.append(error)

@@ -23,7 +23,7 @@ from contam.benchmark.items import BenchItem
 from contam.config import Settings
 from contam.detect.indexed.blind import check_blind, hash_items
 from contam.server.warm import warm_kernels
-from contam.server.indexes.holder import IndexHolder
+from contam.server.indexes.registry import IndexHolder
 
 def counts():
     found = {}
@@ -42,7 +42,7 @@ items = [
               answer=one["answer"]) for one in rows
 ]
 items.append(replace(items[0], item_id="formula", question="(" + "frac{x}{y}{z} " * 9 + ")"))
-with holder.lease() as lease:
+with registry.snapshot() as snapshot:
     labels = {verdict.label for verdict in lease.reader.check(items)}
     check_blind(lease.opened, hash_items(items, lease.opened.recipe))
 assert "contaminated" in labels

@@ -24,15 +24,15 @@ SERVICE = Path(__file__).resolve().parents[2] / "service"
 YAML = sorted([*SERVICE.rglob("*.yaml"), *SERVICE.rglob("*.yml")])
 DASHBOARD = SERVICE / "monitoring" / "grafana" / "dashboards" / "contam.json"
 MANIFESTS = SERVICE / "kubernetes" / "contam.yaml"
-VARIABLES = {one.variable for one in described_settings()}
-VARIABLES |= {f"{one.variable}_FILE" for one in described_settings() if one.secret}
+VARIABLES = {setting.variable for setting in described_settings()}
+VARIABLES |= {f"{setting.variable}_FILE" for setting in described_settings() if setting.secret}
 #: Not a setting of the service: where compiled kernels lie.
 VARIABLES |= {"CONTAM_CACHE_DIR"}
 
 
 def queries():
     panels = json.loads(DASHBOARD.read_bytes())["panels"]
-    found = [(panel["title"], one["expr"]) for panel in panels for one in panel["targets"]]
+    found = [(panel["title"], target["expr"]) for panel in panels for target in panel["targets"]]
     rules = yaml.safe_load((SERVICE / "monitoring" / "alerts.yml").read_text())
     found += [(rule["alert"], rule["expr"]) for each in rules["groups"] for rule in each["rules"]]
     return found
@@ -78,7 +78,7 @@ def test_the_dashboard_finds_its_data_source_and_its_folder():
     sources = yaml.safe_load(
         (SERVICE / "monitoring/grafana/provisioning/datasources/prometheus.yaml").read_text()
     )
-    uids = {one["uid"] for one in sources["datasources"]}
+    uids = {datasource["uid"] for datasource in sources["datasources"]}
     dashboard = json.loads(DASHBOARD.read_bytes())
     for panel in dashboard["panels"]:
         for one in (panel, *panel["targets"]):
@@ -87,7 +87,7 @@ def test_the_dashboard_finds_its_data_source_and_its_folder():
         (SERVICE / "monitoring/grafana/provisioning/dashboards/contam.yaml").read_text()
     )["providers"]
     compose = yaml.safe_load((SERVICE / "compose.yaml").read_text())
-    mounted = dict(one.split(":")[:2] for one in compose["services"]["grafana"]["volumes"])
+    mounted = dict(volume.split(":")[:2] for volume in compose["services"]["grafana"]["volumes"])
     assert mounted["./monitoring/grafana/dashboards"] == provider["options"]["path"]
     assert mounted["./monitoring/grafana/provisioning"] == "/etc/grafana/provisioning"
     places = [tuple(panel["gridPos"][name] for name in ("x", "y")) for panel in dashboard["panels"]]
@@ -119,8 +119,8 @@ def test_manifests_fit_the_schemas_of_kubernetes(version):
     validator = pytest.importorskip("kubernetes_validate", reason=_INSTALL)
     documents = list(yaml.safe_load_all(MANIFESTS.read_text()))
     assert len(documents) == 5
-    for one in documents:
-        assert validator.validate(one, version, strict=True).startswith(version)
+    for document in documents:
+        assert validator.validate(document, version, strict=True).startswith(version)
     documents[2]["spec"]["replica"] = 1
     with pytest.raises(validator.ValidationError):
         validator.validate(documents[2], version, strict=True)
@@ -128,7 +128,7 @@ def test_manifests_fit_the_schemas_of_kubernetes(version):
 
 def test_pods_are_restricted_probed_and_bounded():
     documents = list(yaml.safe_load_all(MANIFESTS.read_text()))
-    (workload,) = (one for one in documents if one["kind"] == "StatefulSet")
+    (workload,) = (document for document in documents if document["kind"] == "StatefulSet")
     pod = workload["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert workload["spec"]["replicas"] == 1
@@ -145,17 +145,20 @@ def test_pods_are_restricted_probed_and_bounded():
     assert paths == {
         "startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/livez",
     }  # fmt: skip
-    drain = next(one for one in described_settings() if one.name == "drain_s")
+    drain = next(setting for setting in described_settings() if setting.name == "drain_s")
     assert pod["terminationGracePeriodSeconds"] > drain.default
-    mounts = {one["mountPath"]: one for one in container["volumeMounts"]}
-    volumes = {one["name"] for one in pod["volumes"]}
-    volumes |= {one["metadata"]["name"] for one in workload["spec"]["volumeClaimTemplates"]}
-    assert {one["name"] for one in mounts.values()} == volumes
+    mounts = {volumemount["mountPath"]: volumemount for volumemount in container["volumeMounts"]}
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    volumes |= {
+        volumeclaimtemplate["metadata"]["name"]
+        for volumeclaimtemplate in workload["spec"]["volumeClaimTemplates"]
+    }
+    assert {mount["name"] for mount in mounts.values()} == volumes
     # The image writes here and nowhere else.
     assert {"/scratch", "/data"} <= {
-        path for path, one in mounts.items() if not one.get("readOnly")
+        path for path, mount in mounts.items() if not mount.get("readOnly")
     }
-    (service,) = (one for one in documents if one["kind"] == "Service")
+    (service,) = (document for document in documents if document["kind"] == "Service")
     labels = workload["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
     assert workload["spec"]["selector"]["matchLabels"].items() <= labels.items()
@@ -164,13 +167,13 @@ def test_pods_are_restricted_probed_and_bounded():
 def test_containers_of_compose_are_read_only_without_rights_and_bounded():
     services = yaml.safe_load((SERVICE / "compose.yaml").read_text())["services"]
     assert set(services) == {"contam", "prometheus", "grafana"}
-    for one in services.values():
-        assert one["read_only"] is True
-        assert one["cap_drop"] == ["ALL"]
-        assert "no-new-privileges:true" in one["security_opt"]
-        assert one["mem_limit"]
-        assert all(port.startswith("127.0.0.1:") for port in one.get("ports", ()))
-        for volume in one["volumes"]:
+    for service in services.values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in service["security_opt"]
+        assert service["mem_limit"]
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+        for volume in service["volumes"]:
             source = volume.split(":")[0]
             assert not source.startswith("./") or (SERVICE / source).exists(), source
 

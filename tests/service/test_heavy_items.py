@@ -37,7 +37,7 @@ def test_items_of_one_phrase_are_given_up_and_others_are_answered_meanwhile(repe
     ):
         asked = [{"items": [one]} for one in (*heavy, *heavy, PLAIN)]
         replies = [pool.submit(client.post, "/v1/check", json=one) for one in asked]
-        *late, plain = (one.result().json()["verdicts"][0] for one in replies)
+        *late, plain = (reply.result().json()["verdicts"][0] for reply in replies)
         assert {(one["label"], one["reason"]) for one in late} == {("not_checkable", "deadline")}
         assert plain["label"] == "contaminated"
         # No thread is still at work on what was answered.

@@ -30,7 +30,7 @@ def index(corpus, tmp_path):
 def labels(client, items):
     reply = client.post("/v1/check", json={"items": items})
     assert reply.status_code == 200, reply.text
-    return [(one["item_id"], one["label"]) for one in reply.json()["verdicts"]]
+    return [(verdict["item_id"], verdict["label"]) for verdict in reply.json()["verdicts"]]
 
 
 def arrays(index):

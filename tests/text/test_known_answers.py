@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from contam.text import names
+from contam.text import markup_names
 from contam.text.lookalikes import lookalikes
 from contam.text.token_hash import token_hash
 from tests.twins import tokens as twin
 
 CASES = json.loads(Path(__file__).with_name("known_answers.json").read_text(encoding="utf-8"))
-NAMES = twin.Names(names.LATEX_SKIP, names.LATEX_WORDS, names.HTML_TAGS, names.ENTITIES)
+NAMES = twin.Names(
+    markup_names.LATEX_SKIP, markup_names.LATEX_WORDS, markup_names.HTML_TAGS, markup_names.ENTITIES
+)
 LOOKALIKES = lookalikes()
 
 by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.text import names
+from contam.text import markup_names
 from contam.text.lookalikes import lookalikes
 from tests.twins import tokens as twin
 
-NAMES = twin.Names(names.LATEX_SKIP, names.LATEX_WORDS, names.HTML_TAGS, names.ENTITIES)
+NAMES = twin.Names(
+    markup_names.LATEX_SKIP, markup_names.LATEX_WORDS, markup_names.HTML_TAGS, markup_names.ENTITIES
+)
 LOOKALIKES = lookalikes()
 
 # Capital and small form of these look like different Latin letters, so case may matter beside one.

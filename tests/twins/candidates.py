@@ -22,9 +22,9 @@ def sides(value: int) -> tuple[list[int], list[int]]:
 def reaches(mine: int, theirs: int) -> tuple[int, int]:
     """How many neighbours agree on the left and on the right, nearest first."""
     counts = []
-    for one, other in zip(sides(mine), sides(theirs), strict=True):
+    for side, other in zip(sides(mine), sides(theirs), strict=True):
         count = 0
-        while count < 3 and one[count] == other[count]:
+        while count < 3 and side[count] == other[count]:
             count += 1
         counts.append(count)
     return counts[0], counts[1]

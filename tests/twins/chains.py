@@ -184,9 +184,9 @@ def with_gaps(chain: list[Run], item: list[int], weights: list[float], doc: list
     return joined(blocks)
 
 
-def shared_tokens(one: Run, other: Run) -> int:
+def shared_tokens(run: Run, other: Run) -> int:
     """Document tokens in both."""
-    return max(0, min(one[1] + one[2], other[1] + other[2]) - max(one[1], other[1]))
+    return max(0, min(run[1] + run[2], other[1] + other[2]) - max(run[1], other[1]))
 
 
 class Place(NamedTuple):

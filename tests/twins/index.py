@@ -55,8 +55,8 @@ def capped(
 ) -> tuple[list[tuple[int, int, int]], dict[int, int]]:
     """(postings that stay, true count of each gram that lost documents)."""
     groups: dict[int, list[tuple[int, int, int]]] = {}
-    for one in sorted_postings:
-        groups.setdefault(one[0], []).append(one)
+    for posting in sorted_postings:
+        groups.setdefault(posting[0], []).append(posting)
     kept, counts = [], {}
     for key, group in sorted(groups.items()):
         if len(group) <= cap:

@@ -61,8 +61,8 @@ def entries(
     number = 0
     for values in documents:
         before: list[int] = []
-        for one in windows(values, *geometry):
-            here = chosen(one, scheme, perms)
+        for window in windows(values, *geometry):
+            here = chosen(window, scheme, perms)
             found += [(shingle, number) for shingle in here if shingle not in before]
             before = here
             number += 1

@@ -35,7 +35,7 @@ def matched(pair: Pair) -> set[int]:
     }
 
 
-def rival(
+def competing_item(
     pair: Pair, pairs: list[Pair], benchmark: list[int], whole: float, most: float, clearly: float
 ) -> int:
     """The other item whose whole question, with its other parts, has most of the pair's text; -1."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contam.audit.chance.decoys import Decoys
     from contam.audit.checks import Items
     from contam.audit.spec import AuditSpec, CorpusSpec
-    from contam.audit.stages import Talk, Workshop
+    from contam.audit.stage_cache import AuditProgress, StageCache
     from contam.benchmark.items import Benchmark
     from contam.detect.report import Report
 
@@ -33,7 +33,7 @@ SUMMARY: Final = "calibration.json"
 
 def wanted(spec: AuditSpec) -> bool:
     """Whether the audit has decoys, made or given."""
-    return bool(spec.decoys) or any(one.decoys for one in spec.benchmarks)
+    return bool(spec.decoys) or any(benchmark.decoys for benchmark in spec.benchmarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Searched:
 
 
 def search_decoys(
-    spec: AuditSpec, items: Items, shop: Workshop, workers: int | None, talk: Talk
+    spec: AuditSpec, items: Items, stage_cache: StageCache, workers: int | None, talk: AuditProgress
 ) -> Searched | None:
     """Look for the audit's decoys in every corpus; None when it has none.
 
@@ -54,19 +54,19 @@ def search_decoys(
     if not wanted(spec):
         return None
     decoys = [
-        make_decoys(one, draw=draw, seed=spec.seed)
-        for one in items.benchmarks
+        make_decoys(benchmark, draw=draw, seed=spec.seed)
+        for benchmark in items.benchmarks
         for draw in range(1, spec.decoys + 1)
     ]
-    searched = [one.benchmark for one in decoys if one.benchmark.items] + list(items.natural)
+    searched = [decoy.benchmark for decoy in decoys if decoy.benchmark.items] + list(items.natural)
     stages = {}
     for corpus in spec.corpora:
         # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
         key = make_key(replace(spec, no_text=True), corpus, searched)
         stages[corpus.name] = f"{DECOYS}/{corpus.name}"
-        shop.stage(
+        stage_cache.stage(
             stages[corpus.name],
-            digest_of([key, MAKER, [one.digest() for one in decoys]]),
+            digest_of([key, MAKER, [decoy.digest() for decoy in decoys]]),
             _searching(spec, corpus, searched, workers, talk),
         )
     return Searched(tuple(decoys), stages)
@@ -75,10 +75,10 @@ def search_decoys(
 def calibrated(
     spec: AuditSpec,
     items: Items,
-    shop: Workshop,
+    stage_cache: StageCache,
     searched: Searched,
     counted: tuple[str, Report],
-    talk: Talk,
+    talk: AuditProgress,
 ) -> dict[str, Any]:
     """What decoys say of the audit's flags.
 
@@ -88,16 +88,18 @@ def calibrated(
 
     def make(draft: Path) -> dict[str, Any]:
         talk.stage(CALIBRATION)
-        natural = [one.name for one in items.natural]
-        found = {name: load_report(shop.folder / stage) for name, stage in searched.stages.items()}
-        beside = combine(found) if len(found) > 1 else next(iter(found.values()))
-        chance = estimate(report, beside, searched.decoys, natural)
+        natural = [benchmark.name for benchmark in items.natural]
+        found = {
+            name: load_report(stage_cache.folder / stage) for name, stage in searched.stages.items()
+        }
+        per_corpus = combine(found) if len(found) > 1 else next(iter(found.values()))
+        chance = estimate(report, per_corpus, searched.decoys, natural)
         summary = {
             "seed": spec.seed,
             "decoys_per_item": spec.decoys,
             "maker": MAKER,
             "without_decoy": {
-                one.benchmark.name: one.n_items - len(one.kinds) for one in searched.decoys
+                decoy.benchmark.name: decoy.n_items - len(decoy.kinds) for decoy in searched.decoys
             },
             "policies": chance.rows,
         }
@@ -108,8 +110,11 @@ def calibrated(
             (draft / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", "ascii")
         return {}
 
-    keys = [shop.keys[verdicts], *(shop.keys[stage] for stage in searched.stages.values())]
-    folder = shop.stage(CALIBRATION, digest_of([keys, VERSION]), make)
+    keys = [
+        stage_cache.keys[verdicts],
+        *(stage_cache.keys[stage] for stage in searched.stages.values()),
+    ]
+    folder = stage_cache.stage(CALIBRATION, digest_of([keys, VERSION]), make)
     summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
     return summary
 
@@ -119,7 +124,7 @@ def _searching(
     corpus: CorpusSpec,
     searched: Sequence[Benchmark],
     workers: int | None,
-    talk: Talk,
+    talk: AuditProgress,
 ) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
         progress = talk.stage(f"{DECOYS}/{corpus.name}")

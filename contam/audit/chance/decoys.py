@@ -123,7 +123,7 @@ class _Words:
 
     def other(self, word: str, own: set[str], chance: random.Random) -> str:
         """Another item's rarest word with the same ending, where there is one; "" without any."""
-        others = [one for one in self._others if one not in own]
+        others = [ref for ref in self._others if ref not in own]
         same = [one for one in others if one[-1:] == word[-1:] and one.islower() == word.islower()]
         return chance.choice(same or others) if others else ""
 
@@ -167,7 +167,7 @@ def _clone(
 def _donor(item: BenchItem, alike: Sequence[BenchItem], chance: random.Random) -> BenchItem | None:
     """An item with other choices or another answer; None when there is none to take."""
     own = (item.choices, item.answer)
-    others = [one for one in alike if (one.choices, one.answer) != own]
+    others = [bench_item for bench_item in alike if (bench_item.choices, bench_item.answer) != own]
     return chance.choice(others) if others and own != ((), None) else None
 
 

@@ -78,7 +78,7 @@ Judged = dict[tuple[str, str], dict[tuple[str, str], _Found]]
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class ChanceEstimate:
     """What decoys say of an audit.
 
     columns  of `contam.tables.schemas.CALIBRATION`;  rows  one for a benchmark and policy
@@ -89,15 +89,15 @@ class Chance:
 
 
 def estimate(
-    verdicts: Result, beside: Result, decoys: Sequence[Decoys], natural: Iterable[str]
-) -> Chance:
+    verdicts: Result, per_corpus: Result, decoys: Sequence[Decoys], natural: Iterable[str]
+) -> ChanceEstimate:
     """The share of chance among the flags of each benchmark and policy.
 
     verdicts  the result that counts;  beside  what the same search found of decoys
     natural   names of the benchmarks in `beside` whose items are younger than the corpora
     """
-    targets, others = _judged(verdicts), _judged(beside)
-    complete = verdicts.run["coverage"]["complete"] and beside.run["coverage"]["complete"]
+    targets, others = _judged(verdicts), _judged(per_corpus)
+    complete = verdicts.run["coverage"]["complete"] and per_corpus.run["coverage"]["complete"]
     of: defaultdict[str, list[Decoys]] = defaultdict(list)
     for made in decoys:
         of[made.of].append(made)
@@ -117,7 +117,7 @@ def estimate(
         rows.append({"benchmark": name, "policy": policy, **row})
         for key, found in figures.items():
             values[name, *key, policy] = found
-    return Chance(_columns(verdicts, values), rows)
+    return ChanceEstimate(_columns(verdicts, values), rows)
 
 
 def with_chance(
@@ -126,7 +126,7 @@ def with_chance(
     """The facts of each (benchmark, policy) with the share of chance among its flags."""
     rows = calibration["policies"] if calibration else ()
     shares = {(row["benchmark"], row["policy"]): row["fdr"] for row in rows}
-    return {key: replace(one, fdr=shares.get(key)) for key, one in tallies.items()}
+    return {key: replace(tally, fdr=shares.get(key)) for key, tally in tallies.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,5 +296,5 @@ def _columns(
     none = (None, None, None)
     figures = [values.get(key, none) for key in keys]
     for at, name in enumerate(("fdr", "q_value", "p_value")):
-        columns[name] = [one[at] for one in figures]
+        columns[name] = [figure[at] for figure in figures]
     return columns

@@ -29,7 +29,7 @@ class QValues:
         """The q-value of an item's verdict, None where none was estimated."""
         return self.values.get((benchmark, split, item_id, policy))
 
-    def said(self, benchmark: str, split: str, item_id: str, policy: str) -> str:
+    def describe(self, benchmark: str, split: str, item_id: str, policy: str) -> str:
         """The q-value in words."""
         q = self.of(benchmark, split, item_id, policy)
         if q is not None:

@@ -70,12 +70,12 @@ def log_audit(
 def metrics(facts: Facts) -> Iterator[tuple[str, float]]:
     """The figures of an audit under names that MLflow takes; no two share one."""
     for bench in facts.benchmarks:
-        for one in bench.policies:
-            if one.corpus == TOGETHER:
-                place = f"{_FOLDER}/{_safe(bench.name)}/{_safe(one.policy)}"
-                yield f"{place}/rate", one.flagged_share
-                yield f"{place}/not_checkable", float(one.not_checkable)
-                yield f"{place}/waived", float(one.waived)
+        for policy in bench.policies:
+            if policy.corpus == TOGETHER:
+                place = f"{_FOLDER}/{_safe(bench.name)}/{_safe(policy.policy)}"
+                yield f"{place}/rate", policy.flagged_share
+                yield f"{place}/not_checkable", float(policy.not_checkable)
+                yield f"{place}/waived", float(policy.waived)
     for row in facts.scores:
         names = (row["model"], row["benchmark"], row["metric"], row["policy"])
         place = "/".join(map(_safe, names))
@@ -99,8 +99,8 @@ def _parameters(facts: Facts) -> dict[str, str]:
         "contam.normaliser": facts.tool.get("normaliser", ""),
         "contam.policy": first_policy(facts),
         **{
-            f"contam.policy.{_safe(name)}": str(one["fingerprint"])
-            for name, one in facts.policies.items()
+            f"contam.policy.{_safe(name)}": str(policy["fingerprint"])
+            for name, policy in facts.policies.items()
         },
         **{f"contam.corpus.{_safe(one.name)}": one.stage for one in facts.corpora},
     }

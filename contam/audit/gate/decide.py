@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from contam.audit.diff import compare_packs
 from contam.audit.gate import judge
-from contam.audit.gate.judge import FAILS, HOLDS, UNKNOWN, Part
+from contam.audit.gate.judge import FAILS, HOLDS, UNKNOWN, RulePart
 from contam.audit.gate.rules import (
     ALL,
-    Chance,
+    ChanceLimit,
     CleanItems,
-    Coverage,
     FlaggedShare,
-    Gap,
+    FullCoverage,
     Leads,
+    ScoreGap,
 )
 from contam.audit.spec import TOGETHER
 from contam.audit.verify import checked_facts
@@ -44,11 +44,11 @@ class Outcome:
     check: str
     status: str
     said: str
-    parts: tuple[Part, ...]
+    parts: tuple[RulePart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class GateVerdict:
     """What became of all rules, and of which pack."""
 
     pack: str
@@ -59,12 +59,12 @@ class Verdict:
     @property
     def passed(self) -> bool:
         """Whether every rule was judged and held."""
-        return all(one.status == HOLDS for one in self.outcomes)
+        return all(outcome.status == HOLDS for outcome in self.outcomes)
 
 
 def run_gate(
     rules: Sequence[AnyRule], folder: Path, today: dt.date, digest: str | None = None
-) -> Verdict:
+) -> GateVerdict:
     """Judge a pack by rules.
 
     today   the day on which its waivers must hold;  digest  of the pack that was signed off
@@ -76,28 +76,28 @@ def run_gate(
     if facts.waivers:
         parts = judge.waivers(facts, today)
         outcomes.append(_summed(f"waivers hold on {today}", "waivers", parts))
-    return Verdict(
+    return GateVerdict(
         pack=str(folder), title=facts.title, digest=manifest["digest"], outcomes=tuple(outcomes)
     )
 
 
 def _outcome(rule: AnyRule, facts: Facts, folder: Path) -> Outcome:
-    parts: Sequence[Part]
+    parts: Sequence[RulePart]
     if isinstance(rule, FlaggedShare):
         parts = judge.flagged_share(rule, facts)
         limit = f"flagged share at most {rule.most_percent:g} %"
         limit += f" in {rule.corpus}" if rule.corpus != TOGETHER else ""
-    elif isinstance(rule, Gap):
+    elif isinstance(rule, ScoreGap):
         parts = judge.gap(rule, facts)
         limit = f"clean score within {rule.most_points:g} points of full"
         limit += " by the interval's bound" if rule.bound else ""
-    elif isinstance(rule, Coverage):
+    elif isinstance(rule, FullCoverage):
         parts, limit = judge.coverage(rule, facts), "all of the corpora read"
     elif isinstance(rule, Leads):
         parts, limit = judge.leads(rule, facts), "no lead rests on flagged items"
     elif isinstance(rule, CleanItems):
         parts, limit = judge.clean_items(rule, facts), f"at least {judge.n_clean_items(rule.least)}"
-    elif isinstance(rule, Chance):
+    elif isinstance(rule, ChanceLimit):
         parts, limit = judge.chance(rule, facts), f"at most {rule.most_percent:g} % chance flags"
     else:
         difference = compare_packs(Path(rule.baseline), folder)
@@ -112,9 +112,9 @@ def _named(rule: AnyRule, limit: str) -> str:
     return scope + limit + (" by every policy" if rule.policy == ALL else judged)
 
 
-def _summed(name: str, check: str, parts: Sequence[Part]) -> Outcome:
+def _summed(name: str, check: str, parts: Sequence[RulePart]) -> Outcome:
     if not parts:
-        parts = [Part(UNKNOWN, "", "there is nothing to judge")]
+        parts = [RulePart(UNKNOWN, "", "there is nothing to judge")]
     order = sorted(parts, key=lambda one: (_WORST_FIRST.index(one.status), -one.badness))
     status = order[0].status
     shown = [one for one in order if one.status != HOLDS][:_MOST_NAMED]

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from contam.audit.diff import Difference
     from contam.audit.facts import BenchmarkFacts, Facts, PolicyFacts
     from contam.audit.gate.rules import (
-        Chance,
+        ChanceLimit,
         CleanItems,
-        Coverage,
         FlaggedShare,
-        Gap,
+        FullCoverage,
         Leads,
         NewFlags,
         Rule,
+        ScoreGap,
     )
 
     Row = Mapping[str, Any]
@@ -34,7 +34,7 @@ _POINTS: Final = 100.0
 _MOST_NAMED: Final = 3
 
 
-class Part(NamedTuple):
+class RulePart(NamedTuple):
     """One thing that a rule was judged on.
 
     of       benchmark, policy, model: what it is about
@@ -52,19 +52,19 @@ class Part(NamedTuple):
         return f"{self.of}: {self.said}" if self.of else self.said
 
 
-def flagged_share(rule: FlaggedShare, facts: Facts) -> list[Part]:
+def flagged_share(rule: FlaggedShare, facts: Facts) -> list[RulePart]:
     """Flagged items over all items; what was not checked may be flagged unless it is ignored."""
     parts = []
     for bench, found, of in _policies(rule, facts, rule.corpus):
         if found is None:
-            parts.append(Part(UNKNOWN, of, "not in this audit"))
+            parts.append(RulePart(UNKNOWN, of, "not in this audit"))
             continue
         flagged = found.contaminated + found.suspect - (0 if rule.count_waived else found.waived)
         strict = rule.unchecked == "count"
         unchecked = found.not_checkable + bench.n_skipped if strict else 0
         n = found.n_items + (bench.n_skipped if strict else 0)
         if not n:
-            parts.append(Part(UNKNOWN, of, "it has no items"))
+            parts.append(RulePart(UNKNOWN, of, "it has no items"))
             continue
         said = f"{_POINTS * flagged / n:.2f} % flagged ({flagged:,} of {n:,})"
         if found.waived and not rule.count_waived:
@@ -76,11 +76,11 @@ def flagged_share(rule: FlaggedShare, facts: Facts) -> list[Part]:
             said += f", and {unchecked:,} could not be checked"
         else:
             status = HOLDS
-        parts.append(Part(status, of, said, flagged / n))
+        parts.append(RulePart(status, of, said, flagged / n))
     return parts
 
 
-def gap(rule: Gap, facts: Facts) -> list[Part]:
+def gap(rule: ScoreGap, facts: Facts) -> list[RulePart]:
     """Full against clean, for each model."""
     parts = []
     for bench, policy in _chosen(rule, facts):
@@ -92,25 +92,25 @@ def gap(rule: Gap, facts: Facts) -> list[Part]:
         ]
         models = rule.models or tuple(dict.fromkeys(row["model"] for row in rows))
         if not models:
-            parts.append(Part(UNKNOWN, f"{bench}, {policy}", "there are no scores"))
+            parts.append(RulePart(UNKNOWN, f"{bench}, {policy}", "there are no scores"))
         for model in models:
             own = [row for row in rows if row["model"] == model]
             if not own:
-                parts.append(Part(UNKNOWN, f"{bench}, {policy}, {model}", "it has no score"))
+                parts.append(RulePart(UNKNOWN, f"{bench}, {policy}, {model}", "it has no score"))
             parts += [_gap(rule, row) for row in own]
     return parts
 
 
-def _gap(rule: Gap, row: Row) -> Part:
+def _gap(rule: ScoreGap, row: Row) -> RulePart:
     of = f"{row['benchmark']}, {row['policy']}, {row['model']}, {row['metric']}"
     full, clean = row["full"], row["clean"]
     if row["n_clean"] < rule.least_clean:
         verb = "is" if row["n_clean"] == 1 else "are"
-        return Part(UNKNOWN, of, f"{n_clean_items(row['n_clean'])} {verb} too few to judge")
+        return RulePart(UNKNOWN, of, f"{n_clean_items(row['n_clean'])} {verb} too few to judge")
     if full is None or clean is None:
-        return Part(UNKNOWN, of, "it has no clean score")
+        return RulePart(UNKNOWN, of, "it has no clean score")
     if not (0 <= full <= 1 and 0 <= clean <= 1):
-        return Part(UNKNOWN, of, "its metric does not lie within 0 and 1")
+        return RulePart(UNKNOWN, of, "its metric does not lie within 0 and 1")
     apart = [abs(full - clean)]
     if row["n_not_checkable"] and row["clean_with_unchecked"] is not None:
         # What was not checked may be clean: the gap must hold either way.
@@ -119,12 +119,12 @@ def _gap(rule: Gap, row: Row) -> Part:
     if rule.bound:
         far = _far_end(row)
         if far is None:
-            return Part(UNKNOWN, of, f"{said}; there is no interval of the difference")
+            return RulePart(UNKNOWN, of, f"{said}; there is no interval of the difference")
         apart.append(far)
         said += f", up to {_POINTS * max(apart):.1f} points apart"
     # Sums of hundredths are not exact: 0.62 - 0.6 is a little more than 0.02.
     within = _POINTS * max(apart) <= rule.most_points + 1e-9
-    return Part(HOLDS if within else FAILS, of, said, max(apart))
+    return RulePart(HOLDS if within else FAILS, of, said, max(apart))
 
 
 def _far_end(row: Row) -> float | None:
@@ -138,33 +138,35 @@ def _far_end(row: Row) -> float | None:
     return float(max(abs(low), abs(high)))
 
 
-def coverage(rule: Coverage, facts: Facts) -> list[Part]:
+def coverage(rule: FullCoverage, facts: Facts) -> list[RulePart]:
     """Every corpus was read whole."""
     names = {one.name for one in facts.corpora}
     parts = [
-        Part(UNKNOWN, name, "no corpus of this audit") for name in rule.corpora if name not in names
+        RulePart(UNKNOWN, name, "no corpus of this audit")
+        for name in rule.corpora
+        if name not in names
     ]
     for one in facts.corpora:
         read, expected = one.coverage["shards_read"], one.coverage["shards_expected"]
         whole = bool(one.coverage["complete"]) and read == expected
         said = f"{read:,} of {expected:,} shards read"
-        parts.append(Part(HOLDS if whole else FAILS, one.name, said, expected - read))
+        parts.append(RulePart(HOLDS if whole else FAILS, one.name, said, expected - read))
     return parts
 
 
-def leads(rule: Leads, facts: Facts) -> list[Part]:
+def leads(rule: Leads, facts: Facts) -> list[RulePart]:
     """Leads on all items that are not there on clean ones."""
     models = rule.models or facts.ours
     if not models:
-        return [Part(UNKNOWN, "", "the audit does not say which models are ours")]
-    parts: list[Part] = []
+        return [RulePart(UNKNOWN, "", "the audit does not say which models are ours")]
+    parts: list[RulePart] = []
     for bench, policy in _chosen(rule, facts):
         for model in models:
             parts += _leads_of(facts, model, bench, policy)
     return parts
 
 
-def _leads_of(facts: Facts, model: str, bench: str, policy: str) -> Iterator[Part]:
+def _leads_of(facts: Facts, model: str, bench: str, policy: str) -> Iterator[RulePart]:
     of = f"{model} on {bench}, {policy}"
     ranked = [
         row
@@ -173,33 +175,33 @@ def _leads_of(facts: Facts, model: str, bench: str, policy: str) -> Iterator[Par
     ]
     others = {row["model"] for row in facts.rankings if row["benchmark"] == bench} - {model}
     if not ranked or not others:
-        yield Part(UNKNOWN, of, "it was not ranked beside others")
+        yield RulePart(UNKNOWN, of, "it was not ranked beside others")
         return
     if any(row["rank_full"] is None for row in ranked):
-        yield Part(UNKNOWN, of, str(next(row["note"] for row in ranked if row["note"])))
+        yield RulePart(UNKNOWN, of, str(next(row["note"] for row in ranked if row["note"])))
     own = [
         row
         for row in facts.leads
         if (row["first"], row["benchmark"], row["policy"]) == (model, bench, policy)
     ]
     if not own:
-        yield Part(HOLDS, of, "no lead on all items")
+        yield RulePart(HOLDS, of, "no lead on all items")
     for row in own:
         yield _lead(row, of)
 
 
-def _lead(row: Row, of: str) -> Part:
+def _lead(row: Row, of: str) -> RulePart:
     full, clean = row["difference_full"], row["difference_clean"]
     # A pack of an earlier version knows no metrics of which less is better.
     way = 1 if row.get("higher_is_better", True) else -1
     said = f"{_signed(full)} over {row['second']} on all items"
     if clean is None:
-        return Part(UNKNOWN, of, f"{said}; clean ones say nothing ({row['note']})")
+        return RulePart(UNKNOWN, of, f"{said}; clean ones say nothing ({row['note']})")
     said += f", {_signed(clean)} on clean ones"
     if row["lead_clean"]:
-        return Part(HOLDS, of, said, -way * clean)
+        return RulePart(HOLDS, of, said, -way * clean)
     p = row["p_clean_holm"]
-    return Part(FAILS, of, said if p is None else f"{said} (p {p:.3f})", -way * clean)
+    return RulePart(FAILS, of, said if p is None else f"{said} (p {p:.3f})", -way * clean)
 
 
 def _signed(difference: float) -> str:
@@ -211,12 +213,12 @@ def n_clean_items(number: int) -> str:
     return f"{number:,} clean item" if number == 1 else f"{number:,} clean items"
 
 
-def clean_items(rule: CleanItems, facts: Facts) -> list[Part]:
+def clean_items(rule: CleanItems, facts: Facts) -> list[RulePart]:
     """Items that are clean in all corpora."""
     return [
-        Part(UNKNOWN, of, "not in this audit")
+        RulePart(UNKNOWN, of, "not in this audit")
         if found is None
-        else Part(
+        else RulePart(
             HOLDS if found.clean >= rule.least else FAILS,
             of,
             f"{n_clean_items(found.clean)} of {found.n_items:,}",
@@ -226,21 +228,21 @@ def clean_items(rule: CleanItems, facts: Facts) -> list[Part]:
     ]
 
 
-def chance(rule: Chance, facts: Facts) -> list[Part]:
+def chance(rule: ChanceLimit, facts: Facts) -> list[RulePart]:
     """The estimated share of chance among the flags, where decoys were judged."""
     parts = []
     for bench, found, of in _policies(rule, facts, TOGETHER):
         if found is None:
-            parts.append(Part(UNKNOWN, of, "not in this audit"))
+            parts.append(RulePart(UNKNOWN, of, "not in this audit"))
         elif not found.contaminated + found.suspect:
-            parts.append(Part(HOLDS, of, "no flags"))
+            parts.append(RulePart(HOLDS, of, "no flags"))
         elif found.fdr is None:
             reason = _uncalibrated(facts, bench.name, found.policy)
-            parts.append(Part(UNKNOWN, of, f"chance is not estimated: {reason}"))
+            parts.append(RulePart(UNKNOWN, of, f"chance is not estimated: {reason}"))
         else:
             within = _POINTS * found.fdr <= rule.most_percent
             said = f"{_POINTS * found.fdr:.1f} % of flags may be chance"
-            parts.append(Part(HOLDS if within else FAILS, of, said, found.fdr))
+            parts.append(RulePart(HOLDS if within else FAILS, of, said, found.fdr))
     return parts
 
 
@@ -253,31 +255,31 @@ def _uncalibrated(facts: Facts, bench: str, policy: str) -> str:
     return reasons.get((bench, policy)) or "no decoy of it was judged"
 
 
-def new_flags(rule: NewFlags, facts: Facts, difference: Difference) -> list[Part]:
+def new_flags(rule: NewFlags, facts: Facts, difference: Difference) -> list[RulePart]:
     """Items that are flagged now and were not in the baseline, new items among them."""
     parts = []
     for bench, policy in _chosen(rule, facts):
         of = f"{bench}, {policy}"
         if policy not in difference.policies_alike:
-            parts.append(Part(UNKNOWN, of, "the baseline was not judged by this policy"))
+            parts.append(RulePart(UNKNOWN, of, "the baseline was not judged by this policy"))
             continue
         new = [
-            one
-            for one in difference.items
-            if (one.benchmark, one.policy, one.change) == (bench, policy, "newly_flagged")
-            and (rule.count_waived or not one.waived)
+            item
+            for item in difference.items
+            if (item.benchmark, item.policy, item.change) == (bench, policy, "newly_flagged")
+            and (rule.count_waived or not item.waived)
         ]
         named = ", ".join(one.item_id for one in new[:_MOST_NAMED])
         named += ", ..." if len(new) > _MOST_NAMED else ""
         said = f"{len(new):,} newly flagged" + (f": {named}" if new else "")
-        parts.append(Part(HOLDS if len(new) <= rule.most else FAILS, of, said, len(new)))
+        parts.append(RulePart(HOLDS if len(new) <= rule.most else FAILS, of, said, len(new)))
     return parts
 
 
-def waivers(facts: Facts, today: dt.date) -> list[Part]:
+def waivers(facts: Facts, today: dt.date) -> list[RulePart]:
     """The waivers of the pack that hold on this day."""
     return [
-        Part(
+        RulePart(
             HOLDS if row["expires"] >= today.isoformat() else FAILS,
             f"{row['benchmark']}/{row['item']}",
             f"waived by {row['reviewer']} until {row['expires']}",
@@ -294,7 +296,7 @@ def _policies(
 
     alone = [one.name for one in facts.corpora] == [corpus]
     where = TOGETHER if alone else corpus
-    by_name = {one.name: one for one in facts.benchmarks}
+    by_name = {benchmark.name: benchmark for benchmark in facts.benchmarks}
     absent = BenchmarkFacts(name="", n_items=0, n_skipped=0, released=None, policies=())
     for name, policy in _chosen(rule, facts):
         bench = by_name.get(name, absent)
@@ -310,13 +312,13 @@ def _chosen(rule: Rule, facts: Facts) -> Iterable[tuple[str, str]]:
         policies = (rule.policy or first_policy(facts),)
     benchmarks = [rule.benchmark]
     if rule.benchmark == ALL:
-        benchmarks = [one.name for one in facts.benchmarks]
+        benchmarks = [benchmark.name for benchmark in facts.benchmarks]
     return [(bench, policy) for bench in benchmarks for policy in policies]
 
 
 def first_policy(facts: Facts) -> str:
     """The policy that makes the headline."""
     for bench in facts.benchmarks:
-        for one in bench.policies:
-            return one.policy
+        for policy in bench.policies:
+            return policy.policy
     return ""

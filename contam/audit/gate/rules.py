@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from annotated_types import Ge, Le
 
 from contam.audit.spec import TOGETHER
-from contam.audit.toml import first_wrong, read_toml, said_of
+from contam.audit.toml import describe_mistake, first_wrong, read_toml
 from contam.errors import ConfigError, Public, Remedy
 
 ALL: Final = "*"
@@ -51,7 +51,7 @@ class FlaggedShare(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap(Rule):
+class ScoreGap(Rule):
     """How far the score on all items lies from that on clean items.
 
     most_points  hundredths of the metric, in either direction
@@ -68,7 +68,7 @@ class Gap(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage(Rule):
+class FullCoverage(Rule):
     """All shards of all corpora were read; the named corpora are among them."""
 
     check: Literal["coverage"]
@@ -92,7 +92,7 @@ class CleanItems(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chance(Rule):
+class ChanceLimit(Rule):
     """The estimated share of flags that are chance."""
 
     check: Literal["fdr"]
@@ -112,7 +112,7 @@ class NewFlags(Rule):
     count_waived: bool = False
 
 
-AnyRule = FlaggedShare | Gap | Coverage | Leads | CleanItems | Chance | NewFlags
+AnyRule = FlaggedShare | ScoreGap | FullCoverage | Leads | CleanItems | ChanceLimit | NewFlags
 CHECKS: Final = ("flagged_share", "gap", "coverage", "leads", "clean_items", "fdr", "new_flags")
 
 
@@ -142,10 +142,10 @@ def load_rules(path: str | Path) -> Rules:
     base = path.resolve().parent
     return Rules(
         tuple(
-            replace(one, baseline=_absolute(one.baseline, base))
-            if isinstance(one, NewFlags)
-            else one
-            for one in rules
+            replace(rule, baseline=_absolute(rule.baseline, base))
+            if isinstance(rule, NewFlags)
+            else rule
+            for rule in rules
         ),
         _absolute(pack, base) if pack else None,
     )
@@ -158,9 +158,9 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
         raise ConfigError(f"{origin}: write [[rule]], with two brackets")
     for at, value in enumerate(values, 1):
         if not isinstance(value, dict) or value.get("check") not in CHECKS:
-            said = value.get("check") if isinstance(value, dict) else None
+            stated = value.get("check") if isinstance(value, dict) else None
             raise ConfigError(
-                f"{origin}: rule {at} checks {said!r}",
+                f"{origin}: rule {at} checks {stated!r}",
                 remedy=Remedy.CHOOSE_CHECK(known=Public(", ".join(CHECKS))),
             )
     kind: Any = Annotated[AnyRule, Field(discriminator="check")]
@@ -170,8 +170,8 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
         first = first_wrong(error)
         where, *rest = first["loc"]
         place = f"rule {int(where) + 1}, {'.'.join(map(str, rest))}"
-        said = said_of(first)
-        raise ConfigError(f"{origin}: {place}: {said}", remedy=Remedy.SEE_AUDIT_GUIDE) from error
+        stated = describe_mistake(first)
+        raise ConfigError(f"{origin}: {place}: {stated}", remedy=Remedy.SEE_AUDIT_GUIDE) from error
     return found
 
 

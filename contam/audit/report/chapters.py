@@ -46,7 +46,7 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
                 for row in facts["rankings"]
                 if row["benchmark"] == name and row["rank_full"] is None
             ],
-            "plots": [one for one in plots if one["benchmark"] == name],
+            "plots": [plot for plot in plots if plot["benchmark"] == name],
         }
 
     names = [bench["name"] for bench in facts["benchmarks"]]
@@ -81,11 +81,11 @@ def _plots(folder: Path, least: int) -> list[Tree]:
     }
     return [
         {
-            "benchmark": one.benchmark,
-            "caption": one.caption,
-            "data": base64.b64encode((folder / f"{one.name}.svg").read_bytes()).decode(),
+            "benchmark": plot.benchmark,
+            "caption": plot.caption,
+            "data": base64.b64encode((folder / f"{plot.name}.svg").read_bytes()).decode(),
         }
-        for one in planned(tables, least)
+        for plot in planned(tables, least)
     ]
 
 

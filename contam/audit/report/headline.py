@@ -71,8 +71,8 @@ def headline(
     return Headline(status="flagged" if stands else "clear", text=" ".join(sentences))
 
 
-def _counts(one: PolicyFacts, policy: str) -> bool:
-    return one.policy == policy and one.corpus == TOGETHER
+def _counts(facts: PolicyFacts, policy: str) -> bool:
+    return facts.policy == policy and facts.corpus == TOGETHER
 
 
 def _largest_gain(scores: Sequence[Mapping[str, Any]], policy: str) -> list[str]:
@@ -80,8 +80,8 @@ def _largest_gain(scores: Sequence[Mapping[str, Any]], policy: str) -> list[str]
     if not known:
         return []
     best = max(known, key=lambda row: abs(float(row["gain"])))
-    said = f"Without the flagged items {best['model']} scores {best['clean']:.3f} on "
-    return [f"{said}{best['benchmark']} instead of {best['full']:.3f}, the largest change."]
+    text = f"Without the flagged items {best['model']} scores {best['clean']:.3f} on "
+    return [f"{text}{best['benchmark']} instead of {best['full']:.3f}, the largest change."]
 
 
 def _percent(part: int, whole: int) -> str:

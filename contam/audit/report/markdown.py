@@ -37,7 +37,7 @@ def markdown(facts: Facts) -> str:
     lines += ["## Corpora", "", *_corpora(facts)]
     if facts.waivers:
         lines += ["## Waivers", "", *_waivers(facts)]
-    lines += ["## Limits", "", *(f"- {one}" for one in facts.limits), ""]
+    lines += ["## Limits", "", *(f"- {limit}" for limit in facts.limits), ""]
     return "\n".join(lines)
 
 
@@ -51,18 +51,18 @@ def _verdicts(facts: Facts) -> list[str]:
         [
             (
                 bench.name,
-                one.policy,
-                one.corpus,
-                one.n_items,
-                one.contaminated,
-                one.suspect,
-                one.clean,
-                one.not_checkable,
-                f"{100 * one.flagged_share:.1f} %",
-                one.waived,
+                policy.policy,
+                policy.corpus,
+                policy.n_items,
+                policy.contaminated,
+                policy.suspect,
+                policy.clean,
+                policy.not_checkable,
+                f"{100 * policy.flagged_share:.1f} %",
+                policy.waived,
             )
             for bench in facts.benchmarks
-            for one in bench.policies
+            for policy in bench.policies
         ],
     )
 
@@ -137,14 +137,14 @@ def _seen(facts: Facts) -> list[str]:
         ("model", "data until", "corpora", "benchmark", "policy", *_SEEN),
         [
             (
-                one.model,
-                one.cutoff or "not said",
-                ", ".join(one.corpora),
-                one.benchmark,
-                one.policy,
-                *(one.before, one.unknown, one.after, one.elsewhere),
+                model.model,
+                model.cutoff or "not said",
+                ", ".join(model.corpora),
+                model.benchmark,
+                model.policy,
+                *(model.before, model.unknown, model.after, model.elsewhere),
             )
-            for one in facts.models
+            for model in facts.models
         ],
     )
 
@@ -183,4 +183,4 @@ def _corpora(facts: Facts) -> list[str]:
 
 def _waivers(facts: Facts) -> list[str]:
     names = ("benchmark", "item", "kind", "reason", "reviewer", "expires")
-    return table(names, [[one.get(name, "") for name in names] for one in facts.waivers])
+    return table(names, [[waiver.get(name, "") for name in names] for waiver in facts.waivers])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.report.tally import CLASSES, class_of
 from contam.detect.labels import FLAGGED
-from contam.detect.show.marks import shortened
+from contam.detect.show.highlights import shortened
 from contam.detect.show.side_by_side import flagged_items, view_items
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from contam.audit.chance.qvalues import QValues
     from contam.detect.report import Report
-    from contam.detect.show.marks import Mark
+    from contam.detect.show.highlights import Mark
     from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
 
     Tree = dict[str, Any]
@@ -55,11 +55,13 @@ def make_pages(
             {
                 "reasons": {one.policy: f"{one.label}: {one.reason}" for one in view.verdicts},
                 "chance": {
-                    one.policy: chance.said(*view.key, one.policy)
-                    for one in view.verdicts
-                    if one.label in FLAGGED
+                    verdict.policy: chance.describe(*view.key, verdict.policy)
+                    for verdict in view.verdicts
+                    if verdict.label in FLAGGED
                 },
-                "documents": [_document(one, day, quoting=quoting) for one in view.documents],
+                "documents": [
+                    _document(document, day, quoting=quoting) for document in view.documents
+                ],
                 "more": view.n_more_documents,
             }
         )
@@ -68,51 +70,52 @@ def make_pages(
 
 def _row(view: ItemView, released: str | None, chance: QValues) -> Tree:
     """What the list shows of one item; the first policy that flags it speaks for it."""
-    first = next(one for one in view.verdicts if one.label in FLAGGED)
-    kinds = [class_of(one.date, released) for one in view.documents]
+    first = next(verdict for verdict in view.verdicts if verdict.label in FLAGGED)
+    kinds = [class_of(document.date, released) for document in view.documents]
     q = chance.of(*view.key, first.policy)
     return {
         "benchmark": view.key.benchmark,
         "split": view.key.split,
         "item": view.key.item_id,
-        "labels": {one.policy: one.label for one in view.verdicts},
+        "labels": {verdict.policy: verdict.label for verdict in view.verdicts},
         "score": None if first.score is None else round(first.score, 4),
         "q": None if q is None else round(q, 6),
         "exposure": first.exposure,
         "kind": first.kind or "",
         "documents": first.n_documents,
-        "source": next((one.source or one.url or "" for one in view.documents), ""),
+        "source": next((document.source or document.url or "" for document in view.documents), ""),
         "date": min(kinds, key=CLASSES.index) if kinds else CLASSES[-1],
     }
 
 
-def _document(one: DocumentMatch, released: str | None, *, quoting: bool) -> Tree:
+def _document(document_match: DocumentMatch, released: str | None, *, quoting: bool) -> Tree:
     return {
-        "id": one.document_id,
-        "shard": one.shard,
-        "row": one.row,
-        "url": one.url or "",
-        "date": one.date or "",
-        "dated": class_of(one.date, released),
-        "source": one.source or "",
-        "problem": one.problem or "",
-        "parts": [_part(part, quoting=quoting) for part in one.parts],
+        "id": document_match.document_id,
+        "shard": document_match.shard,
+        "row": document_match.row,
+        "url": document_match.url or "",
+        "date": document_match.date or "",
+        "dated": class_of(document_match.date, released),
+        "source": document_match.source or "",
+        "problem": document_match.problem or "",
+        "parts": [_part(part, quoting=quoting) for part in document_match.parts],
     }
 
 
-def _part(one: PartMatch, *, quoting: bool) -> Tree:
+def _part(part_match: PartMatch, *, quoting: bool) -> Tree:
     return {
-        "part": one.part,
-        "tokens": one.n_tokens,
-        "verified": one.verified,
-        "mark": one.mark,
-        "item": _marks(one.item),
-        "document": _marks(one.document) if quoting else [],
+        "part": part_match.part,
+        "tokens": part_match.n_tokens,
+        "verified": part_match.verified,
+        "mark": part_match.mark,
+        "item": _marks(part_match.item),
+        "document": _marks(part_match.document) if quoting else [],
     }
 
 
 def _marks(marks: tuple[Mark, ...]) -> list[list[Any]]:
     """["match" | "text", text] or ["gap", characters]."""
     return [
-        [one.kind, one.n_left_out if one.kind == "gap" else one.text] for one in shortened(marks)
+        [mark.kind, mark.n_left_out if mark.kind == "gap" else mark.text]
+        for mark in shortened(marks)
     ]

@@ -61,8 +61,8 @@ def seen_by_models(
     dates = {name: _flagged(report) for name, report in reports.items()}
     order = list(groups)
     return tuple(
-        _facts(name, said, group, dates)
-        for name, said in sorted(spec.models.items())
+        _facts(name, model_spec, group, dates)
+        for name, model_spec in sorted(spec.models.items())
         for group in order
     )
 
@@ -81,8 +81,10 @@ def _flagged(report: Report) -> Dates:
     return found
 
 
-def _facts(name: str, said: ModelSpec, group: Group, dates: Mapping[str, Dates]) -> ModelFacts:
-    own = said.corpora or tuple(dates)
+def _facts(
+    name: str, model_spec: ModelSpec, group: Group, dates: Mapping[str, Dates]
+) -> ModelFacts:
+    own = model_spec.corpora or tuple(dates)
     best: dict[tuple[str, str], str] = {}
     elsewhere: set[tuple[str, str]] = set()
     for corpus, found in dates.items():
@@ -90,7 +92,7 @@ def _facts(name: str, said: ModelSpec, group: Group, dates: Mapping[str, Dates])
             if corpus not in own:
                 elsewhere.add(item)
                 continue
-            kinds = [_when(day, said.cutoff) for day in days]
+            kinds = [_when(day, model_spec.cutoff) for day in days]
             if item in best:
                 kinds.append(best[item])
             best[item] = min(kinds, key=_BEST_FIRST.index)
@@ -99,7 +101,7 @@ def _facts(name: str, said: ModelSpec, group: Group, dates: Mapping[str, Dates])
         model=name,
         benchmark=group[0],
         policy=group[1],
-        cutoff=said.cutoff.isoformat() if said.cutoff else None,
+        cutoff=model_spec.cutoff.isoformat() if model_spec.cutoff else None,
         corpora=own,
         before=count[BEFORE],
         unknown=count[UNKNOWN],

@@ -86,8 +86,8 @@ def tally(
             reasons[key][reason] += n
     dates, sources = _provenance(documents, released)
     flagged_keys: defaultdict[Key, list[tuple[str, str, str, str]]] = defaultdict(list)
-    for one in flags:
-        flagged_keys[one[0], one[3]].append(one)
+    for flag in flags:
+        flagged_keys[flag[0], flag[3]].append(flag)
     found = {}
     for benchmark, policies in label_counts(report.verdicts).items():
         for policy, labels in policies.items():

@@ -43,7 +43,11 @@ def reviewed(cases: Sequence[Case], labels: Sequence[Label]) -> Row:
             answers[label.judged].pop(label.reader, None)
         else:
             answers[label.judged][label.reader] = label.label
-    gold = {judged: sum(said.values()) / len(said) for judged, said in answers.items() if said}
+    gold = {
+        judged: sum(by_reader.values()) / len(by_reader)
+        for judged, by_reader in answers.items()
+        if by_reader
+    }
     groups: defaultdict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.judged[0], case.judged[3]].append(case)
@@ -52,7 +56,7 @@ def reviewed(cases: Sequence[Case], labels: Sequence[Label]) -> Row:
         "n_read": len(gold),
         "n_stale": stale,
         "readers": sorted({label.reader for label in labels}),
-        **_agreement([said for said in answers.values() if len(said) > 1]),
+        **_agreement([by_reader for by_reader in answers.values() if len(by_reader) > 1]),
         "policies": [
             {"benchmark": benchmark, "policy": policy, **_Sample(members, gold).row()}
             for (benchmark, policy), members in groups.items()
@@ -61,7 +65,7 @@ def reviewed(cases: Sequence[Case], labels: Sequence[Label]) -> Row:
 
 
 def _agreement(twice: Sequence[dict[str, bool]]) -> Row:
-    pairs = [[said[name] for name in sorted(said)[:2]] for said in twice]
+    pairs = [[by_reader[name] for name in sorted(by_reader)[:2]] for by_reader in twice]
     found: Row = {"n_read_twice": len(pairs), "kappa": None, "kappa_reason": ""}
     if len(pairs) < LEAST:
         return {**found, "kappa_reason": "fewer than two items with two readers"}

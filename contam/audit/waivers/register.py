@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from contam.audit.toml import first_wrong, parse_toml, read_toml, said_of
+from contam.audit.toml import describe_mistake, first_wrong, parse_toml, read_toml
 from contam.audit.waivers.reviewed import Reviewed
 from contam.errors import ConfigError, Public, Remedy
 
@@ -88,7 +88,7 @@ def load_waivers(path: str | Path, today: dt.date) -> tuple[Waiver, ...]:
     Raises ConfigError naming the file and the key, or every waiver that has expired.
     """
     waivers = read_waivers(Path(path))
-    expired = [f"{one.named} ({one.expires})" for one in waivers if one.expires < today]
+    expired = [f"{waiver.named} ({waiver.expires})" for waiver in waivers if waiver.expires < today]
     if expired:
         raise ConfigError(
             f"{path}: {len(expired)} expired by {today}: {_several(expired)}",
@@ -117,19 +117,19 @@ def _waivers(tree: Mapping[str, Any], origin: str) -> tuple[Waiver, ...]:
     except ValidationError as error:
         first = first_wrong(error)
         place = ".".join(map(str, first["loc"]))
-        said = said_of(first)
+        reasons = describe_mistake(first)
         raise ConfigError(
-            f"{origin}: waiver {place}: {said}",
+            f"{origin}: waiver {place}: {reasons}",
             remedy=Remedy.USE_KEYS_OF_WAIVER(known=Public(", ".join(KEYS))),
         ) from error
     seen = set()
-    for one in waivers:
-        if not one.reason.strip() or not one.reviewer.strip():
-            raise ConfigError(f"{origin}: {one.named} has no reason or no reviewer")
-        key = (one.benchmark, one.split, one.item, one.policy, one.document)
+    for waiver in waivers:
+        if not waiver.reason.strip() or not waiver.reviewer.strip():
+            raise ConfigError(f"{origin}: {waiver.named} has no reason or no reviewer")
+        key = (waiver.benchmark, waiver.split, waiver.item, waiver.policy, waiver.document)
         if key in seen:
             raise ConfigError(
-                f"{origin}: {one.named} is waived twice", remedy=Remedy.KEEP_ONE_WAIVER
+                f"{origin}: {waiver.named} is waived twice", remedy=Remedy.KEEP_ONE_WAIVER
             )
         seen.add(key)
     return waivers
@@ -150,18 +150,18 @@ def apply_waivers(waivers: Sequence[Waiver], report: Report, corpora: Sequence[s
     rows = []
     kinds: dict[Key, str] = {}
     parts: defaultdict[Key, dict[str, str]] = defaultdict(dict)
-    for one in waivers:
-        found = _found(one, reviewed)
+    for waiver in waivers:
+        found = _found(waiver, reviewed)
         if isinstance(found, str):
-            problems.append(f"{one.named}: {found}")
+            problems.append(f"{waiver.named}: {found}")
             continue
         for policy in found.policies:
             key = (*found.item, policy)
-            if one.document is None:
-                kinds[key] = _worse(one.kind, kinds.get(key))
+            if waiver.document is None:
+                kinds[key] = _worse(waiver.kind, kinds.get(key))
             else:
-                parts[key][one.document] = one.kind
-        rows.append(_row(one, found))
+                parts[key][waiver.document] = waiver.kind
+        rows.append(_row(waiver, found))
     if problems:
         raise ConfigError(
             f"waivers refused: {_several(problems)}",
@@ -180,17 +180,17 @@ def apply_waivers(waivers: Sequence[Waiver], report: Report, corpora: Sequence[s
 
 def waived_items(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
     """(benchmark, split, item) -> what its waivers say, from the rows of a report."""
-    said: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    reasons: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for row in rows:
         scope = [f"by {row['policy']}"] if row["policy"] else []
         scope += [f"in {row['document']}"] if row["document"] else []
         scope += [] if row["waives"] else ["not all of its evidence"]
         where = f" ({', '.join(scope)})" if scope else ""
         kind = row["kind"].replace("_", " ")
-        said[row["benchmark"], row["split"], row["item"]].append(
+        reasons[row["benchmark"], row["split"], row["item"]].append(
             f"{kind}{where}: {row['reason']} ({row['reviewer']}, until {row['expires']})"
         )
-    return {item: "; ".join(texts) for item, texts in said.items()}
+    return {item: "; ".join(texts) for item, texts in reasons.items()}
 
 
 def utc_today() -> dt.date:
@@ -198,31 +198,31 @@ def utc_today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
-def _found(one: Waiver, reviewed: Reviewed) -> Flagged | str:
+def _found(waiver: Waiver, reviewed: Reviewed) -> Flagged | str:
     """The item that is waived, or why it is not."""
-    found = reviewed.find(one.benchmark, one.split, one.item, one.policy)
+    found = reviewed.find(waiver.benchmark, waiver.split, waiver.item, waiver.policy)
     if isinstance(found, str):
         return found
-    if one.document is not None and one.document not in found.documents:
+    if waiver.document is not None and waiver.document not in found.documents:
         return "that document is no evidence of the item"
-    if found.digest(one.document) != one.evidence:
+    if found.digest(waiver.document) != waiver.evidence:
         return "its evidence is not what was reviewed"
     return found
 
 
-def _row(one: Waiver, found: Flagged) -> dict[str, Any]:
+def _row(waiver: Waiver, found: Flagged) -> dict[str, Any]:
     """A waiver as reports show it; `waives` says whether its flags are explained in full."""
     return {
         "benchmark": found.item[0],
         "split": found.item[1],
         "item": found.item[2],
-        "policy": one.policy,
-        "document": one.document,
-        "kind": one.kind,
-        "reason": one.reason,
-        "reviewer": one.reviewer,
-        "expires": one.expires.isoformat(),
-        "evidence": one.evidence,
+        "policy": waiver.policy,
+        "document": waiver.document,
+        "kind": waiver.kind,
+        "reason": waiver.reason,
+        "reviewer": waiver.reviewer,
+        "expires": waiver.expires.isoformat(),
+        "evidence": waiver.evidence,
         "policies": list(found.policies),
         "waives": False,
     }

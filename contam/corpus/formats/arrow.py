@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contam.corpus.formats.base import Chunk
+from contam.corpus.formats.base import FileChunk
 from contam.corpus.formats.tabular import TabularFormat
 from contam.corpus.offsets import batch_row
 from contam.tables import ipc
@@ -32,7 +32,9 @@ class Arrow(TabularFormat):
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         return ipc.columns(path)
 
-    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
+    def chunks(
+        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
+    ) -> list[FileChunk]:
         n_batches = ipc.n_batches(path) if size_bytes > chunk_bytes else None
         if n_batches is None or n_batches <= 1:
             return super().chunks(path, text, size_bytes, chunk_bytes)
@@ -42,17 +44,17 @@ class Arrow(TabularFormat):
             end = min(begin + step, n_batches)
             n_bytes = size_bytes * end // n_batches - size_bytes * begin // n_batches
             first_row = None if begin else 0
-            chunks.append(Chunk(tuple(range(begin, end)), first_row, None, n_bytes))
+            chunks.append(FileChunk(tuple(range(begin, end)), first_row, None, n_bytes))
         return chunks
 
-    def first_row(self, path: str, chunk: Chunk) -> int:
+    def first_row(self, path: str, chunk: FileChunk) -> int:
         return batch_row(path, chunk.row_groups[0]) if chunk.row_groups else 0
 
     def blocks(
         self,
         path: str,
         sources: TextColumns,
-        chunk: Chunk,
+        chunk: FileChunk,
         max_bytes: int,
     ) -> Iterator[TextBlock]:
         return ipc.text_blocks(path, sources, chunk.row_groups)

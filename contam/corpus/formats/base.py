@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from contam.corpus.offsets import Span
+    from contam.corpus.offsets import ByteSpan
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
     from contam.tables.parquet import RowGroup
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HEAD_BYTES = 64 << 10
 
 
-class Chunk(NamedTuple):
+class FileChunk(NamedTuple):
     """Consecutive rows of one file, for one thread to read.
 
     row_groups  Parquet row groups or Arrow record batches, or None for a whole file or a span
@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
     first_row: int | None
     n_rows: int | None
     n_bytes: int
-    span: Span | None = None
+    span: ByteSpan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +97,13 @@ class CorpusFormat(ABC):
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         """List the columns of a file; none for a file without records and columns."""
 
-    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
+    def chunks(
+        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
+    ) -> list[FileChunk]:
         """Cut a file into chunks of about `chunk_bytes` of text, in row order."""
-        return [Chunk(None, 0, None, size_bytes)]
+        return [FileChunk(None, 0, None, size_bytes)]
 
-    def first_row(self, path: str, chunk: Chunk) -> int:
+    def first_row(self, path: str, chunk: FileChunk) -> int:
         """Count the rows before a chunk that does not say it."""
         return 0
 
@@ -111,13 +113,13 @@ class CorpusFormat(ABC):
 
     @abstractmethod
     def blocks(
-        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
+        self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         """Yield the documents of a chunk, rows in order, about `max_bytes` of text at a time."""
 
     @abstractmethod
     def metadata(
-        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: FileChunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         """Yield the values of columns for all rows of a chunk, some thousands at a time."""
 

@@ -16,7 +16,7 @@ from contam.tables.json_text import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contam.corpus.offsets import Span
+    from contam.corpus.offsets import ByteSpan
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Messages list the names of columns; a text must not get into them.
@@ -42,7 +42,7 @@ class Csv(records.RecordFormat[records.Record]):
     def numbered(
         self,
         path: str,
-        span: Span | None,
+        span: ByteSpan | None,
     ) -> Iterator[tuple[int, records.Record]]:
         rows = self._rows(path)
         _, header = next(rows, (1, []))

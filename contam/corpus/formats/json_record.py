@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contam.tables.columns import ColumnRef, TextColumns
 
 
-class Found(NamedTuple):
+class RecordText(NamedTuple):
     """The document of a record.
 
     text         valid UTF-8; None when no column that is read has a value
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     n_elsewhere: int = 0
 
 
-def find(record: Mapping[str, object], sources: TextColumns) -> Found:
+def find(record: Mapping[str, object], sources: TextColumns) -> RecordText:
     """Return the document of a record. Raises ValueError for a value that cannot be its text."""
     first = _read(record, sources.first, strict=True)._replace(column="")
     if not sources.others or not _blank(first.text):
@@ -41,22 +41,22 @@ def find(record: Mapping[str, object], sources: TextColumns) -> Found:
     return first
 
 
-def _read(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> Found:
+def _read(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> RecordText:
     """Read one column; unless `strict`, a value of another kind is no mistake but no text."""
     if ref.kind == "group":
         return _group(record, ref, strict=strict)
     value = at_path(record, ref.path, once=True)
     if not strict and not _may_be_text(value):
-        return Found(None)
+        return RecordText(None)
     turns = turns_of(value) if isinstance(value, list) else None
     text = text_at(record, ref.path) if turns is None else joined(turns)
     if text is None:
-        return Found(None)
+        return RecordText(None)
     raw, bad = clean(text)
-    return Found(raw, bad, turns, ref.dotted)
+    return RecordText(raw, bad, turns, ref.dotted)
 
 
-def _group(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> Found:
+def _group(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> RecordText:
     """Join the parts that this record has; numbers and flags among them are no text."""
     turns: list[Turn] = []
     columns: list[str] = []
@@ -77,9 +77,9 @@ def _group(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> Fou
             turns += inner
             columns.append(part.dotted)
     if missing:
-        return Found(None)
+        return RecordText(None)
     raw, bad = clean(joined(turns))
-    return Found(raw, bad, turns, "+".join(columns))
+    return RecordText(raw, bad, turns, "+".join(columns))
 
 
 def _may_be_text(value: object) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from contam.corpus.formats import records
-from contam.corpus.formats.base import Chunk, head_of, is_whole
-from contam.corpus.offsets import Span, line_number, span_pieces
+from contam.corpus.formats.base import FileChunk, head_of, is_whole
+from contam.corpus.offsets import ByteSpan, line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces
 from contam.errors import Remedy, ShardError
 from contam.files.doubled_keys import repeated
@@ -55,21 +55,24 @@ class JsonLines(records.RecordFormat[bytes]):
                 break
         return tuple(ColumnRef(key, kind, kind) for key, kind in seen.items())
 
-    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
+    def chunks(
+        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
+    ) -> list[FileChunk]:
         if size_bytes <= chunk_bytes or not is_plain(path):
             return super().chunks(path, text, size_bytes, chunk_bytes)
         spans = [
-            Span(at, min(at + chunk_bytes, size_bytes)) for at in range(0, size_bytes, chunk_bytes)
+            ByteSpan(at, min(at + chunk_bytes, size_bytes))
+            for at in range(0, size_bytes, chunk_bytes)
         ]
         return [
-            Chunk(None, None if span.begin else 0, None, span.end - span.begin, span)
+            FileChunk(None, None if span.begin else 0, None, span.end - span.begin, span)
             for span in spans
         ]
 
-    def first_row(self, path: str, chunk: Chunk) -> int:
+    def first_row(self, path: str, chunk: FileChunk) -> int:
         return line_number(path, chunk.span.begin) if chunk.span else 0
 
-    def numbered(self, path: str, span: Span | None) -> Iterator[tuple[int, bytes]]:
+    def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, bytes]]:
         first = line_number(path, span.begin) if span else 0
         return enumerate(_lines(path, first, span), first)
 
@@ -128,7 +131,7 @@ def _not_lines(head: bytes) -> str:
     return "" if several or any(key in first for key in texts) else "a single JSON object"
 
 
-def _lines(path: str, first: int = 0, span: Span | None = None) -> Iterator[bytes]:
+def _lines(path: str, first: int = 0, span: ByteSpan | None = None) -> Iterator[bytes]:
     """Yield the lines of a file or span; `first` is the row of its first line."""
     parts: list[bytes] = []
     size = 0

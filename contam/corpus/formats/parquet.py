@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from contam.corpus.formats.base import Chunk
+from contam.corpus.formats.base import FileChunk
 from contam.corpus.formats.tabular import TabularFormat
 from contam.tables import parquet
 
@@ -42,26 +42,28 @@ class Parquet(TabularFormat):
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         return parquet.columns(path)
 
-    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
-        chunks: list[Chunk] = []
+    def chunks(
+        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
+    ) -> list[FileChunk]:
+        chunks: list[FileChunk] = []
         chosen: list[int] = []
         first_row = n_rows = n_bytes = 0
         for index, group in enumerate(parquet.row_groups(path, text)):
             if chosen and n_bytes + group.n_bytes > chunk_bytes:
-                chunks.append(Chunk(tuple(chosen), first_row, n_rows, n_bytes))
+                chunks.append(FileChunk(tuple(chosen), first_row, n_rows, n_bytes))
                 first_row += n_rows
                 chosen, n_rows, n_bytes = [], 0, 0
             chosen.append(index)
             n_rows += group.n_rows
             n_bytes += group.n_bytes
         if chosen and n_rows:
-            chunks.append(Chunk(tuple(chosen), first_row, n_rows, n_bytes))
+            chunks.append(FileChunk(tuple(chosen), first_row, n_rows, n_bytes))
         return chunks
 
     def row_groups(self, path: str, text: ColumnRef) -> Sequence[parquet.RowGroup]:
         return parquet.row_groups(path, text)
 
     def blocks(
-        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
+        self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         return parquet.text_blocks(path, sources, chunk.row_groups, max_bytes=max_bytes)

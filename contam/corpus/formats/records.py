@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from contam.corpus.formats.base import Chunk, CorpusFormat, Document
-from contam.corpus.formats.json_record import Found, find
+from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
+from contam.corpus.formats.json_record import RecordText, find
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn
 from contam.tables.json_text import at_path, clean
@@ -15,7 +15,7 @@ from contam.tables.json_text import at_path, clean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from contam.corpus.offsets import Span
+    from contam.corpus.offsets import ByteSpan
     from contam.errors import ShardError
     from contam.tables.columns import ColumnRef, TextColumns
 
@@ -36,7 +36,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
     packable = True
 
     @abstractmethod
-    def numbered(self, path: str, span: Span | None) -> Iterator[tuple[int, Raw]]:
+    def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, Raw]]:
         """Yield (row, raw record) of a file, or of a span if the format cuts files into spans."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         """Raise ShardError where a record has more text than `record` could hold."""
 
     def blocks(
-        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
+        self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         limit = min(max_bytes, _BLOCK_BYTES)
         block = _Block()
@@ -70,7 +70,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             yield block.finished()
 
     def metadata(
-        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: FileChunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         columns: dict[ColumnRef, list[object]] = {ref: [] for ref in refs}
         n = 0
@@ -113,9 +113,9 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
 
     def _found(
         self, path: str, row: int, record: Mapping[str, object] | None, sources: TextColumns
-    ) -> Found:
+    ) -> RecordText:
         if record is None:
-            return Found(b"")
+            return RecordText(b"")
         try:
             return find(record, sources)
         except (ValueError, RecursionError) as error:
@@ -130,7 +130,7 @@ class _Block:
         self.size = self.n_null = self.n_undecodable = self.n_bytes = self.n_elsewhere = 0
         self.moved: Counter[str] = Counter()
 
-    def add(self, found: Found) -> None:
+    def add(self, found: RecordText) -> None:
         self.texts.append(found.text or b"")
         self.size += len(found.text or b"")
         self.n_null += found.text is None
@@ -150,7 +150,7 @@ class _Block:
         return block._replace(moved=tuple(sorted(self.moved.items())), n_elsewhere=self.n_elsewhere)
 
 
-def _document(found: Found) -> Document:
+def _document(found: RecordText) -> Document:
     turns = found.turns
     if turns is not None:
         turns = [Turn(turn.role, clean(turn.text)[0].decode()) for turn in turns]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from contam.corpus.formats.base import Chunk, CorpusFormat, Document
+from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.tables import lookup
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class TabularFormat(CorpusFormat):
         """Reads record batches of a file."""
 
     def metadata(
-        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: FileChunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         return lookup.all_values(path, self.reader, refs, chunk.row_groups)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from contam.corpus.formats.base import Chunk, CorpusFormat, Document
+from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.errors import Remedy, ShardError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Unfinished(CorpusFormat):
         self,
         path: str,
         sources: TextColumns,
-        chunk: Chunk,
+        chunk: FileChunk,
         max_bytes: int,
     ) -> Iterator[TextBlock]:
         _refuse(path)
@@ -45,7 +45,7 @@ class Unfinished(CorpusFormat):
         self,
         path: str,
         refs: tuple[ColumnRef, ...],
-        chunk: Chunk,
+        chunk: FileChunk,
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         _refuse(path)
 

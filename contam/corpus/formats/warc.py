@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from warcio.recordloader import ArcWarcRecord
 
-    from contam.corpus.offsets import Span
+    from contam.corpus.offsets import ByteSpan
 
 #: Column -> header of a record. Two of the usual names for metadata are these headers themselves.
 _COLUMNS: Final = {
@@ -50,7 +50,7 @@ class Wet(records.RecordFormat[records.Record]):
     def numbered(
         self,
         path: str,
-        span: Span | None,
+        span: ByteSpan | None,
     ) -> Iterator[tuple[int, records.Record]]:
         row = 0
         for number, record in _records(path):
@@ -168,7 +168,9 @@ def _check_plain(path: str, number: int, content_type: str) -> None:
             f"holds {content_type or 'no stated type'}, no text",
             Remedy.GIVE_WET_FILES,
         )
-    charset = next((one[8:].strip('"') for one in options if one.startswith("charset=")), "utf-8")
+    charset = next(
+        (option[8:].strip('"') for option in options if option.startswith("charset=")), "utf-8"
+    )
     if charset not in _CHARSETS:
         raise _bad(path, number, f"text in {charset}, not UTF-8", Remedy.GIVE_WET_FILES)
 

@@ -22,8 +22,8 @@ from contam.detect.indexed.candidates import Lookup
 from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
 from contam.detect.indexed.search import search_hashes
 from contam.detect.match.deadline import Deadline
-from contam.detect.match.grams import Grams
-from contam.detect.match.lane import LaneTokens, build_lane, lane_of
+from contam.detect.match.grams import GramPlaces
+from contam.detect.match.token_view import ViewTokens, build_view, view_of
 from contam.detect.model import N_PARTS
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
 from contam.detect.policies.policy import get_policy
@@ -32,9 +32,9 @@ from contam.detect.result import item_ranks
 from contam.errors import IndexMismatchError, Public, Remedy, UsageError
 from contam.files.single import whole_file
 from contam.index.model import KEY_BITS
-from contam.kernels.judge import LaneSpec
-from contam.kernels.pairs import ItemFacts
+from contam.kernels.match_rows import ItemFacts
 from contam.kernels.pretokenized import PRETOKENIZED
+from contam.kernels.score_item import ViewSpec
 from contam.kernels.tokens import CHARS, WORDS
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.indexed.indexes import IndexSet
-    from contam.detect.match.lane import Lane
+    from contam.detect.match.token_view import TokenView
     from contam.detect.result import ScanResult
     from contam.index.model import Recipe
 
@@ -57,7 +57,7 @@ _REST: Final = np.uint64((1 << 60) - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HashedPart:
+class BlindPart:
     """One part: keys uint64[grams] of its grams in order, bits uint8[tokens] with four of each."""
 
     keys: NDArray[np.uint64]
@@ -65,13 +65,13 @@ class HashedPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HashedItem:
+class BlindItem:
     """An item without its text; `parts` has those of PARTS that hold a token."""
 
     benchmark: str
     split: str
     item_id: str
-    parts: Mapping[str, HashedPart]
+    parts: Mapping[str, BlindPart]
 
 
 def spelling(recipe: Recipe) -> dict[str, Any]:
@@ -85,15 +85,15 @@ def spelling(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def hash_items(items: Sequence[BenchItem], recipe: Recipe) -> list[HashedItem]:
+def hash_items(items: Sequence[BenchItem], recipe: Recipe) -> list[BlindItem]:
     """The items as an index of this recipe can be asked for them blind.
 
     Raises UsageError or ConfigError when the recipe's tokenizer file cannot be used.
     """
     unit = recipe.unit if recipe.tokenizer is None else recipe.tokenizer["path"]
-    lane = build_lane(items, unit=unit, seed=recipe.gram, min_run=recipe.gram)
-    tokens, starts = lane.plan.token, lane.plan.part_start.tolist()
-    grams = Grams.of(tokens, lane.plan.part_start, recipe.gram)
+    view = build_view(items, unit=unit, seed=recipe.gram, min_run=recipe.gram)
+    tokens, starts = view.gram_table.token, view.gram_table.part_start.tolist()
+    grams = GramPlaces.of(tokens, view.gram_table.part_start, recipe.gram)
     key_at = np.zeros(len(tokens), np.uint64)
     grams.spread(grams.key >> _DROPPED, key_at)
     bits = (tokens >> _TOP).astype(np.uint8)
@@ -104,18 +104,16 @@ def hash_items(items: Sequence[BenchItem], recipe: Recipe) -> list[HashedItem]:
             begin, end = starts[N_PARTS * i + p : N_PARTS * i + p + 2]
             n_grams = max(end - begin - recipe.gram + 1, 0)
             if end > begin:
-                parts[name] = HashedPart(key_at[begin : begin + n_grams], bits[begin:end])
+                parts[name] = BlindPart(key_at[begin : begin + n_grams], bits[begin:end])
         found.append(
-            HashedItem(
-                benchmark=item.benchmark, split=item.split, item_id=item.item_id, parts=parts
-            )
+            BlindItem(benchmark=item.benchmark, split=item.split, item_id=item.item_id, parts=parts)
         )
     return found
 
 
 def check_blind(
     opened: IndexSet,
-    items: Sequence[HashedItem],
+    items: Sequence[BlindItem],
     *,
     policies: Sequence[str] = ("contam",),
     max_evidence: int = 20,
@@ -131,7 +129,7 @@ def check_blind(
     IndexMismatchError when the index cannot answer a policy.
     """
     started = time.time()
-    names = [ItemName.of(one) for one in items]
+    names = [ItemName.of(item) for item in items]
     if not names or len(set(names)) != len(names):
         raise UsageError("items must be one or more, each named once")
     ordered = [items[i] for i in np.argsort(item_ranks(names)).tolist()]
@@ -145,7 +143,7 @@ def check_blind(
     chosen = tuple(get_policy(name) for name in parameters.policies)
     refuse_blind(chosen)
     refuse_unanswerable(chosen, opened.recipe)
-    lane, key_at = _lane(ordered, opened.recipe, opened.unit)
+    view, key_at = _view(ordered, opened.recipe, opened.unit)
     plan = Plan(
         parameters=parameters,
         benchmarks=(),
@@ -154,32 +152,32 @@ def check_blind(
             for one in ordered
         ),
         policies=chosen,
-        lanes=(lane,),
-        lane_of=(0,) * len(chosen),
+        views=(view,),
+        view_of=(0,) * len(chosen),
     )
-    lookup = Lookup.of(lane, opened.recipe)
+    lookup = Lookup.of(view, opened.recipe)
     keys = key_at[lookup.grams.place[lookup.grams.start[:-1]]]
     lookup = replace(lookup, keys=keys, order=np.argsort(keys, kind="stable"))
     ask = partial(search_hashes, opened, plan, lookup, Deadline(deadline))
     return answered(opened, plan, ask, started=started)
 
 
-def refuse_other_spelling(told: Mapping[str, Any], recipe: Recipe) -> None:
+def refuse_other_spelling(hashed_with: Mapping[str, Any], recipe: Recipe) -> None:
     """Raise IndexMismatchError when hashes were made otherwise than the index's."""
     for name, mine in spelling(recipe).items():
-        if told.get(name) != mine:
+        if hashed_with.get(name) != mine:
             raise IndexMismatchError(
                 "the index needs hashes with {} {}", name, Public(mine),
                 remedy=Remedy.MAKE_HASHES_BY_RECIPE,
             )  # fmt: skip
 
 
-def _lane(
-    items: Sequence[HashedItem], recipe: Recipe, unit: str
-) -> tuple[Lane, NDArray[np.uint64]]:
-    """A lane whose tokens are names, and the key of the gram at each token (0 where none is)."""
-    none = HashedPart(np.empty(0, np.uint64), np.empty(0, np.uint8))
-    parts = [one.parts.get(name, none) for one in items for name in PARTS]
+def _view(
+    items: Sequence[BlindItem], recipe: Recipe, unit: str
+) -> tuple[TokenView, NDArray[np.uint64]]:
+    """A view whose tokens are names, and the key of the gram at each token (0 where none is)."""
+    none = BlindPart(np.empty(0, np.uint64), np.empty(0, np.uint8))
+    parts = [item.parts.get(name, none) for item in items for name in PARTS]
     lengths = np.array([len(part.bits) for part in parts], np.int64)
     for part, n_tokens in zip(parts, lengths.tolist(), strict=True):
         if len(part.keys) != max(n_tokens - recipe.gram + 1, 0):
@@ -197,7 +195,7 @@ def _lane(
     hashes = _names(key_at, at, bits, recipe.gram)
     counts = lengths.reshape(-1, N_PARTS).astype(np.int32)
     within = (np.arange(len(bits)) - np.repeat(starts[:-1], lengths)).astype(np.int32)
-    tokens = LaneTokens(
+    tokens = ViewTokens(
         unit=_CODES[recipe.unit],
         hashes=hashes,
         starts=starts,
@@ -208,13 +206,13 @@ def _lane(
         n_single=np.zeros_like(counts),
         word_start=np.ones(len(bits), np.bool_) if recipe.unit == "char" else None,
         stretch=counts[:, :3].max(axis=1),
-        item_ids=tuple(one.item_id for one in items),
+        item_ids=tuple(item.item_id for item in items),
     )
     nobody = np.zeros(len(items), np.uint64)
     facts = ItemFacts(letter=nobody, number=nobody, answer_words=np.empty(0, np.uint64))
     seed, min_run = (CHAR_SEED, CHAR_MIN_RUN) if recipe.unit == "char" else (SEED, MIN_RUN)
-    spec = LaneSpec(unit=tokens.unit, seed=seed, min_run=min_run)
-    return lane_of(tokens, [one.benchmark for one in items], facts, spec, unit), key_at
+    spec = ViewSpec(unit=tokens.unit, seed=seed, min_run=min_run)
+    return view_of(tokens, [item.benchmark for item in items], facts, spec, unit), key_at
 
 
 def _names(
@@ -263,11 +261,11 @@ def write_bodies(
     return n_lines
 
 
-def _plain(item: HashedItem) -> dict[str, Any]:
-    """The item as `contam.server.schemas.check.HashedItem` has it."""
+def _plain(item: BlindItem) -> dict[str, Any]:
+    """The item as `contam.server.schemas.check.BlindItem` has it."""
     parts = {}
     for name, part in item.parts.items():
         raw = part.keys.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - KEY_BYTES :].tobytes()
-        bits = "".join(f"{one:x}" for one in part.bits.tolist())
+        bits = "".join(f"{bit:x}" for bit in part.bits.tolist())
         parts[name] = {"keys": base64.b64encode(raw).decode("ascii"), "bits": bits}
     return {"id": item.item_id, "benchmark": item.benchmark, "split": item.split, "parts": parts}

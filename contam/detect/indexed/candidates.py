@@ -1,4 +1,4 @@
-"""Which documents of an index's segments are worth reading for the items of a lane."""
+"""Which documents of an index's segments are worth reading for the items of a view."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.indexed.capping import Frequent, gather_frequent
-from contam.detect.match.grams import Grams
+from contam.detect.match.grams import GramPlaces
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.index.model import KEY_BITS
 from contam.kernels.candidates import (
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.match.lane import Lane
+    from contam.detect.match.token_view import TokenView
     from contam.detect.model import Bools, Int64s, Uint64s
     from contam.index.model import Recipe
     from contam.index.segment import Segment
 
-    Extra = Callable[["Segment", "Lane"], Int64s]
+    Extra = Callable[["Segment", "TokenView"], Int64s]
 
 #: A document in which only runs below the guarantee were seen is read when what was seen weighs
 #: this share of an item part. The scan reports such a document from 0.3 on; an index sees one gram
@@ -42,30 +42,30 @@ _DROPPED_BITS = np.uint64(64 - KEY_BITS)
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Lookup:
-    """The grams of a lane's items, as an index of this recipe has to be asked for them.
+    """The grams of a view's items, as an index of this recipe has to be asked for them.
 
     keys   uint64[grams], 40 bits each
     order  int64[grams], the grams by their keys: neighbours lie together in an index
     grams  where they stand, and how far they must reach
-    lane, recipe  what they were made for
+    view, recipe  what they were made for
     """
 
     keys: Uint64s
     order: Int64s
     grams: ItemGrams
-    lane: Lane
+    view: TokenView
     recipe: Recipe
 
     @classmethod
-    def of(cls, lane: Lane, recipe: Recipe) -> Lookup:
-        """Make the lookup of a lane that still has its table."""
-        hashes, start, place, part, common = _grams_of(lane, recipe.gram)
-        followed = _followed(lane, recipe.guarantee)
+    def of(cls, view: TokenView, recipe: Recipe) -> Lookup:
+        """Make the lookup of a view that still has its table."""
+        hashes, start, place, part, common = _grams_of(view, recipe.gram)
+        followed = _followed(view, recipe.guarantee)
         context = np.empty(len(place), np.uint32)
         ways = np.empty(len(place), np.uint16)
         describe_places(
-            lane.plan.token,
-            lane.plan.part_start,
+            view.gram_table.token,
+            view.gram_table.part_start,
             place,
             part,
             followed,
@@ -80,7 +80,7 @@ class Lookup:
             keys=keys,
             order=np.argsort(keys, kind="stable"),
             grams=ItemGrams(start, place, context, ways, weak),
-            lane=lane,
+            view=view,
             recipe=recipe,
         )
 
@@ -146,7 +146,7 @@ def find_candidates(
         opened = open_documents(lookup, segment, state, rare, kept[number])
         chosen = opened
         if extra is not None:
-            more = np.asarray(extra(segment, lookup.lane), np.int64)
+            more = np.asarray(extra(segment, lookup.view), np.int64)
             chosen = np.concatenate([opened, more[state[more] == CLOSED]])
         documents.append(distinct(chosen))
         near.append(~np.isin(documents[-1], opened))
@@ -190,7 +190,7 @@ def open_documents(
         opened.append(strong)
         hits.append(weak)
     ordered = np.sort(np.concatenate(hits))
-    plan = lookup.lane.plan
+    plan = lookup.view.gram_table
     weights = (plan.weight, plan.part_weight)
     opened.append(
         open_by_weight(ordered, lookup.recipe.gram, plan.part_start, weights, LEAST_SHARE, state)
@@ -210,21 +210,23 @@ def capped_here(keys: Uint64s, segment: Segment) -> Int64s:
     return np.flatnonzero(capped.array[at] == keys)
 
 
-def _followed(lane: Lane, guarantee: int) -> Bools:
+def _followed(view: TokenView, guarantee: int) -> Bools:
     """Parts that are worth reading a document for although only shorter runs were seen."""
-    n_tokens = np.diff(lane.plan.part_start).reshape(-1, N_PARTS)
+    n_tokens = np.diff(view.gram_table.part_start).reshape(-1, N_PARTS)
     followed = np.ones(n_tokens.shape, np.bool_)
     followed[:, CHOICES] = n_tokens[:, QUESTION] < guarantee
     followed[:, ANSWER] = False
     return followed.reshape(-1)
 
 
-def _grams_of(lane: Lane, gram: int) -> tuple[Uint64s, Int64s, Int64s, NDArray[np.int32], Bools]:
+def _grams_of(
+    view: TokenView, gram: int
+) -> tuple[Uint64s, Int64s, Int64s, NDArray[np.int32], Bools]:
     """Distinct grams, where the places of each begin, the places, their parts, what is common."""
-    plan = lane.plan
-    if gram == lane.spec.seed and lane.spec.stride == 1:
+    plan = view.gram_table
+    if gram == view.spec.seed and view.spec.stride == 1:
         return plan.gram_key, plan.gram_start, plan.place, plan.place_part, plan.gram_common
-    grams = Grams.of(plan.token, plan.part_start, gram)
-    n_items = lane.items.n_items
-    owners, _ = grams.owners(lane.benchmark, n_items)
+    grams = GramPlaces.of(plan.token, plan.part_start, gram)
+    n_items = view.items.n_items
+    owners, _ = grams.owners(view.benchmark, n_items)
     return grams.key, grams.start, grams.place, grams.part, grams.common(owners, n_items)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.indexed.candidates import Lookup
-    from contam.detect.match.lane import Lane
-    from contam.detect.model import Bools, LaneItems, Totals
+    from contam.detect.match.token_view import TokenView
+    from contam.detect.model import Bools, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.index.model import Recipe
 
@@ -87,33 +87,33 @@ def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guarded(Wrapped):
+class DowngradingPolicy(Wrapped):
     """A policy over an index: it says `not_checkable` where the index cannot vouch for `clean`.
 
-    doubts  item -> why something may have been missed of it
+    downgrades  item -> why something may have been missed of it
     """
 
-    doubts: Mapping[int, str]
+    downgrades: Mapping[int, str]
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
-        """As the policy does, but for the items that are in doubt."""
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
+        """As the policy does, but for the items it cannot answer for."""
         judged = self.policy.judge(items, totals)
-        doubtful = np.zeros(items.n_items, np.bool_)
-        doubtful[list(self.doubts)] = True
-        label = np.where(doubtful & (judged.label == CLEAN), NOT_CHECKABLE, judged.label)
+        unsure = np.zeros(items.n_items, np.bool_)
+        unsure[list(self.downgrades)] = True
+        label = np.where(unsure & (judged.label == CLEAN), NOT_CHECKABLE, judged.label)
         return Judgements(label=label.astype(np.int8), score=judged.score)
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
-        """The doubt, where it decided; else what the policy says."""
-        if judgement.label[i] == NOT_CHECKABLE and i in self.doubts:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
+        """The reason for it, where it decided; else what the policy says."""
+        if judgement.label[i] == NOT_CHECKABLE and i in self.downgrades:
             own = self.policy.judge(items, totals)
             if own.label[i] == CLEAN:
-                return self.doubts[i]
+                return self.downgrades[i]
             judgement = own
         return self.policy.reason(items, totals, judgement, i)
 
 
-def doubts_of(
+def downgrades_of(
     policy: Policy, lookup: Lookup, capped: Bools, *, hashed: Bools | None = None
 ) -> dict[int, str]:
     """Items that this policy must not call clean, with the reason.
@@ -121,8 +121,8 @@ def doubts_of(
     capped  bool[grams], grams of which the index keeps only some of the documents
     hashed  bool[items], items of which something was seen in documents that cannot be read
     """
-    recipe, lane = lookup.recipe, lookup.lane
-    n_items = lane.items.n_items
+    recipe, view = lookup.recipe, lookup.view
+    n_items = view.items.n_items
     unit = _TOKENS[recipe.unit]
     guarantee = recipe.guarantee
     if (run := shortest_run(policy)) < guarantee:
@@ -131,36 +131,36 @@ def doubts_of(
             f"and {policy.spec.id} counts them from {run} on"
         )
         return dict.fromkeys(range(n_items), reason)
-    doubts: dict[int, str] = {}
+    downgrades: dict[int, str] = {}
     for i in np.flatnonzero(items_at_risk(policy, lookup, capped)).tolist():
-        doubts[i] = (
+        downgrades[i] = (
             "not found, but it has wording that stands in more documents than the index keeps: "
             f"of a run made of that alone not every document was looked at (cap {recipe.cap})"
         )
-    for i in np.flatnonzero(_too_short(policy, lane, guarantee)).tolist():
-        tokens = int(lane.items.n_tokens[i, QUESTION])
-        doubts[i] = (
+    for i in np.flatnonzero(_too_short(policy, view, guarantee)).tolist():
+        tokens = int(view.items.n_tokens[i, QUESTION])
+        downgrades[i] = (
             f"not found, but its question has {tokens} {unit}, and this index finds every run "
             f"from {guarantee} on: a copy may have been missed"
         )
-    for i, tokens in _short_variants(policy, lane, guarantee).items():
-        doubts.setdefault(
+    for i, tokens in _short_variants(policy, view, guarantee).items():
+        downgrades.setdefault(
             i,
             f"not found, but without its punctuation its question has {tokens} {unit} in a row, "
             f"and this index finds every run from {guarantee} on: a copy that lost it may have "
             "been missed",
         )
     for i in np.flatnonzero(hashed).tolist() if hashed is not None else ():
-        doubts.setdefault(
+        downgrades.setdefault(
             i, "something of it stands in documents that were compared by hashes alone"
         )
-    return doubts
+    return downgrades
 
 
-def _too_short(policy: Policy, lane: Lane, guarantee: int) -> Bools:
+def _too_short(policy: Policy, view: TokenView, guarantee: int) -> Bools:
     """Items that the policy looks for whole although that is shorter than the guarantee."""
-    n_tokens = lane.items.n_tokens
-    short = np.zeros(lane.items.n_items, np.bool_)
+    n_tokens = view.items.n_tokens
+    short = np.zeros(view.items.n_items, np.bool_)
     match policy.traits.short_items:
         case "none":
             pass
@@ -173,13 +173,13 @@ def _too_short(policy: Policy, lane: Lane, guarantee: int) -> Bools:
     return short
 
 
-def _short_variants(policy: Policy, lane: Lane, guarantee: int) -> dict[int, int]:
+def _short_variants(policy: Policy, view: TokenView, guarantee: int) -> dict[int, int]:
     """Items with a variant that a scan finds and an index may miss, and the longest run of it."""
-    glued = lane.glued
-    if not policy.traits.sees_variants or glued is None:
+    variants = view.variants
+    if not policy.traits.sees_variants or variants is None:
         return {}
-    short = np.flatnonzero((glued.sure >= lane.spec.seed) & (glued.sure < guarantee))
-    return dict(zip(glued.owner[short].tolist(), glued.sure[short].tolist(), strict=True))
+    short = np.flatnonzero((variants.sure >= view.spec.seed) & (variants.sure < guarantee))
+    return dict(zip(variants.owner[short].tolist(), variants.sure[short].tolist(), strict=True))
 
 
 def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
@@ -189,25 +189,25 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
     one of the possible phases. A policy that weighs what it found is only in doubt when what is at
     risk weighs as much as its lowest threshold asks, or is nearly all of the question.
     """
-    lane = lookup.lane
-    at_risk = np.zeros(lane.items.n_items, np.bool_)
+    view = lookup.view
+    at_risk = np.zeros(view.items.n_items, np.bool_)
     if not capped.any():
         return at_risk
     spec, traits = policy.spec, policy.traits
     tokens = _tokens_at_risk(lookup, capped, max(shortest_run(policy), lookup.recipe.guarantee))
-    weight = np.concatenate([[0.0], np.cumsum(lane.plan.weight * tokens, dtype=np.float64)])
+    weight = np.concatenate([[0.0], np.cumsum(view.gram_table.weight * tokens, dtype=np.float64)])
     count = np.concatenate([[0], np.cumsum(tokens)])
-    first = lane.items.token_start
-    last = first + lane.items.n_tokens
+    first = view.items.token_start
+    last = first + view.items.n_tokens
     for part in (PARTS.index(name) for name in spec.parts):
         begin, end = first[:, part], last[:, part]
         some = count[end] > count[begin]
         if traits.needs_weights:
-            whole = lane.plan.part_weight.reshape(-1, len(PARTS))[: len(first), part]
+            whole = view.gram_table.part_weight.reshape(-1, len(PARTS))[: len(first), part]
             least = spec.thresholds[0][0]
             heavy = weight[end] - weight[begin] >= least * np.maximum(whole, LEAST_WEIGHT)
             if traits.sufficient_share and part == QUESTION:
-                words = spec.number(traits.sufficient_share) * lane.items.n_tokens[:, part]
+                words = spec.number(traits.sufficient_share) * view.items.n_tokens[:, part]
                 heavy |= count[end] - count[begin] >= words
             some &= heavy
         at_risk |= some
@@ -216,7 +216,7 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
 
 def _tokens_at_risk(lookup: Lookup, capped: Bools, run: int) -> Bools:
     """Tokens that lie in a run of `run` tokens that may have been missed: bool[tokens]."""
-    plan, grams, recipe = lookup.lane.plan, lookup.grams, lookup.recipe
+    plan, grams, recipe = lookup.view.gram_table, lookup.grams, lookup.recipe
     gram, stride = recipe.gram, recipe.stride
     n = len(plan.token)
     met = np.zeros(n + run + 1, np.bool_)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.indexed.candidates import Lookup
-    from contam.detect.indexed.indexes import Part
+    from contam.detect.indexed.indexes import PlacedSegment
     from contam.detect.model import Int64s, Uint64s
 
     Tokens = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]
@@ -32,7 +32,7 @@ _MOST_TOKENS = 1 << 22
 
 
 def hashed_batches(
-    lookup: Lookup, part: Part, documents: Int64s, shard: Int64s, row: Int64s
+    lookup: Lookup, part: PlacedSegment, documents: Int64s, shard: Int64s, row: Int64s
 ) -> Iterator[tuple[DocBatch, Tokens]]:
     """These documents of a segment as far as the items' grams tell: batches with their tokens.
 
@@ -58,7 +58,7 @@ def hashed_batches(
         begin = end
 
 
-def _fill(lookup: Lookup, part: Part, documents: Int64s, starts: Int64s) -> Uint64s:
+def _fill(lookup: Lookup, part: PlacedSegment, documents: Int64s, starts: Int64s) -> Uint64s:
     """The tokens of the documents, 0 where nothing is known."""
     segment = part.segment
     entries = segment.arrays["doc_entries"].array
@@ -70,7 +70,7 @@ def _fill(lookup: Lookup, part: Part, documents: Int64s, starts: Int64s) -> Uint
         (documents, entries[documents].astype(np.int64), entries[documents + 1].astype(np.int64)),
         starts,
         lookup.grams,
-        lookup.lane.plan.token,
+        lookup.view.gram_table.token,
         (lookup.recipe.gram, lookup.recipe.stride),
         hashes,
     )

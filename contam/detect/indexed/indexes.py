@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.corpus.rowcache import ROOM_BYTES, RowCache, Source
+from contam.corpus.rowcache import CACHE_BYTES, IndexedShard, RowCache
 from contam.corpus.shards import Shard
 from contam.detect.indexed.near_copies import Windows
 from contam.errors import IndexMismatchError, Public, Remedy, ShardError, UsageError
 from contam.files.natural_order import natural_key
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
-from contam.index.states import doubt, state_for
+from contam.index.states import change_since, state_for
 from contam.index.write import document_seed
 from contam.kernels.candidates import SHUT
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.documents import DocumentMeta
-    from contam.detect.model import Bools, Int32s, Int64s, Pairs, Uint64s
+    from contam.detect.model import Bools, Int32s, Int64s, Matches, Uint64s
     from contam.index.model import Recipe, ShardRecord
     from contam.index.segment import Segment
 
@@ -38,7 +38,7 @@ _AGREE: Final = ("unit", "gram", "stride", "cap", "normaliser", "minhash")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PlacedSegment:
     """A segment as a piece of the whole.
 
     number  int32[shards of its manifest], their place in the whole; -1 for those that do not count
@@ -82,10 +82,10 @@ class IndexSet:
     recipe: Recipe
     names: tuple[str, ...]
     records: tuple[ShardRecord | None, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[PlacedSegment, ...]
     rows: RowCache
     coverage: Coverage
-    sources: tuple[Source | None, ...]
+    sources: tuple[IndexedShard | None, ...]
     missing: tuple[str, ...] = ()
     gone: frozenset[int] = frozenset()
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -98,7 +98,7 @@ class IndexSet:
         *,
         corpus: PathLike | Sequence[PathLike] | None = None,
         home: PathLike | None = None,
-        cache_bytes: int = ROOM_BYTES,
+        cache_bytes: int = CACHE_BYTES,
     ) -> IndexSet:
         """Open indexes, and look whether their shards are still what was indexed.
 
@@ -107,7 +107,7 @@ class IndexSet:
 
         Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
         """
-        indexes = tuple(Index.open(one, home=home) for one in split_paths(index))
+        indexes = tuple(Index.open(path, home=home) for path in split_paths(index))
         if not indexes:
             raise UsageError("no index was named", remedy=Remedy.NAME_INDEX)
         if len({one.folder.resolve() for one in indexes}) != len(indexes):
@@ -124,7 +124,7 @@ class IndexSet:
             names=tuple(one.name for one in known),
             records=tuple(one.record for one in known),
             parts=tuple(_parts(indexes, numbers)),
-            rows=RowCache([source or _NOWHERE for source in sources], room=cache_bytes),
+            rows=RowCache([source or _NOWHERE for source in sources], capacity=cache_bytes),
             coverage=_coverage(indexes, known),
             sources=sources,
             missing=not_indexed([one.manifest for one in indexes], moved),
@@ -168,9 +168,9 @@ class IndexSet:
     @cached_property
     def windows(self) -> tuple[Windows, ...]:
         """The windows of each of the parts; only where the recipe has them."""
-        return tuple(Windows.of(one.segment, one.state == SHUT) for one in self.parts)
+        return tuple(Windows.of(part.segment, part.state == SHUT) for part in self.parts)
 
-    def place_of(self, part: Part, documents: Int64s) -> tuple[Int32s, Int64s]:
+    def place_of(self, part: PlacedSegment, documents: Int64s) -> tuple[Int32s, Int64s]:
         """Shard (its place in `names`) and row of documents of a segment."""
         shard, row = part.segment.place_of(documents)
         return part.number[shard], row
@@ -186,7 +186,7 @@ class IndexSources:
     """
 
     whole: IndexSet
-    document_of: dict[tuple[int, int], tuple[Part, int]]
+    document_of: dict[tuple[int, int], tuple[PlacedSegment, int]]
     hashed: frozenset[int]
     proposed: frozenset[tuple[int, int]]
     coverage: Coverage
@@ -202,14 +202,14 @@ class IndexSources:
         found = [self.document_of[shard, row] for row in rows]
         return [part.segment.documents([number])[0] for part, number in found]
 
-    def verified(self, pairs: Pairs) -> Bools:
+    def verified(self, matches: Matches) -> Bools:
         """Whether the document's text was read."""
-        result: Bools = ~np.isin(pairs.shard, np.array(sorted(self.hashed), np.int32))
+        result: Bools = ~np.isin(matches.shard, np.array(sorted(self.hashed), np.int32))
         return result
 
-    def near(self, pairs: Pairs) -> Bools:
+    def near(self, matches: Matches) -> Bools:
         """Whether only its sketch led to the document."""
-        places = zip(pairs.shard.tolist(), pairs.row.tolist(), strict=True)
+        places = zip(matches.shard.tolist(), matches.row.tolist(), strict=True)
         return np.array([place in self.proposed for place in places], np.bool_)
 
     def inputs(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class IndexSources:
                     "column": record.column,
                 }
             )
-        return {"index": [str(one.folder) for one in self.whole.indexes], "shards": shards}
+        return {"index": [str(index.folder) for index in self.whole.indexes], "shards": shards}
 
 
 def split_paths(index: PathLike | Sequence[PathLike]) -> list[PathLike]:
@@ -238,10 +238,10 @@ def split_paths(index: PathLike | Sequence[PathLike]) -> list[PathLike]:
         return [index]
     if isinstance(index, str):
         return [index] if Path(index).exists() else [one for one in index.split(",") if one]
-    return [one for each in index for one in split_paths(each)]
+    return [path for each in index for path in split_paths(each)]
 
 
-_NOWHERE: Final = Source(
+_NOWHERE: Final = IndexedShard(
     shard=Shard(uri="", name="", format="parquet", size_bytes=0), digest=None, column=None
 )
 
@@ -324,7 +324,7 @@ def _retired_rows(index: Index, place: int) -> frozenset[int]:
     return frozenset(pairs[index.number_of[pairs[:, 0]] == place, 1].tolist())
 
 
-def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[Part]:
+def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[PlacedSegment]:
     parts = []
     for index, number in zip(indexes, numbers, strict=True):
         seeds = np.array(
@@ -339,7 +339,7 @@ def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[Part]:
                     state[begin:end] = SHUT
                 begin = end
             _shut_retired(index, segment, state)
-            parts.append(Part(segment, number, state, seeds))
+            parts.append(PlacedSegment(segment, number, state, seeds))
     return parts
 
 
@@ -376,14 +376,14 @@ def split_corpus(corpus: PathLike | Sequence[PathLike]) -> list[PathLike]:
     return [corpus] if isinstance(corpus, (str, Path)) else list(corpus)
 
 
-def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> Source:
+def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> IndexedShard:
     shard = placed(record, moved)
     state = state_for(index.states, shard.uri, record.sha256)
     if state is None:
         state = state_for(index.states, record.uri, record.sha256)
-    return Source(
+    return IndexedShard(
         shard=shard,
         digest=record.digest,
         column=record.column,
-        doubt=None if state is None else partial(doubt, state),
+        change_since=None if state is None else partial(change_since, state),
     )

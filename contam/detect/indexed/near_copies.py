@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.match.lane import Lane
+    from contam.detect.match.token_view import TokenView
     from contam.detect.model import Bools, Int64s
     from contam.index.model import MinHashRecipe
     from contam.index.segment import Segment
@@ -95,57 +95,57 @@ class _Rows:
 
 
 class NearCopies:
-    """What the MinHash parts of some segments propose for the items of a lane.
+    """What the MinHash parts of some segments propose for the items of a view.
 
     Made of all segments of an answer at once, so that how they are cut decides nothing; then
     called for each of them, as `find_candidates` does with its `extra`.
     """
 
-    def __init__(self, lane: Lane, windows: Sequence[Windows]) -> None:
+    def __init__(self, view: TokenView, windows: Sequence[Windows]) -> None:
         """Look the questions up; `windows` are those of all segments.
 
         Raises IndexDamageError when a file of an index is not what was written.
         """
         self._found: dict[Path, Int64s] = {}
-        recipes = {one.segment.recipe.minhash for one in windows}
+        recipes = {window.segment.recipe.minhash for window in windows}
         for recipe in recipes - {None}:
-            if recipe is not None and lane.unit == "word":
-                chosen = [one for one in windows if one.segment.recipe.minhash == recipe]
-                self._propose(lane, recipe, chosen)
+            if recipe is not None and view.unit == "word":
+                chosen = [window for window in windows if window.segment.recipe.minhash == recipe]
+                self._propose(view, recipe, chosen)
 
-    def __call__(self, segment: Segment, lane: Lane) -> Int64s:
+    def __call__(self, segment: Segment, view: TokenView) -> Int64s:
         """Documents of one of the segments that are worth reading, ascending."""
-        del lane
+        del view
         return self._found.get(segment.folder, np.empty(0, np.int64))
 
-    def _propose(self, lane: Lane, recipe: MinHashRecipe, windows: Sequence[Windows]) -> None:
-        questions = _questions(lane, recipe)
+    def _propose(self, view: TokenView, recipe: MinHashRecipe, windows: Sequence[Windows]) -> None:
+        questions = _questions(view, recipe)
         if not len(questions.keys):
             return
-        rows = [_look_up(one, questions.keys) for one in windows]
+        rows = [_look_up(window, questions.keys) for window in windows]
         weight, least = _weights(questions.keys, rows)
         tables = []
-        for one in rows:
+        for row in rows:
             table, used = propose_documents(
                 questions.first,
                 questions.which,
                 questions.span,
                 weight,
                 least,
-                one.windows.segment.arrays["minhash_entries"].array,
-                one.first,
-                one.stop,
-                one.windows.first,
+                row.windows.segment.arrays["minhash_entries"].array,
+                row.first,
+                row.stop,
+                row.windows.first,
             )
             table = table[:used]
-            tables.append(table[~one.windows.dead[table[:, 1]]])
-        for one, documents in zip(rows, _best(tables), strict=True):
-            self._found[one.windows.segment.folder] = documents
+            tables.append(table[~row.windows.dead[table[:, 1]]])
+        for row, documents in zip(rows, _best(tables), strict=True):
+            self._found[row.windows.segment.folder] = documents
 
 
-def _questions(lane: Lane, recipe: MinHashRecipe) -> _Questions:
-    n_items = lane.items.n_items
-    token, starts = lane.plan.token, lane.plan.part_start[: 4 * n_items + 1]
+def _questions(view: TokenView, recipe: MinHashRecipe) -> _Questions:
+    n_items = view.items.n_items
+    token, starts = view.gram_table.token, view.gram_table.part_start[: 4 * n_items + 1]
     out = np.empty(int(starts[-1]) + 1, np.uint32)
     n_shingles = np.zeros(n_items, np.int64)
     total = 0
@@ -186,19 +186,19 @@ def _weights(keys: NDArray[np.uint32], rows: Sequence[_Rows]) -> tuple[Int64s, i
     count = np.zeros(len(keys), np.int64)
     frequent = np.zeros(len(keys), np.bool_)
     n_windows = 0
-    for one in rows:
-        arrays = one.windows.segment.arrays
+    for row in rows:
+        arrays = row.windows.segment.arrays
         capped = arrays["minhash_capped"].array
         if len(capped):
             # Sorted in the file, as every set of keys there.
             at = np.minimum(np.searchsorted(capped, keys), len(capped) - 1)
             frequent |= capped[at] == keys
-        n_windows += one.windows.n_live
-        if one.windows.any_dead:
+        n_windows += row.windows.n_live
+        if row.windows.any_dead:
             entries = arrays["minhash_entries"].array
-            count_live(entries, one.first, one.stop, one.windows.first, one.windows.dead, count)
+            count_live(entries, row.first, row.stop, row.windows.first, row.windows.dead, count)
         else:
-            count += one.stop - one.first
+            count += row.stop - row.first
     n_windows = max(n_windows, LEAST_WINDOWS)
     frequent |= (count > MOST_WINDOWS) | (count == 0)
     weight = np.rint(_SCALE * np.log(n_windows / np.maximum(count, 1))).astype(np.int64)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from contam.corpus.documents import DocumentMeta
-    from contam.detect.indexed.indexes import IndexSet, Part
+    from contam.detect.indexed.indexes import IndexSet, PlacedSegment
 
     Place = tuple[str, int]
 
@@ -99,7 +99,7 @@ def _crcs(opened: IndexSet, number: int, rows: set[int]) -> dict[int, int]:
     return found
 
 
-def _documents(part: Part, number: int, rows: list[int]) -> dict[int, int]:
+def _documents(part: PlacedSegment, number: int, rows: list[int]) -> dict[int, int]:
     """Row -> document of a segment, of those that answers count."""
     begin = 0
     found: dict[int, int] = {}

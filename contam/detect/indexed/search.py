@@ -1,4 +1,4 @@
-"""Which documents of an index the items of a lane need, and what those documents hold of them."""
+"""Which documents of an index the items of a view need, and what those documents hold of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contam.detect.match.collect import Collection
     from contam.detect.model import Bools, Int64s
     from contam.detect.plan import Plan
-    from contam.detect.scan import Progress
+    from contam.detect.scan import ScanProgress
 
 #: Row groups that one worker decodes before it asks for more, in bytes of text.
 _UNIT_BYTES: Final = 32 << 20
@@ -66,8 +66,8 @@ class Wanted:
 
 
 @dataclass(eq=False)
-class Answer:
-    """What searching indexes for the items of one lane gave.
+class SearchResult:
+    """What searching indexes for the items of one view gave.
 
     coverage  of the indexes when it was made; hashed  shards of which hashes alone were compared
     """
@@ -85,11 +85,11 @@ def search(
     plan: Plan,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: ScanProgress | None = None,
     keep_rows: bool = False,
     near: bool = True,
     deadline: Deadline = _NO_DEADLINE,
-) -> Answer:
+) -> SearchResult:
     """Find the documents that may hold something of the items, read them, and match them.
 
     keep_rows  read through the rows that are kept for later questions, on the calling thread
@@ -97,13 +97,13 @@ def search(
 
     Raises DeadlinePassed, at most a document or a row group after the deadline.
     """
-    (lane,) = plan.lanes
-    lookup = Lookup.of(lane, opened.recipe)
+    (view,) = plan.views
+    lookup = Lookup.of(view, opened.recipe)
     deadline.check()
     segments = [part.segment for part in opened.parts]
     extra = None
     if near and opened.recipe.minhash is not None:
-        extra = NearCopies(lane, opened.windows)
+        extra = NearCopies(view, opened.windows)
     deadline.check()
     with opened.lock:
         found = find_candidates(
@@ -120,7 +120,7 @@ def search(
         unread = np.isin(wanted.shard, lost) if len(lost) else np.zeros(len(wanted.row), np.bool_)
         readable = wanted.take(~unread) if len(lost) else wanted
         if keep_rows:
-            collection = _match_kept(opened, plan, readable, deadline)
+            collection = _match_documents(opened, plan, readable, deadline)
         else:
             collection = _match_streamed(opened, plan, readable, workers, progress, deadline)
         if opened.coverage is not coverage:
@@ -130,15 +130,17 @@ def search(
         if hashed:
             gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
             _match_hashed(opened, plan, lookup, wanted.take(gone), collection, deadline)
-        return Answer(collection, lookup, wanted, found.capped, hashed, coverage)
+        return SearchResult(collection, lookup, wanted, found.capped, hashed, coverage)
 
 
-def nothing_found(plan: Plan, opened: IndexSet) -> Answer:
+def nothing_found(plan: Plan, opened: IndexSet) -> SearchResult:
     """The answer of a search that found nothing, or that was given up."""
-    lookup = Lookup.of(plan.lanes[0], opened.recipe)
+    lookup = Lookup.of(plan.views[0], opened.recipe)
     capped = np.zeros(len(lookup.keys), np.bool_)
     nothing = _nothing_wanted()
-    return Answer(start_collections(plan)[0], lookup, nothing, capped, frozenset(), opened.coverage)
+    return SearchResult(
+        start_collections(plan)[0], lookup, nothing, capped, frozenset(), opened.coverage
+    )
 
 
 def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
@@ -181,11 +183,13 @@ def _wanted_of(opened: IndexSet, number: int, chosen: Int64s, near: Bools) -> Wa
     )
 
 
-def _match_kept(opened: IndexSet, plan: Plan, wanted: Wanted, deadline: Deadline) -> Collection:
+def _match_documents(
+    opened: IndexSet, plan: Plan, wanted: Wanted, deadline: Deadline
+) -> Collection:
     collection = start_collections(plan)[0]
     if not len(wanted.row):
         return collection
-    matcher = Matcher(plan.lanes[0], deadline.most_steps)
+    matcher = Matcher(plan.views[0], deadline.most_steps)
     for batch in gathered(_kept(opened, wanted, deadline), _STEP_BYTES):
         deadline.check()
         matcher.match(batch, collection)
@@ -216,15 +220,15 @@ class _Work:
     plan: Plan
     first: Collection
     tasks: list[tuple[int, Int64s, NDArray[np.uint32]]]
-    progress: Progress | None
+    progress: ScanProgress | None
     deadline: Deadline
     lock: threading.Lock = field(default_factory=threading.Lock)
     stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> Collection:
         """Take tasks until none is left; each thread fills a collection beside the first."""
-        collection = self.first.beside()
-        matcher = Matcher(self.plan.lanes[0], self.deadline.most_steps)
+        collection = self.first.empty_sibling()
+        matcher = Matcher(self.plan.views[0], self.deadline.most_steps)
         while not self.stop.is_set():
             with self.lock:
                 task = self.tasks.pop() if self.tasks else None
@@ -257,7 +261,7 @@ def _match_streamed(
     plan: Plan,
     wanted: Wanted,
     workers: int,
-    progress: Progress | None,
+    progress: ScanProgress | None,
     deadline: Deadline,
 ) -> Collection:
     """Read and match on threads; what was read is not kept."""
@@ -265,7 +269,7 @@ def _match_streamed(
     for shard in np.unique(wanted.shard).tolist():
         mine = wanted.take(wanted.shard == shard)
         try:
-            for begin, end in opened.rows.units(shard, mine.row, _UNIT_BYTES):
+            for begin, end in opened.rows.spans_of(shard, mine.row, _UNIT_BYTES):
                 tasks.append((shard, mine.row[begin:end], mine.crc[begin:end]))
         except ShardError as error:
             opened.fail(shard, error)
@@ -289,7 +293,7 @@ def _match_hashed(
     into: Collection,
     deadline: Deadline,
 ) -> None:
-    matcher = Matcher(plan.lanes[0], deadline.most_steps)
+    matcher = Matcher(plan.views[0], deadline.most_steps)
     for number in np.unique(wanted.part).tolist():
         mine = wanted.take(wanted.part == number)
         part = opened.parts[number]
@@ -304,7 +308,7 @@ def _match_hashed(
 
 def search_hashes(
     opened: IndexSet, plan: Plan, lookup: Lookup, deadline: Deadline = _NO_DEADLINE
-) -> Answer:
+) -> SearchResult:
     """The same by what the index alone knows of its documents: no text is read."""
     deadline.check()
     with opened.lock:
@@ -318,4 +322,4 @@ def search_hashes(
     collection = start_collections(plan)[0]
     _match_hashed(opened, plan, lookup, wanted, collection, deadline)
     hashed = frozenset(wanted.shard.tolist())
-    return Answer(collection, lookup, wanted, found.capped, hashed, opened.coverage)
+    return SearchResult(collection, lookup, wanted, found.capped, hashed, opened.coverage)

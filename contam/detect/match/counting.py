@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import Pairs
+from contam.detect.model import Matches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 _TIE_WEIGHTS = (1.0, 8.0, 2.7, 2.1)
 
 
-def fullness(pairs: Pairs) -> Float64s:
+def fullness(matches: Matches) -> Float64s:
     """How much of its item each document holds, float64[m]: of equal scores the fullest is best.
 
     Only what then still ties is decided by where the documents stand, so what is said of an item
     does not hang on the order of the corpus.
     """
-    full: Float64s = 16.0 * pairs.answer_near.astype(np.float64)
+    full: Float64s = 16.0 * matches.answer_near.astype(np.float64)
     # A copy of the text as it is comes before one without its punctuation.
-    full -= 1e-3 * (pairs.glued > 0)
+    full -= 1e-3 * (matches.variant_words > 0)
     # Column by column: a product of matrices may round differently for another number of rows.
     for part, weight in enumerate(_TIE_WEIGHTS):
-        full += weight * pairs.coverage[:, part].astype(np.float64)
-        full += 1e-6 * weight * (pairs.longest[:, part] + pairs.aligned[:, part])
+        full += weight * matches.coverage[:, part].astype(np.float64)
+        full += 1e-6 * weight * (matches.longest[:, part] + matches.aligned[:, part])
     return full
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped:
-    """Pairs by item, the fullest document first, then by place: one order for every policy.
+    """Matches by item, the fullest document first, then by place: one order for every policy.
 
-    full   float64[m], fullness of the pairs;  order  int64[m], rows of the pairs
+    full   float64[m], fullness of the matches;  order  int64[m], rows of the matches
     start  int64[k], where each item's rows begin in `order`
     """
 
@@ -48,11 +48,11 @@ class Grouped:
     start: Int64s
 
     @classmethod
-    def of(cls, pairs: Pairs) -> Grouped:
+    def of(cls, matches: Matches) -> Grouped:
         """The order of pairs, at least one of them."""
-        full = fullness(pairs)
-        order = np.lexsort((pairs.row, pairs.shard, -full, pairs.item))
-        items = pairs.item[order]
+        full = fullness(matches)
+        order = np.lexsort((matches.row, matches.shard, -full, matches.item))
+        items = matches.item[order]
         fresh = np.concatenate([[True], items[1:] != items[:-1]])
         return cls(full, order, np.flatnonzero(fresh))
 
@@ -74,39 +74,41 @@ class PolicyCount:
     n_occurrences: Int64s
     best_score: Float64s
     best_full: Float64s
-    best: Pairs
+    best: Matches
 
     @classmethod
     def empty(cls, n_items: int, n_read: int = 0) -> PolicyCount:
-        """Nothing seen yet; n_read as for `Pairs.zeros`."""
+        """Nothing seen yet; n_read as for `Matches.zeros`."""
         return cls(
             np.zeros(n_items, np.int64),
             np.zeros(n_items, np.int64),
             np.zeros(n_items, np.float64),
             np.zeros(n_items, np.float64),
-            Pairs.zeros(n_items, n_read),
+            Matches.zeros(n_items, n_read),
         )
 
-    def add(self, pairs: Pairs, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped) -> None:
-        """Count pairs of documents not counted before; `grouped` says which go together."""
-        places = np.maximum(pairs.n_places, np.maximum(pairs.n_runs.max(axis=1, initial=0), 1))
-        occurrences = np.where(pairs.n_places > 0, pairs.n_places, places)
-        np.add.at(self.n_documents, pairs.item[hit], 1)
-        np.add.at(self.n_occurrences, pairs.item[hit], occurrences[hit])
+    def add(
+        self, matches: Matches, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped
+    ) -> None:
+        """Count matches of documents not counted before; `grouped` says which go together."""
+        places = np.maximum(matches.n_places, np.maximum(matches.n_runs.max(axis=1, initial=0), 1))
+        occurrences = np.where(matches.n_places > 0, matches.n_places, places)
+        np.add.at(self.n_documents, matches.item[hit], 1)
+        np.add.at(self.n_occurrences, matches.item[hit], occurrences[hit])
         best = grouped.best(score)
-        self.offer(pairs, best, score[best], grouped.full[best])
+        self.offer(matches, best, score[best], grouped.full[best])
 
-    def offer(self, pairs: Pairs, rows: Int64s, score: Float64s, full: Float64s) -> None:
+    def offer(self, matches: Matches, rows: Int64s, score: Float64s, full: Float64s) -> None:
         """Take each of these rows (one an item at most) where it beats the best document so far."""
-        at, shard, row = pairs.item[rows], pairs.shard[rows], pairs.row[rows]
+        at, shard, row = matches.item[rows], matches.shard[rows], matches.row[rows]
         known = self.best.item[at] >= 0
         old, old_full = self.best_score[at], self.best_full[at]
         earlier = is_earlier(shard, row, self.best.shard[at], self.best.row[at])
         first = (full > old_full) | ((full == old_full) & earlier)
         better = ~known | (score > old) | ((score == old) & first)
         to, winners = at[better], rows[better]
-        for column in fields(Pairs):
-            getattr(self.best, column.name)[to] = getattr(pairs, column.name)[winners]
+        for column in fields(Matches):
+            getattr(self.best, column.name)[to] = getattr(matches, column.name)[winners]
         self.best_score[to] = score[better]
         self.best_full[to] = full[better]
 

@@ -11,10 +11,10 @@ import numpy as np
 from contam.detect.labels import NOT_CHECKABLE
 from contam.detect.model import Judgements
 from contam.detect.policies.policy import Wrapped
-from contam.kernels.judge import NO_LIMIT
+from contam.kernels.score_item import NO_LIMIT
 
 if TYPE_CHECKING:
-    from contam.detect.model import LaneItems, Totals
+    from contam.detect.model import Totals, ViewItems
 
 REASON: Final = "deadline"
 """Why an item is `not_checkable` whose question was not answered in time."""
@@ -52,12 +52,12 @@ class Deadline:
 class Unanswered(Wrapped):
     """A policy that was not asked in time: it says so of every item."""
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Not checkable, all of them."""
         label = np.full(items.n_items, NOT_CHECKABLE, np.int8)
         return Judgements(label=label, score=totals.best_score)
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """The same for all."""
         del items, totals, judgement, i
         return REASON

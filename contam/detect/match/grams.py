@@ -15,25 +15,25 @@ from contam.kernels.constants import (
     TEMPLATE_FLOOR,
     TEMPLATE_OWNERS,
 )
-from contam.kernels.items import note_shared, template_weights
-from contam.kernels.parts import gather_places, group_grams
-from contam.kernels.plan import (
+from contam.kernels.gram_table import (
     EMPTY,
-    PlanArrays,
+    GramTable,
     count_owners,
     fill_table,
     item_grams,
     note_skips,
     short_places_first,
 )
+from contam.kernels.part_facts import gather_places, group_grams
+from contam.kernels.tokenize_items import note_shared, template_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from contam.detect.match.glued import Glued
-    from contam.kernels.judge import LaneSpec
+    from contam.detect.match.variants import Variants
+    from contam.kernels.score_item import ViewSpec
 
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22
@@ -47,7 +47,7 @@ _FRONT_WORDS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grams:
+class GramPlaces:
     """Grams of the items: g different ones, in p places.
 
     key    uint64[g], their hashes
@@ -69,7 +69,7 @@ class Grams:
         *,
         stride: int = 1,
         share: tuple[int, int] = (0, 1),
-    ) -> Grams:
+    ) -> GramPlaces:
         """The grams of `n` tokens of every part; `stride` and `share` as in `item_grams`."""
         grams, at, part_of = item_grams(hashes, starts, n, stride, share)
         key = np.empty(len(grams), np.uint64)
@@ -94,7 +94,7 @@ class Grams:
         return owners, holders
 
     def common(self, owners: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
-        """Which grams are common, bool[g]; readings decide about those that no item holds."""
+        """Which grams are common, bool[g]; variants decide about those that no item holds."""
         common = np.zeros(len(self.key), np.bool_)
         for some in self.pieces():
             lo, hi = self.start[some.start], self.start[some.stop]
@@ -129,25 +129,25 @@ def make_table(
     starts: NDArray[np.int64],
     weight: NDArray[np.float32],
     benchmark: NDArray[np.int32],
-    spec: LaneSpec,
-    glued: Glued | None = None,
+    spec: ViewSpec,
+    variants: Variants | None = None,
     *,
     idf: bool,
-) -> PlanArrays:
+) -> GramTable:
     """What the kernels see of items with these tokens.
 
-    hashes, starts  see `contam.detect.match.lane.LaneTokens`
-    weight          what each token says by itself; becomes the plan's own weight
-    benchmark       int32[items and readings];  glued  the readings, where there are some
+    hashes, starts  see `contam.detect.match.token_view.ViewTokens`
+    weight          what each token says by itself; becomes the gram table's own weight
+    benchmark       int32[items and variants];  variants  the variants, where there are some
     idf             whether somebody asks for the share of an item's grams
     """
-    n_items = len(benchmark) if glued is None else glued.n_items
+    n_items = len(benchmark) if variants is None else variants.n_items
     shared = np.zeros(len(hashes), np.int32)
     common_at = np.zeros(len(hashes), np.bool_)
     gram_idf = np.zeros(len(hashes) if idf else 0, np.float32)
     shares = 1 if spec.stride == 1 else 1 + len(hashes) // _AT_ONCE
     for number in range(shares):
-        grams = Grams.of(hashes, starts, spec.seed, share=(number, shares))
+        grams = GramPlaces.of(hashes, starts, spec.seed, share=(number, shares))
         owners, holders = grams.owners(benchmark, n_items)
         common = grams.common(owners, n_items)
         note_shared(grams.place, owners, spec.seed, shared)
@@ -160,11 +160,11 @@ def make_table(
         some = slice(begin, begin + _PIECE)
         weight[some] = template_weights(weight[some], shared[some], TEMPLATE_OWNERS, TEMPLATE_FLOOR)
     del shared
-    if glued is not None:
-        glued.inherit(weight)
+    if variants is not None:
+        variants.inherit(weight)
     if spec.stride != 1:
         n = spec.seed - spec.stride + 1
-        grams = Grams.of(hashes, starts, n, stride=spec.stride)
+        grams = GramPlaces.of(hashes, starts, n, stride=spec.stride)
         common = np.empty(0, np.bool_)
     slots = _power_of_two(_SLOTS_FOR_FOUR * len(grams.key) // 4 + 2)
     slot_gram = np.full(slots, EMPTY, np.int32)
@@ -175,7 +175,7 @@ def make_table(
         gram_short = np.zeros(len(grams.key), np.int32)
         short_places_first(grams.start, starts, spec.min_run, grams.place, grams.part, gram_short)
         skip = note_skips(hashes, starts, (grams.start, common), grams.place, grams.part)
-    plan = PlanArrays(
+    gram_table = GramTable(
         token=hashes,
         weight=weight,
         gram_idf=gram_idf,
@@ -193,15 +193,15 @@ def make_table(
         filter_words=filter_words,
         front_words=_folded(filter_words),
     )
-    for array in plan:
+    for array in gram_table:
         array.setflags(write=False)
-    return plan
+    return gram_table
 
 
-def without_table(plan: PlanArrays) -> PlanArrays:
-    """The plan without what only matching needs."""
+def without_table(gram_table: GramTable) -> GramTable:
+    """The gram table without what only matching needs."""
     none = np.empty(0, np.int64)
-    return plan._replace(
+    return gram_table._replace(
         gram_idf=none.astype(np.float32),
         common_at=none.astype(np.bool_),
         gram_key=none.astype(np.uint64),

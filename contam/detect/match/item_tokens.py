@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.benchmark.items import PARTS
-from contam.detect.match.glued import Traced
-from contam.detect.match.readings import readings_of
+from contam.detect.match.variant_texts import variants_of
+from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.detect.policies.segments import part_sums
-from contam.kernels.items import code_point_spans, tokenize_parts
-from contam.kernels.parts import count_words, longest_pieces, word_starts
+from contam.kernels.part_facts import count_words, longest_pieces, word_starts
+from contam.kernels.tokenize_items import code_point_spans, tokenize_parts
 from contam.kernels.tokens import CHARS
 from contam.text.common_words import (
     COMMON_WEIGHT,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
-    from contam.detect.match.readings import Reading
+    from contam.detect.match.variant_texts import Variant
     from contam.text.bpe import FileTokenizer
 
 #: Bytes of two ASCII characters; a character of a script without spaces has more.
@@ -41,7 +41,7 @@ _BLOCK_CHARACTERS = 1 << 21
 
 
 class Block(NamedTuple):
-    """Some items' tokens, and what `LaneTokens` says of them.
+    """Some items' tokens, and what `ViewTokens` says of them.
 
     n_tokens  int64[parts];  points  int32[tokens, 2], code points, where the tokens are those of a
               file: to make them again would take long
@@ -94,46 +94,46 @@ def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer |
     )
 
 
-def spans_of(items: Sequence[BenchItem], code: int, *, glued: bool) -> NDArray[np.int32]:
-    """Code points of each token in its part's text, int32[total, 2]; glued  of readings, too."""
+def spans_of(items: Sequence[BenchItem], code: int, *, with_variants: bool) -> NDArray[np.int32]:
+    """Code points of each token in its part's text, int32[total, 2]; variants  of variants, too."""
     found, n_tokens = [], []
     for some in in_blocks(items):
         data, offsets, _ = _part_texts(some)
         _, spans, starts = _tokens(data, offsets, code, None)
         found.append(code_point_spans(data, offsets, starts, spans))
         n_tokens.append(np.diff(starts))
-    if glued:
+    if with_variants:
         found += [traced.spans for _, traced in _traced(items, n_tokens)]
     return np.concatenate(found)
 
 
-def read_otherwise(
+def read_variants(
     items: Sequence[BenchItem], own: Sequence[Block], code: int
-) -> tuple[list[Block], list[Traced], list[str]]:
-    """Other readings of the items, some megabytes of text at a time, and their benchmarks' names.
+) -> tuple[list[Block], list[TracedVariants], list[str]]:
+    """Other variants of the items, some megabytes of text at a time, and their benchmarks' names.
 
     own  the blocks of `in_blocks(items)`
     """
     blocks, traces, names = [], [], []
-    for readings, traced in _traced(items, [one.n_tokens for one in own]):
-        blocks.append(read_block([one.item for one in readings], code, None))
+    for variants, traced in _traced(items, [block.n_tokens for block in own]):
+        blocks.append(read_block([variant.item for variant in variants], code, None))
         # Spans are asked for at the end, and made again then: see `spans_of`.
         traces.append(traced._replace(spans=np.empty((0, 2), np.int32)))
-        names += [sys.intern(one.item.benchmark) for one in readings]
+        names += [sys.intern(variant.item.benchmark) for variant in variants]
     return blocks, traces, names
 
 
 def _traced(
     items: Sequence[BenchItem], n_tokens: Sequence[NDArray[np.int64]]
-) -> Iterator[tuple[list[Reading], Traced]]:
-    """The readings of each block of items that has some; n_tokens  of the parts of each block."""
+) -> Iterator[tuple[list[Variant], TracedVariants]]:
+    """The variants of each block of items that has some; n_tokens  of the parts of each block."""
     starts = np.concatenate([[0], np.cumsum(np.concatenate(n_tokens))])
     begin = 0
     for some, counts in zip(in_blocks(items), n_tokens, strict=True):
-        readings = readings_of(some, counts[QUESTION::N_PARTS].astype(np.int32), begin)
+        variants = variants_of(some, counts[QUESTION::N_PARTS].astype(np.int32), begin)
         begin += len(some)
-        if readings:
-            yield readings, Traced.of(items, readings, starts)
+        if variants:
+            yield variants, TracedVariants.of(items, variants, starts)
 
 
 def _part_texts(

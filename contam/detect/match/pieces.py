@@ -1,4 +1,4 @@
-"""What the kernels wrote of a batch, as columns: pairs of item and document, and their evidence."""
+"""What the kernels wrote of a batch, as columns: matches, and their evidence."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import FIGURES_READ, N_PARTS, Pairs, gathered
-from contam.kernels import pairs as columns
-from contam.kernels.numbers import renumbered_shares
-from contam.kernels.rivals import find_rivals, first_pieces, scattered_shares
+from contam.detect.model import FIGURES_READ, N_PARTS, Matches, gathered
+from contam.kernels import match_rows as columns
+from contam.kernels.changed_numbers import renumbered_shares
+from contam.kernels.competing_items import find_competing_items, first_pieces, scattered_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from contam.detect.match.lane import Lane
+    from contam.detect.match.token_view import TokenView
     from contam.detect.model import Bools, Int32s, Int64s
-    from contam.kernels.pairs import Rows
+    from contam.kernels.match_rows import MatchRows
 
 #: Pieces of evidence kept for one item in one document.
 MOST_PIECES = 400
@@ -27,19 +27,19 @@ MOST_PIECES = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """Pieces of evidence: matched stretches, several a pair.
+    """Pieces of evidence: matched stretches, several a match.
 
-    pair        int64[k], row of the pair table they belong to, ascending
+    match       int64[k], row of the match table they belong to, ascending
     part        int8[k], index into PARTS
     alignment   int32[k], number of the alignment within the part and document; AS_LETTER or
-                AS_NUMBER (contam.kernels.pairs) where the document has the mark of the right choice
-                in place of its text
+                AS_NUMBER (contam.kernels.match_rows) where the document has the mark of the right
+                choice in place of its text
     item_token  int32[k], first token, counted from the part's first; length  int32[k] in tokens.
-                Of a reading (see match.glued) both are of its tokens, which lie far behind
+                Of a variant (see match.variants) both are of its tokens, which lie far behind
     start, end  int32[k], code points in the document
     """
 
-    pair: Int64s
+    match: Int64s
     part: NDArray[np.int8]
     alignment: NDArray[np.int32]
     item_token: NDArray[np.int32]
@@ -48,12 +48,12 @@ class Pieces:
     end: NDArray[np.int32]
 
     @classmethod
-    def from_rows(cls, rows: Rows, where: NDArray[np.int32]) -> Pieces:
+    def from_rows(cls, rows: MatchRows, where: NDArray[np.int32]) -> Pieces:
         """The pieces a kernel wrote, with their code-point spans."""
         n = int(rows.used[1])
         raw = rows.pieces[:n]
         return cls(
-            raw[:, columns.PIECE_PAIR].astype(np.int64),
+            raw[:, columns.PIECE_MATCH].astype(np.int64),
             raw[:, columns.PIECE_PART].astype(np.int8),
             raw[:, columns.PIECE_ALIGNMENT].copy(),
             raw[:, columns.PIECE_ITEM].copy(),
@@ -70,8 +70,8 @@ class Pieces:
 
     @classmethod
     def concat(cls, tables: Sequence[Pieces], shifts: Sequence[int]) -> Pieces:
-        """All tables, one behind the other, the pair numbers of each moved by its shift."""
-        moved = [table.pair + shift for table, shift in zip(tables, shifts, strict=True)]
+        """All tables, one behind the other, the match numbers of each moved by its shift."""
+        moved = [table.match + shift for table, shift in zip(tables, shifts, strict=True)]
         rest = ("part", "alignment", "item_token", "length", "start", "end")
         return cls(
             np.concatenate(moved),
@@ -79,15 +79,15 @@ class Pieces:
         )
 
     @classmethod
-    def gather(cls, tables: list[Pieces], n_pairs: Sequence[int], keep: Int64s) -> Pieces:
-        """The pieces of the pairs `keep`, in that order, renumbered; at most MOST_PIECES a pair.
+    def gather(cls, tables: list[Pieces], n_matches: Sequence[int], keep: Int64s) -> Pieces:
+        """The pieces of the matches `keep`, in that order, renumbered; at most MOST_PIECES a match.
 
-        n_pairs  of each table; pairs are counted through all tables. See `gathered`.
+        n_pairs  of each table; matches are counted through all tables. See `gathered`.
         """
         counts = np.concatenate(
             [
-                np.diff(np.searchsorted(table.pair, np.arange(n + 1)))
-                for table, n in zip(tables, n_pairs, strict=True)
+                np.diff(np.searchsorted(table.match, np.arange(n + 1)))
+                for table, n in zip(tables, n_matches, strict=True)
             ]
         )
         begins = (np.cumsum(counts) - counts)[keep]
@@ -95,57 +95,57 @@ class Pieces:
         ends = np.cumsum(counts)
         index = np.arange(int(counts.sum())) + np.repeat(begins - ends + counts, counts)
         columns = gathered(tables, index)
-        return cls(**{**columns, "pair": np.repeat(np.arange(len(keep)), counts)})
+        return cls(**{**columns, "match": np.repeat(np.arange(len(keep)), counts)})
 
     def take(self, index: Int64s | Bools) -> Pieces:
         """The pieces at `index` (positions or a mask), in that order."""
         return Pieces(**gathered([self], index))
 
-    def of_pairs(self, keep: Int64s, n_pairs: int) -> Pieces:
-        """The pieces of the pairs `keep`; see `gather`."""
-        return Pieces.gather([self], [n_pairs], keep)
+    def of_matches(self, keep: Int64s, n_matches: int) -> Pieces:
+        """The pieces of the matches `keep`; see `gather`."""
+        return Pieces.gather([self], [n_matches], keep)
 
 
-def pairs_from_rows(
-    rows: Rows,
-    lane: Lane,
+def matches_from_rows(
+    rows: MatchRows,
+    view: TokenView,
     shard: int | Int32s,
     first_row: int,
     numbers: Int64s | None = None,
-) -> Pairs:
-    """The pairs a kernel wrote for one batch, as the columns policies read.
+) -> Matches:
+    """The matches a kernel wrote for one batch, as the columns policies read.
 
-    lane       what they were matched with
+    view       what they were matched with
     shard      of all documents of the batch, or of each of them
     numbers    row of each document of the batch; None when they count up from `first_row`
     """
     n = int(rows.used[0])
-    raw, real = rows.pairs[:n], rows.reals[:n]
-    document = raw[:, columns.PAIR_DOC].astype(np.int64)
+    raw, real = rows.matches[:n], rows.reals[:n]
+    document = raw[:, columns.MATCH_DOC].astype(np.int64)
     first_piece = first_pieces(rows)
 
     def ints(first: int) -> NDArray[np.int32]:
         return raw[:, first : first + N_PARTS].copy()
 
-    return Pairs(
-        item=raw[:, columns.PAIR_ITEM].copy(),
+    return Matches(
+        item=raw[:, columns.MATCH_ITEM].copy(),
         shard=np.full(n, shard, np.int32) if isinstance(shard, int) else shard[document],
         row=document + first_row if numbers is None else numbers[document],
-        longest=ints(columns.PAIR_LONGEST),
-        covered=ints(columns.PAIR_COVERED),
-        n_runs=ints(columns.PAIR_RUNS),
+        longest=ints(columns.MATCH_LONGEST),
+        covered=ints(columns.MATCH_COVERED),
+        n_runs=ints(columns.MATCH_RUNS),
         gram_share=real[:, columns.REAL_GRAMS : columns.REAL_GRAMS + N_PARTS].copy(),
         coverage=real[:, columns.REAL_COVERAGE : columns.REAL_COVERAGE + N_PARTS].copy(),
-        aligned=ints(columns.PAIR_ALIGNED),
-        n_places=raw[:, columns.PAIR_PLACES].copy(),
-        answer_near=raw[:, columns.PAIR_ANSWER] != 0,
-        exact=ints(columns.PAIR_EXACT) != 0,
-        split=raw[:, columns.PAIR_SPLIT] != 0,
+        aligned=ints(columns.MATCH_ALIGNED),
+        n_places=raw[:, columns.MATCH_PLACES].copy(),
+        answer_near=raw[:, columns.MATCH_ANSWER] != 0,
+        exact=ints(columns.MATCH_EXACT) != 0,
+        split=raw[:, columns.MATCH_SPLIT] != 0,
         scattered=scattered_shares(rows, first_piece),
         renumbered=renumbered_shares(
-            rows, first_piece, lane.plan.token, lane.plan.part_start, lane.numbers
+            rows, first_piece, view.gram_table.token, view.gram_table.part_start, view.numbers
         ),
-        rival=find_rivals(rows, first_piece, lane.benchmark),
-        glued=np.zeros(n, np.int32),
+        competing_item=find_competing_items(rows, first_piece, view.benchmark),
+        variant_words=np.zeros(n, np.int32),
         read=np.zeros((n, 0, FIGURES_READ), np.float32),
     )

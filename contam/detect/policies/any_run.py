@@ -40,13 +40,13 @@ from contam.detect.policies.common import (
     unit_name,
 )
 from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import Segments, in_blocks, part_index, require_lane
+from contam.detect.policies.segments import Segments, in_blocks, part_index, require_view
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.detect.model import Bools, Float64s, Int32s, Int64s, LaneItems, Pairs, Totals
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Matches, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
 
@@ -127,26 +127,26 @@ class AnyRun:
     traits: ClassVar[PolicyTraits] = COUNTS_RUNS
     _needed: PerItems[Int64s] = field(default_factory=PerItems, repr=False, compare=False)
 
-    def needed(self, items: LaneItems) -> Int64s:
+    def needed(self, items: ViewItems) -> Int64s:
         """int64[n_items]: the run length from which each item is flagged."""
         return self._needed.get(items, self._lengths)
 
-    def _lengths(self, items: LaneItems) -> Int64s:
-        require_lane(self.spec, items)
+    def _lengths(self, items: ViewItems) -> Int64s:
+        require_view(self.spec, items)
         return np.full(items.n_items, self.spec.n, np.int64)
 
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The longest run of the judged parts in each document, in tokens."""
-        require_lane(self.spec, items)
-        longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
+        require_view(self.spec, items)
+        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
         return longest.astype(np.float64)
 
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
         """Documents with a run that would flag the item."""
-        score = self.score_pairs(pairs, items) if score is None else score
-        return score >= self.needed(items)[pairs.item]
+        score = self.score_matches(matches, items) if score is None else score
+        return score >= self.needed(items)[matches.item]
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Contaminated from the needed run length; not checkable where no part is that long."""
         needed = self.needed(items)
         (longest,) = in_blocks(
@@ -157,12 +157,12 @@ class AnyRun:
         label[~checkable] = NOT_CHECKABLE
         return Judgements(label=label, score=np.where(checkable, longest, 0).astype(np.float64))
 
-    def _longest(self, items: LaneItems, totals: Totals) -> Int64s:
+    def _longest(self, items: ViewItems, totals: Totals) -> Int64s:
         segments = Segments.of(items, self.spec.parts)
         best: Int64s = segments.by_item(segments.longest(segments.runs(totals))).max(axis=1)
         return best
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """The longest run, its documents and the length that flags."""
         word = unit_name(self.spec, items, i)
         needed = int(self.needed(items)[i])
@@ -189,7 +189,7 @@ class Gpt3Test(AnyRun):
 
     traits: ClassVar[PolicyTraits] = replace(COUNTS_RUNS, least_run="least_n")
 
-    def _lengths(self, items: LaneItems) -> Int64s:
+    def _lengths(self, items: ViewItems) -> Int64s:
         least = int(self.spec.number("least_n"))
         if least < items.seed or least > self.spec.n:
             raise PolicyError(

@@ -40,13 +40,13 @@ from contam.detect.policies.common import (
     unit_name,
 )
 from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import part_index, require_lane
+from contam.detect.policies.segments import part_index, require_view
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.detect.model import Bools, Float64s, Int32s, Judgements, LaneItems, Pairs, Totals
+    from contam.detect.model import Bools, Float64s, Int32s, Judgements, Matches, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
 
@@ -83,38 +83,38 @@ class BestDocument:
     spec: PolicySpec
     traits: ClassVar[PolicyTraits] = COUNTS_RUNS
 
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The covered share of each document, averaged over the judged parts that an item has."""
-        self._require_lane(items)
+        self._require_view(items)
         columns = part_index(self.spec.parts)
-        n_tokens: Int32s = items.n_tokens[pairs.item][:, columns]
-        shares: Float64s = pairs.covered[:, columns] / np.maximum(n_tokens, 1)
+        n_tokens: Int32s = items.n_tokens[matches.item][:, columns]
+        shares: Float64s = matches.covered[:, columns] / np.maximum(n_tokens, 1)
         n_parts = np.maximum(np.count_nonzero(n_tokens, axis=1), 1)
         mean: Float64s = shares.sum(axis=1) / n_parts
         return mean
 
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
         """Documents that would flag the item by themselves."""
-        score = self.score_pairs(pairs, items) if score is None else score
+        score = self.score_matches(matches, items) if score is None else score
         return passes(self.spec, score, self.spec.threshold("contaminated"))
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document; not checkable where no part is long enough for a run."""
-        self._require_lane(items)
+        self._require_view(items)
         longest: Int32s = items.n_tokens[:, part_index(self.spec.parts)].max(axis=1)
         return judgements(self.spec, totals.best_score, longest >= self.spec.n)
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """How much of which part the best document holds, and where labels begin."""
         word = unit_name(self.spec, items, i)
         columns = part_index(self.spec.parts)
         n_tokens = items.n_tokens[i, columns]
         if judgement.label[i] == NOT_CHECKABLE:
             return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
-        if totals.best_pair.item[i] < 0 or totals.best_score[i] == 0.0:
+        if totals.best_match.item[i] < 0 or totals.best_score[i] == 0.0:
             found = f"no document holds a run of {counted(self.spec.n, word)} of it"
             return f"{found}; {flags_from(self.spec)}"
-        covered = totals.best_pair.covered[i, columns]
+        covered = totals.best_match.covered[i, columns]
         parts = " and ".join(
             f"{covered[k]:,} of {counted(int(n_tokens[k]), word)} of the {name}"
             for k, name in enumerate(sorted(self.spec.parts, key=lambda p: part_index([p])))
@@ -127,8 +127,8 @@ class BestDocument:
             f" ({share}){more}; {flags_from(self.spec)}"
         )
 
-    def _require_lane(self, items: LaneItems) -> None:
-        require_lane(self.spec, items)
+    def _require_view(self, items: ViewItems) -> None:
+        require_view(self.spec, items)
         if items.min_run != self.spec.n:
             raise PolicyError(
                 f"policy {self.spec.id!r} counts words in runs of {self.spec.n},"

@@ -8,7 +8,7 @@ import numpy as np
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import LABELS, NOT_CHECKABLE
-from contam.detect.model import Judgements, LaneItems
+from contam.detect.model import Judgements, ViewItems
 from contam.detect.policies.policy_spec import PolicyTraits
 from contam.detect.policies.segments import part_index
 
@@ -52,10 +52,10 @@ class PerItems(Generic[Fact]):
     """Remembers what was computed for the items last asked about; threads may share it."""
 
     def __init__(self) -> None:
-        self._last: tuple[LaneItems, Totals | None, Fact] | None = None
+        self._last: tuple[ViewItems, Totals | None, Fact] | None = None
 
     def get(
-        self, items: LaneItems, compute: Callable[[LaneItems], Fact], totals: Totals | None = None
+        self, items: ViewItems, compute: Callable[[ViewItems], Fact], totals: Totals | None = None
     ) -> Fact:
         """The remembered value for these very items (and totals), else `compute(items)`."""
         last = self._last
@@ -84,7 +84,7 @@ def documents_hold(totals: Totals, i: int) -> str:
     return f"{counted(number, 'document')} {'holds' if number == 1 else 'hold'}"
 
 
-def part_lengths(spec: PolicySpec, items: LaneItems, i: int) -> str:
+def part_lengths(spec: PolicySpec, items: ViewItems, i: int) -> str:
     """How long the judged parts of item i are: `the question has 3 words`."""
     lengths = [
         f"the {PARTS[column]} has {counted(int(n_tokens), unit_name(spec, items, i))}"
@@ -95,7 +95,7 @@ def part_lengths(spec: PolicySpec, items: LaneItems, i: int) -> str:
 
 
 def unit_name(
-    spec: PolicySpec, items: LaneItems, i: int, parts: Iterable[str] | None = None
+    spec: PolicySpec, items: ViewItems, i: int, parts: Iterable[str] | None = None
 ) -> str:
     """What a token of these parts of item i is called: without spaces between words, a character.
 

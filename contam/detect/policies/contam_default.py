@@ -18,14 +18,14 @@ from contam.detect.labels import CLEAN, CONTAMINATED, NOT_CHECKABLE, SUSPECT
 from contam.detect.model import CHOICES, PASSAGE, QUESTION, Judgements
 from contam.detect.policies.common import counted, several, unit_name
 from contam.detect.policies.contam_definition import CONTAM, TRAITS
+from contam.detect.policies.exposure import question_words
 from contam.detect.policies.segments import part_sums
-from contam.detect.policies.standing import question_words
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.detect.model import Bools, Float64s, Int32s, LaneItems, Pairs, Totals
+    from contam.detect.model import Bools, Float64s, Int32s, Matches, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
 
@@ -38,36 +38,36 @@ def build(spec: PolicySpec) -> Policy:
     return WeightedCoverage(spec)
 
 
-def part_weights(items: LaneItems) -> Float64s:
+def part_weights(items: ViewItems) -> Float64s:
     """Summed token weights of every part, float64[n, 4]."""
     if items.part_weight is not None:
         return items.part_weight
     return part_sums(items.token_weight, items.token_start, items.n_tokens, np.float64)
 
 
-def run_lengths(spec: PolicySpec, items: LaneItems, pairs: Pairs) -> Float64s:
+def run_lengths(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
     """Tokens in a row, float64[m], that do not stand in the order of a question by chance.
 
     n words; in a script without spaces, where n characters are a phrase, as many characters as
     n words have, or half of the question. Never more than the question has.
     """
-    words = question_words(pairs, items.n_tokens)
+    words = question_words(matches, items.n_tokens)
     if items.n_single is None:
         return np.minimum(spec.n, words).astype(np.float64)
-    return _at_most_half(spec, _run_of(spec, items, pairs), words)
+    return _at_most_half(spec, _run_of(spec, items, matches), words)
 
 
-def _run_of(spec: PolicySpec, items: LaneItems, pairs: Pairs) -> Float64s:
-    """Tokens in a row that are a phrase in the script of each pair's question, float64[m]."""
+def _run_of(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
+    """Tokens in a row that are a phrase in the script of each match's question, float64[m]."""
     if items.n_single is None:
-        return np.full(len(pairs), float(spec.n))
-    own = items.n_tokens[pairs.item, QUESTION]
-    single = items.n_single[pairs.item, QUESTION] / np.maximum(own, 1)
+        return np.full(len(matches), float(spec.n))
+    own = items.n_tokens[matches.item, QUESTION]
+    single = items.n_single[matches.item, QUESTION] / np.maximum(own, 1)
     result: Float64s = spec.n * (1.0 + (_longer(spec) - 1.0) * single)
     return result
 
 
-def telling_run_lengths(spec: PolicySpec, words: Int32s, own: Float64s) -> Float64s:
+def informative_run_lengths(spec: PolicySpec, words: Int32s, own: Float64s) -> Float64s:
     """The same of wording as common as a question's of so many words, which weigh `own`."""
     average = own / np.maximum(words, 1)
     needed = spec.number("run_weight") / np.maximum(average, LEAST_WEIGHT)
@@ -84,9 +84,9 @@ def _at_most_half(spec: PolicySpec, needed: Float64s, words: Int32s) -> Float64s
     return result
 
 
-def _words(best: Pairs, items: LaneItems, i: int) -> int:
+def _words(best: Matches, items: ViewItems, i: int) -> int:
     """Words of item i's question, as its best document was compared with it."""
-    return int(best.glued[i]) or int(items.n_tokens[i, QUESTION])
+    return int(best.variant_words[i]) or int(items.n_tokens[i, QUESTION])
 
 
 _FEW_WORDS: Final = "; but so few words may stand anywhere"
@@ -101,137 +101,146 @@ class WeightedCoverage:
     spec: PolicySpec
     traits: ClassVar[PolicyTraits] = TRAITS
 
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """Weighted share of what makes the item itself that stands in the document."""
-        weights = part_weights(items)[pairs.item]
-        coverage = pairs.coverage.astype(np.float64)
+        weights = part_weights(items)[matches.item]
+        coverage = matches.coverage.astype(np.float64)
         number, threshold = self.spec.number, self.spec.threshold
-        telling = number("telling")
-        little = number("least_telling") * telling
+        informative = number("telling")
+        little = number("least_telling") * informative
         question = coverage[:, QUESTION]
         own = weights[:, QUESTION]
-        lack = np.maximum(telling - own, 0.0)
+        lack = np.maximum(informative - own, 0.0)
         # What a stem lacks is taken from its passage or its choices, the better found one first,
         # and only where they stand in the document at all.
         passage_first = coverage[:, PASSAGE] >= coverage[:, CHOICES]
         one = np.where(passage_first, PASSAGE, CHOICES)
-        rows = np.arange(len(pairs))
+        rows = np.arange(len(matches))
         support = coverage[rows, one]
         beside = support >= number("least_support")
         lent = np.where(beside, np.minimum(lack, weights[rows, one]), 0.0)
         found = own * question + lent * support
         score = found / np.maximum(own + lent, LEAST_WEIGHT)
         # What still lacks must be made good by standing there whole; so must the want of a run.
-        words = question_words(pairs, items.n_tokens)
-        no_run = self._want_of_run(pairs, items, support)
-        short = (lack - lent) / telling
+        words = question_words(matches, items.n_tokens)
+        no_run = self._want_of_run(matches, items, support)
+        short = (lack - lent) / informative
         # Both wants together are worse than their sum: few scattered words prove nothing.
-        doubt = (number("strictness") * short + no_run) * (1.0 + short * no_run)
-        score = np.maximum(score - doubt * (1.0 - score), 0.0)
+        penalty = (number("strictness") * short + no_run) * (1.0 + short * no_run)
+        score = np.maximum(score - penalty * (1.0 - score), 0.0)
         # Little that is found proves little, however large a share of the item it is.
         score = np.minimum(score, found / little)
         # A stem is asked of its passage: where nothing of that stands, it is another's.
-        copied = pairs.exact[:, QUESTION] & (words >= self.spec.n) & (own >= little)
-        stem = (items.n_tokens[pairs.item, PASSAGE] > 0) & (own < telling) & (lent == 0.0) & ~copied
+        copied = matches.exact[:, QUESTION] & (words >= self.spec.n) & (own >= little)
+        stem = (
+            (items.n_tokens[matches.item, PASSAGE] > 0)
+            & (own < informative)
+            & (lent == 0.0)
+            & ~copied
+        )
         # A whole question, word for word, is a leak; one that says little, a doubt.
-        whole = pairs.exact[:, QUESTION] & (words >= self.spec.n) & ~stem
+        whole = matches.exact[:, QUESTION] & (words >= self.spec.n) & ~stem
         certain = whole & ((own >= little) | (words >= number("certain_runs") * self.spec.n))
         # Half of a telling question, word for word, is at least a doubt.
-        half = pairs.covered[:, QUESTION] >= number("half") * words
-        half &= found >= number("half_weighs") * telling
+        half = matches.covered[:, QUESTION] >= number("half") * words
+        half &= found >= number("half_weighs") * informative
         # So is a long one that stands there as good as whole, however many items share its words.
-        shared = self._nearly_whole(pairs, items, stem)
+        shared = self._nearly_whole(matches, items, stem)
         score = np.where(whole | half | shared, np.maximum(score, threshold("suspect")), score)
         score = np.where(certain, 1.0, score)
         # Another question on the same passage shares its wording: only nearly all of it counts.
         borrowed = (lent > 0.0) & passage_first & (question < number("borrowed_from"))
         # Few words may stand anywhere: without choices, passage or answer, they stay a doubt.
-        alone = (words < self.spec.n) & (lent == 0.0) & ~pairs.answer_near
+        alone = (words < self.spec.n) & (lent == 0.0) & ~matches.answer_near
         below = number("just_below") * threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
         # What is another item's, or has other numbers and other words, is one step less sure.
-        rivalled = pairs.rival >= 0
-        long = pairs.longest[:, QUESTION] >= number("run_certain") * _run_of(
-            self.spec, items, pairs
+        has_competitor = matches.competing_item >= 0
+        long = matches.longest[:, QUESTION] >= number("run_certain") * _run_of(
+            self.spec, items, matches
         )
-        another = rivalled | (self._renumbered(pairs, "renumbered") & ~long)
+        another = has_competitor | (self._renumbered(matches, "renumbered") & ~long)
         another &= score < threshold("contaminated")
         # So is what says little and has no run, or lies apart in other text.
-        unsure = rivalled | self._renumbered(pairs, "renumbered_sure") | self._loose(pairs, items)
-        unsure |= (no_run > 0.0) & (own < telling) & ~beside
+        unsure = (
+            has_competitor
+            | self._renumbered(matches, "renumbered_sure")
+            | self._loose(matches, items)
+        )
+        unsure |= (no_run > 0.0) & (own < informative) & ~beside
         score = np.where(unsure, np.minimum(score, below), score)
-        chance = (stem & ~shared) | another | self._few(pairs, items, found)
-        chance |= self._scattered(pairs, items) & ~beside
+        chance = (stem & ~shared) | another | self._few(matches, items, found)
+        chance |= self._scattered(matches, items) & ~beside
         clean = number("just_below") * threshold("suspect")
         score = np.where(chance, np.minimum(score, clean), score)
         result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
         return result
 
-    def _few(self, pairs: Pairs, items: LaneItems, found: Float64s) -> Bools:
+    def _few(self, matches: Matches, items: ViewItems, found: Float64s) -> Bools:
         """Whether few of a question's words stand there, which say little: a term, not a copy.
 
         Weights alone do not see that: what says little weighs little where it is missing, too.
         """
-        words = question_words(pairs, items.n_tokens)
-        few = pairs.aligned[:, QUESTION] < self.spec.number("half") * words
+        words = question_words(matches, items.n_tokens)
+        few = matches.aligned[:, QUESTION] < self.spec.number("half") * words
         result: Bools = few & (found < self.spec.number("few_weigh"))
         return result
 
-    def _loose(self, pairs: Pairs, items: LaneItems) -> Bools:
+    def _loose(self, matches: Matches, items: ViewItems) -> Bools:
         """Whether short runs lie in so much other text that nothing is sure."""
-        run = self.spec.number("loose_runs") * _run_of(self.spec, items, pairs)
-        result: Bools = pairs.scattered > self.spec.number("most_loose")
-        return result & (pairs.longest[:, QUESTION] < run)
+        run = self.spec.number("loose_runs") * _run_of(self.spec, items, matches)
+        result: Bools = matches.scattered > self.spec.number("most_loose")
+        return result & (matches.longest[:, QUESTION] < run)
 
-    def _renumbered(self, pairs: Pairs, most: str) -> Bools:
+    def _renumbered(self, matches: Matches, most: str) -> Bools:
         """Whether all numbers of a question are others there, and more of its words than may be.
 
         most  the parameter that says from which share of its words on it may be a copy
         """
-        result: Bools = (pairs.renumbered > 0.0) & (pairs.renumbered < self.spec.number(most))
+        result: Bools = (matches.renumbered > 0.0) & (matches.renumbered < self.spec.number(most))
         return result
 
-    def _nearly_whole(self, pairs: Pairs, items: LaneItems, stem: Bools) -> Bools:
+    def _nearly_whole(self, matches: Matches, items: ViewItems, stem: Bools) -> Bools:
         """Whether nearly all of a long question stands there, counted in words, not by weight.
 
         Wording that many items share weighs next to nothing, but a question that is made of it
         would be clean wherever it stands if only weights counted.
         """
-        words = question_words(pairs, items.n_tokens)
-        longest = pairs.longest[:, QUESTION]
-        run, number = _run_of(self.spec, items, pairs), self.spec.number
+        words = question_words(matches, items.n_tokens)
+        longest = matches.longest[:, QUESTION]
+        run, number = _run_of(self.spec, items, matches), self.spec.number
         long = (longest >= number("run_long") * run) & ~stem
         long |= longest >= number("run_certain") * run
         edited = (longest >= run) & (words >= number("certain_runs") * run) & ~stem
-        edited &= pairs.aligned[:, QUESTION] >= number("edited_share") * words
+        edited &= matches.aligned[:, QUESTION] >= number("edited_share") * words
         result: Bools = (long & (longest >= number("run_share") * words)) | edited
         return result
 
-    def _scattered(self, pairs: Pairs, items: LaneItems) -> Bools:
+    def _scattered(self, matches: Matches, items: ViewItems) -> Bools:
         """Whether words of a question lie apart in other text, and nowhere as a run."""
-        short = pairs.longest[:, QUESTION] < run_lengths(self.spec, items, pairs)
-        result: Bools = short & (pairs.scattered > self.spec.number("most_scattered"))
+        short = matches.longest[:, QUESTION] < run_lengths(self.spec, items, matches)
+        result: Bools = short & (matches.scattered > self.spec.number("most_scattered"))
         return result
 
-    def _want_of_run(self, pairs: Pairs, items: LaneItems, support: Float64s) -> Float64s:
+    def _want_of_run(self, matches: Matches, items: ViewItems, support: Float64s) -> Float64s:
         """What is lost for each share not found, the more the shorter the longest run."""
-        own = part_weights(items)[pairs.item, QUESTION]
-        longest = pairs.longest[:, QUESTION]
-        needed = telling_run_lengths(self.spec, question_words(pairs, items.n_tokens), own)
+        own = part_weights(items)[matches.item, QUESTION]
+        longest = matches.longest[:, QUESTION]
+        needed = informative_run_lengths(self.spec, question_words(matches, items.n_tokens), own)
         missing = np.clip((needed - longest) / np.maximum(needed, 1.0), 0.0, 1.0)
         lost = self.spec.number("no_run") * 2.0 * missing
         # Scattered words are less of a chance where the passage or the choices stand, too.
         beside = support >= self.spec.number("least_support")
         lost = np.where(beside, np.minimum(lost, self.spec.number("no_run_beside")), lost)
-        return np.where(longest < run_lengths(self.spec, items, pairs), lost, 0.0)
+        return np.where(longest < run_lengths(self.spec, items, matches), lost, 0.0)
 
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
         """Documents that reach the lowest threshold."""
-        score = self.score_pairs(pairs, items) if score is None else score
+        score = self.score_matches(matches, items) if score is None else score
         result: Bools = score >= self.spec.thresholds[0][0]
         return result
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document's score; too short is never clean."""
         label = np.full(items.n_items, CLEAN, np.int8)
         score = totals.best_score
@@ -243,9 +252,9 @@ class WeightedCoverage:
         label[(label == CLEAN) & (items.n_tokens[:, QUESTION] == 0)] = NOT_CHECKABLE
         return Judgements(label=label, score=score)
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """One sentence with the figures behind the label of item i."""
-        pair = totals.best_pair
+        match = totals.best_match
         if judgement.label[i] == NOT_CHECKABLE:
             stretch = 0 if items.stretch is None else int(items.stretch[i])
             token = several(unit_name(self.spec, items, i))
@@ -255,12 +264,12 @@ class WeightedCoverage:
                 f"too short to judge: {token} in its longest text: {stretch}, "
                 f"and a search needs {items.seed} together"
             )
-        if pair.item[i] < 0:
+        if match.item[i] < 0:
             return "no document shares enough of its wording to be looked at"
-        share = float(pair.coverage[i, QUESTION])
-        words = _words(pair, items, i)
+        share = float(match.coverage[i, QUESTION])
+        words = _words(match, items, i)
         counted_words = counted(words, unit_name(self.spec, items, i, ["question"]))
-        longest = int(pair.longest[i, QUESTION])
+        longest = int(match.longest[i, QUESTION])
         if share == 0.0 and longest > 0:
             return (
                 f"a run of {longest} of its question's {counted_words} stands in a document: "
@@ -268,75 +277,75 @@ class WeightedCoverage:
             )
         if share == 0.0:
             token = unit_name(self.spec, items, i, ["passage", "choices", "answer"])
-            other = counted(int(pair.longest[i].max()), token)
+            other = counted(int(match.longest[i].max()), token)
             return (
                 "its question was not found where other parts of it stand; "
                 f"the longest run of those has {other}"
             )
-        if pair.exact[i, QUESTION]:
+        if match.exact[i, QUESTION]:
             text = f"the whole question ({counted_words}) stands in one document, word for word"
         else:
             text = (
                 f"{share:.0%} of what the question says stands in one document "
                 f"(longest run {longest} of {counted_words})"
             )
-        if pair.glued[i]:
+        if match.variant_words[i]:
             text += " once its punctuation is left out"
-        if pair.answer_near[i]:
+        if match.answer_near[i]:
             text += ", and its answer beside it"
-        support = max(PASSAGE, CHOICES, key=lambda part: float(pair.coverage[i, part]))
-        if pair.coverage[i, support] >= self.spec.number("least_support"):
-            text += f", with {pair.coverage[i, support]:.0%} of its {PARTS[support]}"
+        support = max(PASSAGE, CHOICES, key=lambda part: float(match.coverage[i, part]))
+        if match.coverage[i, support] >= self.spec.number("least_support"):
+            text += f", with {match.coverage[i, support]:.0%} of its {PARTS[support]}"
         return text + self._but(items, totals, judgement, i)
 
-    def _but(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def _but(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """Why the best document of item i does not make it contaminated, "" where it does."""
-        pair = totals.best_pair
+        match = totals.best_match
         label = judgement.label[i]
         if label == CONTAMINATED:
             return ""
-        share = float(pair.coverage[i, QUESTION])
-        nearly = share >= self.spec.number("borrowed_from") or bool(pair.exact[i, QUESTION])
-        supported = float(pair.coverage[i, [PASSAGE, CHOICES]].max())
+        share = float(match.coverage[i, QUESTION])
+        nearly = share >= self.spec.number("borrowed_from") or bool(match.exact[i, QUESTION])
+        supported = float(match.coverage[i, [PASSAGE, CHOICES]].max())
         if label == CLEAN and nearly and items.n_tokens[i, PASSAGE] and supported == 0.0:
             return "; but nothing of the passage that it is asked of"
         if label == CLEAN:
-            return self._why_clean(items, pair, i, nearly=nearly)
-        return self._why_suspect(items, pair, i, nearly=nearly, score=float(judgement.score[i]))
+            return self._why_clean(items, match, i, nearly=nearly)
+        return self._why_suspect(items, match, i, nearly=nearly, score=float(judgement.score[i]))
 
     def _why_suspect(
-        self, items: LaneItems, pair: Pairs, i: int, *, nearly: bool, score: float
+        self, items: ViewItems, match: Matches, i: int, *, nearly: bool, score: float
     ) -> str:
         """What keeps item i's best document from being sure, "" where too little stands there."""
-        if pair.rival[i] >= 0 and items.item_ids:
-            other = items.item_ids[pair.rival[i]]
+        if match.competing_item[i] >= 0 and items.item_ids:
+            other = items.item_ids[match.competing_item[i]]
             return f"; but most of that is the text of another item, {other}, which stands there"
-        if self._renumbered(pair, "renumbered_sure")[i]:
+        if self._renumbered(match, "renumbered_sure")[i]:
             return "; but all its numbers are others there"
         if nearly:
-            return _FEW_WORDS if _words(pair, items, i) < CONTAM.n else _SAYS_LITTLE
-        row = pair.take(np.array([i]))
-        sure = pair.coverage[i, QUESTION] >= self.spec.threshold("contaminated")
+            return _FEW_WORDS if _words(match, items, i) < CONTAM.n else _SAYS_LITTLE
+        row = match.take(np.array([i]))
+        sure = match.coverage[i, QUESTION] >= self.spec.threshold("contaminated")
         if sure and self._loose(row, items)[0]:
-            return f"; but scattered, in a stretch of which {pair.scattered[i]:.0%} is other text"
+            return f"; but scattered, in a stretch of which {match.scattered[i]:.0%} is other text"
         # No more than a doubt, and that for its words alone.
         raised = score <= self.spec.threshold("suspect")
         raised &= self._nearly_whole(row, items, np.zeros(1, np.bool_))[0]
         return _SHARED if raised else ""
 
-    def _why_clean(self, items: LaneItems, pair: Pairs, i: int, *, nearly: bool) -> str:
+    def _why_clean(self, items: ViewItems, match: Matches, i: int, *, nearly: bool) -> str:
         """What tells item i's best document from a leak, though some of its question is there."""
-        words = _words(pair, items, i)
-        if pair.rival[i] >= 0 and items.item_ids:
-            other = items.item_ids[pair.rival[i]]
+        words = _words(match, items, i)
+        if match.competing_item[i] >= 0 and items.item_ids:
+            other = items.item_ids[match.competing_item[i]]
             return f"; but that is the text of another item, {other}, which stands there whole"
-        if pair.coverage[i, QUESTION] >= self.spec.threshold("suspect"):
-            if self._renumbered(pair, "renumbered")[i]:
+        if match.coverage[i, QUESTION] >= self.spec.threshold("suspect"):
+            if self._renumbered(match, "renumbered")[i]:
                 return "; but all its numbers are others there, and some of its words"
-            if pair.aligned[i, QUESTION] < self.spec.number("half") * words:
+            if match.aligned[i, QUESTION] < self.spec.number("half") * words:
                 return "; but fewer than half of its words do, and they say little"
-            if self._scattered(pair.take(np.array([i])), items)[0]:
-                other = f"{pair.scattered[i]:.0%}"
+            if self._scattered(match.take(np.array([i])), items)[0]:
+                other = f"{match.scattered[i]:.0%}"
                 return f"; but scattered, in a stretch of which {other} is other text"
         if nearly:
             return _FEW_WORDS if words < CONTAM.n else _SAYS_LITTLE

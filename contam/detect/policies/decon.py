@@ -32,11 +32,11 @@ import numpy as np
 from contam.detect.labels import CLEAN, NOT_CHECKABLE
 from contam.detect.model import PASSAGE, QUESTION, ItemsRead
 from contam.detect.policies.common import COUNTS_RUNS, counted, judgements, passes, percent
-from contam.detect.policies.decon_document import NOTHING, Document, Scorer, as_scores
+from contam.detect.policies.decon_document import NOTHING, DeconDocument, Scorer, as_scores
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
 from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import require_lane
+from contam.detect.policies.segments import require_view
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
         Float32s,
         Float64s,
         Judgements,
-        LaneItems,
-        Pairs,
+        Matches,
         Totals,
+        ViewItems,
     )
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
@@ -129,7 +129,7 @@ _TOLERANCE: Final = 1e-6
 _SCORE, _QUESTION, _ANSWER, _PASSAGE = range(4)
 
 
-class Reader:
+class DeconReader:
     """Reads documents by decon's rules. Threads may share it once it is made."""
 
     def __init__(
@@ -158,7 +158,7 @@ class Reader:
         """Score, O_q, O_a and O_p of each of these items, float32[n, 4]."""
         if not any(self.known.checkable[item] for item in items):
             return as_scores([NOTHING] * len(items))
-        document = Document(self._tokens.of_document(clean(text)))
+        document = DeconDocument(self._tokens.of_document(clean(text)))
         return as_scores([self._scorer.score(document, item) for item in items])
 
 
@@ -169,13 +169,13 @@ class Decon:
     spec: PolicySpec
     traits: ClassVar[PolicyTraits] = replace(COUNTS_RUNS, reads_text=True)
 
-    def reader(self, items: Sequence[BenchItem], tokenizer: FileTokenizer | None) -> Reader:
+    def reader(self, items: Sequence[BenchItem], tokenizer: FileTokenizer | None) -> DeconReader:
         """What reads documents for it."""
-        return Reader(self.spec, items, tokenizer)
+        return DeconReader(self.spec, items, tokenizer)
 
-    def _number(self, items: LaneItems) -> int:
-        """Which of the lane's reading policies this is."""
-        require_lane(self.spec, items)
+    def _number(self, items: ViewItems) -> int:
+        """Which of the view's reading policies this is."""
+        require_view(self.spec, items)
         fingerprint = self.spec.fingerprint()
         for number, known in enumerate(items.read):
             if known.policy == fingerprint:
@@ -186,22 +186,22 @@ class Decon:
             remedy=Remedy.SCAN_CORPUS,
         )
 
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The reported score of each document; 0 below the early gates."""
-        return pairs.read[:, self._number(items), _SCORE].astype(np.float64)
+        return matches.read[:, self._number(items), _SCORE].astype(np.float64)
 
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
         """Documents that would flag the item by themselves."""
-        score = self.score_pairs(pairs, items) if score is None else score
+        score = self.score_matches(matches, items) if score is None else score
         threshold = self.spec.threshold("contaminated")
         return passes(self.spec, score, threshold, tolerance=_TOLERANCE)
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document; not checkable where decon would not look."""
         checkable = items.read[self._number(items)].checkable
         return judgements(self.spec, totals.best_score, checkable, tolerance=_TOLERANCE)
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """The overlaps of the best document, its score and where the label begins."""
         number = self._number(items)
         figure = {name: int(column[i]) for name, column in items.read[number].figures.items()}
@@ -213,7 +213,7 @@ class Decon:
                 "no document that was read holds enough of the question, of"
                 f" {_counted(figure['question'], unit)}{self._unseen(totals, i, unit)}"
             )
-        found = totals.best_pair.read[i, number]
+        found = totals.best_match.read[i, number]
         shares = [f"{percent(float(found[_QUESTION]))} of the question"]
         if figure["answer"]:
             shares.append(f"{percent(float(found[_ANSWER]))} of an answer behind it")
@@ -228,7 +228,7 @@ class Decon:
 
     def _unseen(self, totals: Totals, i: int, unit: str) -> str:
         """Why decon finds nothing of an item of which a document holds the question or passage."""
-        pair = totals.best_pair
+        pair = totals.best_match
         if pair.item[i] >= 0 and pair.exact[i, QUESTION]:
             return (
                 "; one document holds the whole question, but not as decon reads it: not in its own"
@@ -240,7 +240,7 @@ class Decon:
 
     def _too_far(self, totals: Totals, found: Float32s, figure: Mapping[str, int], i: int) -> str:
         """Why decon's score is low although the best document holds the whole question."""
-        if not totals.best_pair.exact[i, QUESTION]:
+        if not totals.best_match.exact[i, QUESTION]:
             return ""
         text = "; the whole question stands there, but"
         sides = []

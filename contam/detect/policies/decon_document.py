@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from contam.detect.model import Bools, Float32s, Float64s, Int64s, Uint64s
-    from contam.detect.policies.decon_rows import Grams, Rows
+    from contam.detect.policies.decon_rows import DeconRows, TextGrams
     from contam.detect.policies.policy_spec import PolicySpec
 
 
@@ -89,7 +89,7 @@ def _walk(
 
 
 @dataclass(eq=False)
-class Document:
+class DeconDocument:
     """The tokens of a document, and its grams of every length that was asked for."""
 
     tokens: Int64s
@@ -134,9 +134,9 @@ class Scorer:
     """decon's rules over the rows of all items."""
 
     spec: PolicySpec
-    rows: Rows
+    rows: DeconRows
 
-    def score(self, document: Document, item: int) -> Scores:
+    def score(self, document: DeconDocument, item: int) -> Scores:
         """The best that the document holds of an item."""
         rows, n = self.rows, self.spec.n
         if not rows.findable[item] or len(document.tokens) < 2 * n:
@@ -165,7 +165,7 @@ class Scorer:
         return bool(share >= gate and share >= self.rows.gate[item])
 
     def _score_rows(
-        self, document: Document, item: int, cluster: Cluster, o_q: np.float32
+        self, document: DeconDocument, item: int, cluster: Cluster, o_q: np.float32
     ) -> Scores:
         rows = self.rows
         o_p = self._passage(document, item, cluster.first)
@@ -181,7 +181,7 @@ class Scorer:
         best = int(score.argmax())
         return Scores(float(score[best]), float(o_q), float(o_a[best]), float(o_p))
 
-    def _answer(self, document: Document, row: int, begin: int) -> np.float32:
+    def _answer(self, document: DeconDocument, row: int, begin: int) -> np.float32:
         """O_a of a row's answer behind the question."""
         rows, length = self.rows, int(self.rows.n_answer[row])
         if length == 0:
@@ -197,7 +197,7 @@ class Scorer:
         end = min(begin + window, len(document.tokens))
         return _overlap(rows.answer, row, document.keys(n)[begin : max(end - n + 1, begin)])
 
-    def _passage(self, document: Document, item: int, question: int) -> np.float32:
+    def _passage(self, document: DeconDocument, item: int, question: int) -> np.float32:
         """O_p of the item's passage before the question's first token."""
         length = int(self.rows.n_passage[item])
         n = int(self.spec.number("passage_gram"))
@@ -235,7 +235,7 @@ def _stands(tokens: Int64s, answer: Int64s, begin: int, end: int) -> bool:
     return bool(found.any())
 
 
-def _overlap(grams: Grams, row: int, window: Uint64s) -> np.float32:
+def _overlap(grams: TextGrams, row: int, window: Uint64s) -> np.float32:
     """The weight share of a text's grams that stand anywhere in the window."""
     keys, idf = grams.text(row)
     total = grams.total[row]

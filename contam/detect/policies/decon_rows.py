@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem
     from contam.detect.model import Bools, Float32s, Float64s, Int64s, Uint64s
-    from contam.detect.policies.decon_tokens import Tokens
+    from contam.detect.policies.decon_tokens import DeconTokenizer
     from contam.detect.policies.policy_spec import PolicySpec
 
 #: Over which rows a gram is rare.
@@ -42,7 +42,7 @@ def gram_keys(tokens: Int64s, n: int) -> Uint64s:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grams:
+class TextGrams:
     """The different grams of m texts, one text's behind the other's.
 
     key, idf  uint64[k], ascending within a text, and float64[k], how rare each is
@@ -107,7 +107,7 @@ def _sums(values: Float64s, owner: Int64s, n_owners: int) -> Float64s:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Rows:
+class DeconRows:
     """The items as decon knows them: n items, r rows.
 
     question, passage  Grams of n texts each;  answer  of r
@@ -122,9 +122,9 @@ class Rows:
     weight       Weights of each row;  gate  float32[n];  needed  float32[r]
     """
 
-    question: Grams
-    passage: Grams
-    answer: Grams
+    question: TextGrams
+    passage: TextGrams
+    answer: TextGrams
     n_question: Int64s
     n_passage: Int64s
     n_answer: Int64s
@@ -154,7 +154,7 @@ def answers_of(item: BenchItem, parts: Sequence[str]) -> list[str]:
     return options or [""]
 
 
-def read_rows(items: Sequence[BenchItem], spec: PolicySpec, tokens: Tokens) -> Rows:
+def read_rows(items: Sequence[BenchItem], spec: PolicySpec, tokens: DeconTokenizer) -> DeconRows:
     """Rows, grams and rarities of all items."""
     passages = [clean(item.passage or "") if "passage" in spec.parts else "" for item in items]
     questions = [clean(item.question) for item in items]
@@ -188,8 +188,8 @@ def read_rows(items: Sequence[BenchItem], spec: PolicySpec, tokens: Tokens) -> R
     counted = taken & _first_of_its_kind(raw, taken)
     rows_of = np.bincount(item_of[counted], minlength=len(items)).astype(np.int64)
 
-    def grams(texts: list[Int64s], n: int, counts: Int64s, groups: Int64s) -> Grams:
-        return Grams.of(texts, n, counts, groups)
+    def grams(texts: list[Int64s], n: int, counts: Int64s, groups: Int64s) -> TextGrams:
+        return TextGrams.of(texts, n, counts, groups)
 
     own_row = counted.astype(np.int64)
     question_grams = grams(question, spec.n, rows_of, group)
@@ -197,7 +197,7 @@ def read_rows(items: Sequence[BenchItem], spec: PolicySpec, tokens: Tokens) -> R
     start, end = spec.number("ramp_start"), spec.number("ramp_end")
     different = _different_tokens(answer_tokens)
     n_grams = np.diff(question_grams.start)
-    return Rows(
+    return DeconRows(
         question=question_grams,
         passage=grams(passage, int(spec.number("passage_gram")), rows_of, group),
         answer=grams(answer_tokens, int(spec.number("answer_gram")), own_row, group[item_of]),

@@ -41,7 +41,7 @@ _LONGEST: Final = 1 << 16
 _AT_ONCE: Final = 1 << 12
 
 
-class Tokens(Protocol):
+class DeconTokenizer(Protocol):
     """What makes tokens: equal numbers are equal tokens, 0 is one that no item has."""
 
     space: int

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
         Float64s,
         ItemsRead,
         Judgements,
-        LaneItems,
-        Pairs,
+        Matches,
         Totals,
+        ViewItems,
     )
     from contam.text.bpe import FileTokenizer
 
@@ -63,19 +63,19 @@ class Policy(Protocol):
     def traits(self) -> PolicyTraits:
         """What searching and indexing must know of it."""
 
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """How much each document tells of its item, float64[m]; the best has the highest."""
 
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
         """Which documents count in `Totals.n_documents`, bool[m] (the spec's count rule).
 
-        score  what `score_pairs` gave for them, where that is known already
+        score  what `score_matches` gave for them, where that is known already
         """
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Label and score of every item."""
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """One plain sentence with the figures behind the label of item i."""
 
 
@@ -95,13 +95,13 @@ class Wrapped:
         """As the policy's."""
         return self.policy.traits
 
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """As the policy does."""
-        return self.policy.score_pairs(pairs, items)
+        return self.policy.score_matches(matches, items)
 
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
         """As the policy does."""
-        return self.policy.hits(pairs, items, score)
+        return self.policy.hits(matches, items, score)
 
 
 class TextReader(Protocol):
@@ -116,7 +116,7 @@ class TextReader(Protocol):
 
 
 class ReadingPolicy(Policy, Protocol):
-    """A policy that judges by what its own reader found: `Pairs.read`, `LaneItems.read`."""
+    """A policy that judges by what its own reader found: `Matches.read`, `ViewItems.read`."""
 
     def reader(self, items: Sequence[BenchItem], tokenizer: FileTokenizer | None) -> TextReader:
         """What reads documents for it; tokenizer  the file whose tokens are asked for, if any."""
@@ -189,7 +189,7 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
 
 def _modules() -> Iterator[_PolicyModule]:
     """The modules that define policies, each imported when it is its turn."""
-    found = sorted(one.name for one in pkgutil.iter_modules(policies.__path__))
+    found = sorted(iter_module.name for iter_module in pkgutil.iter_modules(policies.__path__))
     for name in dict.fromkeys((*policies.LISTED_FIRST, *found)):
         module = import_module(f"{policies.__name__}.{name}")
         if hasattr(module, "SPECS"):

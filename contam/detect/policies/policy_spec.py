@@ -66,7 +66,7 @@ class PolicyTraits:
                       every `question`, or an `item` of which every judged part is shorter
     needs_weights     whether it adds up what tokens weigh, not how many there are
     sees_variants     whether what stands there without an item's punctuation counts
-                      (contam.detect.match.glued)
+                      (contam.detect.match.variants)
     reads_text        whether it reads documents itself, and so has a `reader`
     ours              whether nobody else has published it
     least_run         the parameter that may make its shortest run shorter than n, if any
@@ -191,7 +191,7 @@ class PolicySpec:
     def to_dict(self) -> dict[str, object]:
         """A plain tree for JSON or TOML; `from_dict` and a policy file accept it."""
         return {
-            **{one.name: getattr(self, one.name) for one in fields(self)},
+            **{field.name: getattr(self, field.name) for field in fields(self)},
             "parts": list(self.parts),
             "presets": list(self.presets),
             "thresholds": {label: score for score, label in self.thresholds},
@@ -276,20 +276,20 @@ def as_table(name: str, value: object) -> Mapping[str, object]:
 
 
 def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
-    pairs: list[tuple[float, str]] = []
+    matches: list[tuple[float, str]] = []
     for label, score in as_table("thresholds", value).items():
         if isinstance(score, bool) or not isinstance(score, int | float):
             raise PolicyError(f"the threshold of {label} must be a number, not {score!r}")
         if not math.isfinite(score):
             raise PolicyError(f"the threshold of {label} cannot be {score}")
-        pairs.append((float(score), label))
-    if not pairs:
+        matches.append((float(score), label))
+    if not matches:
         raise PolicyError("a policy needs a threshold", remedy=Remedy.GIVE_THRESHOLDS)
     return tuple(
         sorted(
-            pairs,
-            key=lambda pair: (
-                (pair[0], LABELS.index(pair[1])) if pair[1] in LABELS else (pair[0], -1)
+            matches,
+            key=lambda match: (
+                (match[0], LABELS.index(match[1])) if match[1] in LABELS else (match[0], -1)
             ),
         )
     )

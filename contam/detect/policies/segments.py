@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from contam.detect.model import Bools, Int64s, LaneItems, Totals, Uint64s
+    from contam.detect.model import Bools, Int64s, Totals, Uint64s, ViewItems
     from contam.detect.policies.policy_spec import PolicySpec
 
 
@@ -51,8 +51,8 @@ def _columns(parts: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(column for column, name in enumerate(PARTS) if name in parts)
 
 
-def require_lane(spec: PolicySpec, items: LaneItems) -> None:
-    """Refuse to judge what the lane cannot have seen; PolicyError."""
+def require_view(spec: PolicySpec, items: ViewItems) -> None:
+    """Refuse to judge what the view cannot have seen; PolicyError."""
     if spec.n < items.seed:
         raise PolicyError(
             f"policy {spec.id!r} needs runs of {spec.n}, but the scan sees them from {items.seed}",
@@ -60,7 +60,7 @@ def require_lane(spec: PolicySpec, items: LaneItems) -> None:
         )
 
 
-def item_range(items: LaneItems, first: int, after: int) -> LaneItems:
+def item_range(items: ViewItems, first: int, after: int) -> ViewItems:
     """The items from `first` up to `after` alone; they keep their places in the flat arrays."""
     chosen = slice(first, after)
     return replace(
@@ -77,9 +77,9 @@ def item_range(items: LaneItems, first: int, after: int) -> LaneItems:
 
 
 def in_blocks(
-    items: LaneItems,
+    items: ViewItems,
     parts: Iterable[str],
-    compute: Callable[[LaneItems], tuple[_Array, ...]],
+    compute: Callable[[ViewItems], tuple[_Array, ...]],
 ) -> tuple[_Array, ...]:
     """What `compute` gives for all items, asked block by block and joined along the first axis.
 
@@ -104,7 +104,7 @@ class Segments:
     length    int64[s]  tokens of each segment
     segment   int64[k]  which segment a token is in
     offset    int64[k]  its position there
-    place     int64[k]  its position in the lane's flat arrays
+    place     int64[k]  its position in the view's flat arrays
     n_items, n_parts  the segments of one item are one row of an [n_items, n_parts] array
     """
 
@@ -116,7 +116,7 @@ class Segments:
     n_parts: int
 
     @classmethod
-    def of(cls, items: LaneItems, parts: Iterable[str]) -> Self:
+    def of(cls, items: ViewItems, parts: Iterable[str]) -> Self:
         """The segments of these parts of every item."""
         columns = part_index(parts)
         length = items.n_tokens[:, columns].reshape(-1).astype(np.int64)

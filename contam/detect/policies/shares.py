@@ -44,7 +44,7 @@ from contam.detect.policies.segments import (
     Segments,
     in_blocks,
     part_index,
-    require_lane,
+    require_view,
 )
 from contam.errors import InternalError
 
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
         Int32s,
         Int64s,
         Judgements,
-        LaneItems,
-        Pairs,
+        Matches,
         Totals,
+        ViewItems,
     )
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
@@ -132,7 +132,7 @@ SPECS: Final = (LLAMA3_8GRAM, PALM_70, IGMINI_50)
 PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
 
-class Found(NamedTuple):
+class SeenCounts(NamedTuple):
     """What was seen of what there is, int64[n_items, parts]: tokens, grams or windows."""
 
     seen: Int64s
@@ -143,7 +143,7 @@ class Found(NamedTuple):
 class Rated(NamedTuple):
     """What was found of all items; their best texts, int64[n_items], and the shares of those."""
 
-    found: Found
+    found: SeenCounts
     text: Int64s
     share: Float64s
 
@@ -156,11 +156,11 @@ class TokenShare:
     traits: ClassVar[PolicyTraits] = COUNTS_RUNS
     _rated: PerItems[Rated] = field(default_factory=PerItems, repr=False, compare=False)
 
-    def found(self, items: LaneItems, totals: Totals) -> Found:
+    def found(self, items: ViewItems, totals: Totals) -> SeenCounts:
         """Covered tokens and all tokens of each judged part."""
         segments = Segments.of(items, self.spec.parts)
         seen = segments.runs(totals) >= self.spec.n
-        return Found(
+        return SeenCounts(
             segments.by_item(segments.count(segments.covered(seen, self.spec.n))),
             segments.by_item(segments.length),
             segments.by_item(segments.n_grams(self.spec.n)),
@@ -178,32 +178,34 @@ class TokenShare:
         """What is said of the pieces that were seen."""
         return f"{'lies' if number == 1 else 'lie'} in {self.spec.n}-grams of the corpus"
 
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The share of the judged tokens inside long runs of each one document; it only ranks."""
-        require_lane(self.spec, items)
+        require_view(self.spec, items)
         columns = part_index(self.spec.parts)
-        covered: Int64s = pairs.covered[:, columns].sum(axis=1, dtype=np.int64)
+        covered: Int64s = matches.covered[:, columns].sum(axis=1, dtype=np.int64)
         n_tokens: Int64s = items.n_tokens[:, columns].sum(axis=1, dtype=np.int64)
-        return covered / np.maximum(n_tokens[pairs.item], 1)
+        return covered / np.maximum(n_tokens[matches.item], 1)
 
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
         """Documents that hold at least one of the item's grams."""
         del score  # other documents count than those that score
-        require_lane(self.spec, items)
-        longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
+        require_view(self.spec, items)
+        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
         return longest >= self.spec.n
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the share that was seen; not checkable where no part holds a gram."""
-        require_lane(self.spec, items)
+        require_view(self.spec, items)
         rated = self._rated.get(items, lambda every: self._rate(every, totals), totals)
         return judgements(self.spec, rated.share, rated.found.n_grams.sum(axis=1) > 0)
 
-    def _rate(self, items: LaneItems, totals: Totals) -> Rated:
-        found = Found(*in_blocks(items, self.spec.parts, lambda block: self.found(block, totals)))
+    def _rate(self, items: ViewItems, totals: Totals) -> Rated:
+        found = SeenCounts(
+            *in_blocks(items, self.spec.parts, lambda block: self.found(block, totals))
+        )
         return Rated(found, *self._best_text(found))
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """What was seen of what there is, in how many documents, and where labels begin."""
         if judgement.label[i] == NOT_CHECKABLE:
             return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
@@ -221,7 +223,7 @@ class TokenShare:
             f" ({percent(float(share[i]))}) {self.were_seen(seen)}{where}; {flags_from(self.spec)}"
         )
 
-    def _best_text(self, found: Found) -> tuple[Int64s, Float64s]:
+    def _best_text(self, found: SeenCounts) -> tuple[Int64s, Float64s]:
         """Which text has the highest share, int64[n_items], and that share, float64[n_items]."""
         columns = part_index(self.spec.parts)
         shares = []
@@ -239,12 +241,12 @@ class TokenShare:
 class GramShare(TokenShare):
     """The share of grams that were seen, in whichever of question, prompt and target is highest."""
 
-    def found(self, items: LaneItems, totals: Totals) -> Found:
+    def found(self, items: ViewItems, totals: Totals) -> SeenCounts:
         """Seen grams and all grams of each judged part."""
         segments = Segments.of(items, self.spec.parts)
         seen = segments.by_item(segments.count(segments.runs(totals) >= self.spec.n))
         n_grams = segments.by_item(segments.n_grams(self.spec.n))
-        return Found(seen, n_grams, n_grams)
+        return SeenCounts(seen, n_grams, n_grams)
 
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """Question, prompt and target, as far as the spec judges their parts."""
@@ -267,7 +269,7 @@ class GramShare(TokenShare):
 class WindowShare(TokenShare):
     """The share of windows, one from each word on, that were seen."""
 
-    def found(self, items: LaneItems, totals: Totals) -> Found:
+    def found(self, items: ViewItems, totals: Totals) -> SeenCounts:
         """Seen windows and all windows of each judged part."""
         if items.word_start is None:
             raise InternalError("the character lane does not say where words start")
@@ -276,7 +278,7 @@ class WindowShare(TokenShare):
         windows = fits & items.word_start[segments.place]
         seen = segments.by_item(segments.count(windows & (segments.runs(totals) >= self.spec.n)))
         n_windows = segments.by_item(segments.count(windows))
-        return Found(seen, n_windows, n_windows)
+        return SeenCounts(seen, n_windows, n_windows)
 
     def pieces(self, number: int, token: str) -> str:  # noqa: ARG002 - grams have one name
         """What is counted, in words."""

@@ -37,7 +37,7 @@ from contam.detect.policies.segments import (
     item_range,
     mixed,
     part_index,
-    require_lane,
+    require_view,
 )
 from contam.errors import PolicyError, Remedy
 
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
         Int32s,
         Int64s,
         Judgements,
-        LaneItems,
-        Pairs,
+        Matches,
         Totals,
         Uint64s,
+        ViewItems,
     )
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
@@ -101,7 +101,7 @@ class Drawn(NamedTuple):
     length: Int64s
 
 
-def content_keys(items: LaneItems, segments: Segments) -> Uint64s:
+def content_keys(items: ViewItems, segments: Segments) -> Uint64s:
     """uint64[n_items]: a hash of the characters of the judged parts, in order."""
     spot = segments.offset.astype(np.uint64) * _STEP
     tokens = mixed(items.token_hash[segments.place] + spot)
@@ -124,11 +124,11 @@ class Substrings:
     traits: ClassVar[PolicyTraits] = replace(COUNTS_RUNS, short_items="item")
     _pieces: PerItems[Drawn] = field(default_factory=PerItems, repr=False, compare=False)
 
-    def drawn(self, items: LaneItems) -> Drawn:
+    def drawn(self, items: ViewItems) -> Drawn:
         """The pieces of every item: drawn where one fits, else the whole question."""
         return Drawn(*in_blocks(items, self.spec.parts, self._drawn))
 
-    def _drawn(self, items: LaneItems) -> Drawn:
+    def _drawn(self, items: ViewItems) -> Drawn:
         columns = part_index(self.spec.parts)
         segments = Segments.of(items, self.spec.parts)
         n_places = segments.by_item(segments.n_grams(self.spec.n))
@@ -148,31 +148,31 @@ class Substrings:
         place[whole] = items.token_start[whole, QUESTION, np.newaxis]
         return Drawn(place, length)
 
-    def score_pairs(self, pairs: Pairs, items: LaneItems) -> Float64s:
+    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The longest run of the judged parts in each document, in characters; it only ranks."""
-        require_lane(self.spec, items)
-        longest: Int32s = pairs.longest[:, part_index(self.spec.parts)].max(axis=1)
+        require_view(self.spec, items)
+        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
         return longest.astype(np.float64)
 
-    def hits(self, pairs: Pairs, items: LaneItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
         """Documents with a run of the item that could fill a piece."""
         del score  # other documents count than those that score
-        require_lane(self.spec, items)
+        require_view(self.spec, items)
         columns = part_index(self.spec.parts)
-        length = self._pieces.get(items, self.drawn).length[pairs.item]
-        longest: Int32s = pairs.longest[:, columns].max(axis=1)
+        length = self._pieces.get(items, self.drawn).length[matches.item]
+        longest: Int32s = matches.longest[:, columns].max(axis=1)
         whole = length != self.spec.n
-        longest = np.where(whole, pairs.longest[:, QUESTION], longest)
+        longest = np.where(whole, matches.longest[:, QUESTION], longest)
         return (length > 0) & (longest >= length)
 
-    def judge(self, items: LaneItems, totals: Totals) -> Judgements:
+    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Contaminated when any piece was found; not checkable where there is none to search."""
-        require_lane(self.spec, items)
+        require_view(self.spec, items)
         pieces = self._pieces.get(items, self.drawn)
         checkable = pieces.length > 0
         return judgements(self.spec, self._found(pieces, totals).mean(axis=1), checkable)
 
-    def reason(self, items: LaneItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """How many of the pieces were found, or how short the item is."""
         n_question = int(items.n_tokens[i, QUESTION])
         if judgement.label[i] == NOT_CHECKABLE:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contam.corpus.batches import read_unit
+from contam.corpus.batches import read_chunk
+from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import METADATA_NAMES
 from contam.corpus.documents import read_metadata
-from contam.corpus.units import plan_units
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
 from contam.errors import Remedy, ShardError, UsageError
@@ -97,11 +97,11 @@ def _plain_fields(shard: Shard, selection: Selection) -> dict[str, str | None] |
 
 
 def _batches(shard: Shard, selection: Selection) -> Iterator[dict[str, list[Any]]]:
-    units, failures = plan_units([shard], selection)
+    chunks, failures = plan_chunks([shard], selection)
     for failure in failures:
         raise ShardError(failure.reason, shard=shard.name, hint=failure.hint)
-    for unit in units:
-        for batch in read_unit(unit, [shard], selection):
+    for chunk in chunks:
+        for batch in read_chunk(chunk, [shard], selection):
             rows = range(batch.first_row, batch.first_row + batch.n_docs)
             metas = read_metadata(shard, selection, rows)
             data = batch.data.tobytes()

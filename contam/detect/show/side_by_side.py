@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.benchmark.items import PARTS, ItemName
 from contam.detect.labels import FLAGGED
 from contam.detect.policies.verdict import Verdict
-from contam.detect.show.marks import Mark, mark
+from contam.detect.show.highlights import Mark, mark
 from contam.detect.show.reread import Library, Place
 from contam.errors import Remedy, UsageError
 from contam.tables import schemas

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.rescore.export.evaluator import Judged
+    from contam.rescore.export.evaluator import LabelledLog
     from contam.rescore.logs.model import ScoreColumn
 
     Row = dict[str, Any]
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 
 
-def clean_results(judged: Sequence[Judged], about: Row) -> Row:
+def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
     """The clean scores of the tasks of one run.
 
     judged  every task of the run;  about  what judged them, as it is to be told
@@ -38,23 +38,23 @@ def clean_results(judged: Sequence[Judged], about: Row) -> Row:
     items: Row = {}
     labels: Row = {}
     notes: list[str] = []
-    for one in judged:
-        task = one.log.benchmark
-        clean = one.label == CLEAN
+    for log in judged:
+        task = log.log.benchmark
+        clean = log.label == CLEAN
         whole = np.ones(len(clean), np.bool_)
-        results[task] = _scores(one, clean)
-        full[task] = _scores(one, whole)
+        results[task] = _scores(log, clean)
+        full[task] = _scores(log, whole)
         samples[task] = {"original": len(clean), "effective": int(clean.sum())}
-        items[task] = one.counts
+        items[task] = log.counts
         labels[task] = {
             item.item_id: LABELS[label]
-            for item, label in zip(one.log.items, one.label, strict=True)
+            for item, label in zip(log.log.items, log.label, strict=True)
             if label != CLEAN
         }
-        notes += [f"{task}: {c.metric}: {c.note}" for c in one.log.columns if c.note]
+        notes += [f"{task}: {c.metric}: {c.note}" for c in log.log.columns if c.note]
         if not clean.any():
             notes.append(f"{task}: none of its {len(clean)} items is clean")
-    groups, said = _groups(judged)
+    groups, reasons = _groups(judged)
     return {
         "tool": "contam",
         "format": FORMAT,
@@ -67,13 +67,13 @@ def clean_results(judged: Sequence[Judged], about: Row) -> Row:
         "items": items,
         "full": full,
         "not_clean": labels,
-        "notes": [*notes, *said],
+        "notes": [*notes, *reasons],
     }
 
 
-def _scores(one: Judged, mask: NDArray[np.bool_]) -> Row:
+def _scores(log: LabelledLog, mask: NDArray[np.bool_]) -> Row:
     found: Row = {}
-    for column in one.log.columns:
+    for column in log.log.columns:
         metric, _, rest = column.metric.partition(",")
         value, error = (math.nan, math.nan)
         if column.kind != "none":
@@ -91,11 +91,11 @@ def _error(column: ScoreColumn, mask: NDArray[np.bool_]) -> float:
     return float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
-def _groups(judged: Sequence[Judged]) -> tuple[Row, list[str]]:
-    clean = {one.log.path: one.label == CLEAN for one in judged}
+def _groups(judged: Sequence[LabelledLog]) -> tuple[Row, list[str]]:
+    clean = {log.log.path: log.label == CLEAN for log in judged}
     found: Row = {}
     notes = []
-    for group in find_groups([one.log for one in judged]):
+    for group in find_groups([log.log for log in judged]):
         own = found.setdefault(group.name, {})
         own[group.metric] = None
         if group.weighting == "unknown":

@@ -17,8 +17,8 @@ from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.direction import directed
 from contam.rescore.export.every_eval_write import every_eval_files
 from contam.rescore.join import Joiner
-from contam.rescore.logs.files import LogFile, as_dict, as_list
 from contam.rescore.logs.inspect_ai import document_of
+from contam.rescore.logs.log_files import LogFile, as_dict, as_list
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
 from contam.rescore.panel import flags_in, labels_at
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
-    from contam.rescore.logs.files import Row
+    from contam.rescore.logs.log_files import Row
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Flags
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Judged:
+class LabelledLog:
     """A log and the label of each of its items under one policy.
 
     label  int8[n], an index into LABELS; `not_checkable` for items that were not judged
@@ -68,7 +68,7 @@ def judge(
     policy: str | None = None,
     columns: Mapping[str, str] | None = None,
     allow_unmatched: bool = False,
-) -> list[Judged]:
+) -> list[LabelledLog]:
     """Label the items of logs of one tool, or of any, checked and joined as for a re-scoring.
 
     columns  names of the columns of plain tables, where they are ambiguous
@@ -85,23 +85,23 @@ def judge(
                 "{} is a log of {}, not of {}", Place(log.path), Public(log.tool), Public(tool),
                 remedy=Remedy.NAME_OTHER_LOGS,
             )  # fmt: skip
-    return judge_logs(report, flags, found, allow_unmatched=allow_unmatched)
+    return label_logs(report, flags, found, allow_unmatched=allow_unmatched)
 
 
-def judge_logs(
+def label_logs(
     report: Report, flags: Flags, logs: Iterable[Log], *, allow_unmatched: bool = False
-) -> list[Judged]:
+) -> list[LabelledLog]:
     """Label the items of logs that are read already; see `judge`."""
     joiner = Joiner(report.items)
     judged = []
     for log in logs:
         self_check(log)
         index = joiner.join(log, allow_unmatched=allow_unmatched).index
-        judged.append(Judged(log=log, policy=flags.policy, label=labels_at(flags, index)))
+        judged.append(LabelledLog(log=log, policy=flags.policy, label=labels_at(flags, index)))
     return judged
 
 
-def lm_eval_samples(judged: Sequence[Judged]) -> dict[str, list[int]]:
+def lm_eval_samples(judged: Sequence[LabelledLog]) -> dict[str, list[int]]:
     """Task -> ids of its clean documents, ascending: what lm-eval takes as `--samples`.
 
     Logs of several models may hold different documents of a task; all of them count.
@@ -110,15 +110,15 @@ def lm_eval_samples(judged: Sequence[Judged]) -> dict[str, list[int]]:
     list), for two versions of a task, and for ids that lm-eval may have given wrongly.
     """
     found: dict[str, dict[int, tuple[str | None, bool]]] = {}
-    for one in judged:
-        own = _doc_ids(one.log)
-        known = found.setdefault(one.log.benchmark, {})
-        for doc, item, label in zip(own, one.log.items, one.label, strict=True):
+    for log in judged:
+        own = _doc_ids(log.log)
+        known = found.setdefault(log.log.benchmark, {})
+        for doc, item, label in zip(own, log.log.items, log.label, strict=True):
             this = (item.doc_hash, bool(label == CLEAN))
             if known.setdefault(doc, this) != this:
                 raise LogError(
                     "{}: document {} of {} is another one than in the logs before",
-                    Place(one.log.path), doc, Public(one.log.benchmark),
+                    Place(log.log.path), doc, Public(log.log.benchmark),
                     remedy=Remedy.EXPORT_ONE_VERSION,
                 )  # fmt: skip
     for task, docs in found.items():
@@ -133,26 +133,26 @@ def lm_eval_samples(judged: Sequence[Judged]) -> dict[str, list[int]]:
     }
 
 
-def inspect_log(one: Judged) -> Row:
+def inspect_log(log: LabelledLog) -> Row:
     """An Inspect log, as JSON, whose items that are not clean are unscored by an edit.
 
     The edits are what Inspect's `edit_score` makes of a NaN: the old score in the history, the
     label as the reason, provenance, an event. The aggregates no longer hold and are left out:
     Inspect's `recompute_metrics` makes them anew.
     """
-    document = document_of(LogFile(Path(one.log.path)))
+    document = document_of(LogFile(Path(log.log.path)))
     labels = {
         item.item_id: LABELS[label]
-        for item, label in zip(one.log.items, one.label, strict=True)
+        for item, label in zip(log.log.items, log.label, strict=True)
         if label != CLEAN
     }
-    if len(labels) == len(one.log.items):
-        raise LogError("{}: none of its {} items is clean", Place(one.log.path), len(labels))
+    if len(labels) == len(log.log.items):
+        raise LogError("{}: none of its {} items is clean", Place(log.log.path), len(labels))
     now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
     for sample in as_list(document.get("samples")):
         label = labels.get(str(sample.get("id")))
         if label is not None:
-            _edit(sample, label, one.policy, now)
+            _edit(sample, label, log.policy, now)
     results = as_dict(document.get("results"))
     document["results"] = {key: results[key] for key in results if key != "headline"}
     document["results"]["scores"] = []
@@ -161,7 +161,7 @@ def inspect_log(one: Judged) -> Row:
 
 
 def every_eval_logs(
-    judged: Sequence[Judged],
+    judged: Sequence[LabelledLog],
     *,
     lower_is_better: Sequence[str] = (),
     higher_is_better: Sequence[str] = (),
@@ -172,12 +172,14 @@ def every_eval_logs(
     and the score on the clean items as a further result. Raises LogError for a log without a score
     per item, and what `directed` raises.
     """
-    logs = directed([one.log for one in judged], lower=lower_is_better, higher=higher_is_better)
+    logs = directed([log.log for log in judged], lower=lower_is_better, higher=higher_is_better)
     files: dict[str, bytes] = {}
-    for one, log in zip(judged, logs, strict=True):
-        labels = [LABELS[label] for label in one.label]
+    for labelled_log, log in zip(judged, logs, strict=True):
+        labels = [LABELS[label] for label in labelled_log.label]
         files.update(
-            every_eval_files(log, labels=labels, clean=one.label == CLEAN, policy=one.policy)
+            every_eval_files(
+                log, labels=labels, clean=labelled_log.label == CLEAN, policy=labelled_log.policy
+            )
         )
     return files
 
@@ -209,7 +211,7 @@ def _edit(sample: Row, label: str, policy: str, now: str) -> None:
         if isinstance(metadata, dict):
             # The older place of a reason: Inspect would read it back from there.
             score["metadata"] = {k: v for k, v in metadata.items() if k != "unscored_reason"}
-        _tell(sample, name, edit, now)
+        _annotate_sample(sample, name, edit, now)
 
 
 def _unscored(value: object) -> object:
@@ -221,7 +223,7 @@ def _unscored(value: object) -> object:
     return float("nan")
 
 
-def _tell(sample: Row, name: str, edit: Mapping[str, Any], now: str) -> None:
+def _annotate_sample(sample: Row, name: str, edit: Mapping[str, Any], now: str) -> None:
     """Put the event of an edit at the end of the last span of scorers."""
     events = sample.setdefault("events", [])
     span = None
@@ -233,7 +235,7 @@ def _tell(sample: Row, name: str, edit: Mapping[str, Any], now: str) -> None:
         for at, event in enumerate(events)
         if span and event.get("event") == "span_end" and event.get("id") == span
     ]
-    told = {
+    metadata = {
         "uuid": uuid.uuid4().hex,
         "span_id": span,
         "timestamp": now,
@@ -242,7 +244,7 @@ def _tell(sample: Row, name: str, edit: Mapping[str, Any], now: str) -> None:
         "score_name": name,
         "edit": edit,
     }
-    events.insert(ends[-1] if ends else len(events), told)
+    events.insert(ends[-1] if ends else len(events), metadata)
 
 
 def _doc_ids(log: Log) -> list[int]:

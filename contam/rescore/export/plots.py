@@ -55,7 +55,7 @@ class Plot:
 
 def plot_names(tables: Mapping[str, Table], least: int) -> list[str]:
     """The files that `draw` writes, in order."""
-    return [f"{one.name}.{suffix}" for one in planned(tables, least) for suffix in ("svg", "png")]
+    return [f"{plot.name}.{suffix}" for plot in planned(tables, least) for suffix in ("svg", "png")]
 
 
 def draw(tables: Mapping[str, Table], folder: Path, least: int) -> None:
@@ -73,8 +73,8 @@ def draw(tables: Mapping[str, Table], folder: Path, least: int) -> None:
             "figure.constrained_layout.use": False,
         }
     ):
-        for one in planned(tables, least):
-            _save(DRAWN[one.kind](one.rows), folder / one.name)
+        for plot in planned(tables, least):
+            _save(DRAWN[plot.kind](plot.rows), folder / plot.name)
 
 
 def _save(figure: Figure, path: Path) -> None:

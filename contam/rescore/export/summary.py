@@ -71,8 +71,8 @@ def markdown(tables: Mapping[str, Table], least: int = LEAST) -> str:
     least  clean items without which nothing is drawn of a score
     """
     pictures: dict[tuple[str, ...], list[Plot]] = {}
-    for one in planned(tables, least):
-        pictures.setdefault((one.benchmark, one.metric, one.policy), []).append(one)
+    for plot in planned(tables, least):
+        pictures.setdefault((plot.benchmark, plot.metric, plot.policy), []).append(plot)
     database = Database()
     try:
         for name, table in tables.items():
@@ -91,7 +91,7 @@ def markdown(tables: Mapping[str, Table], least: int = LEAST) -> str:
 
 def _pictures(plots: Sequence[Plot]) -> list[str]:
     """The pictures that stand beside the summary."""
-    return [line for one in plots for line in (f"![{cell(one.caption)}]({one.name}.svg)", "")]
+    return [line for plot in plots for line in (f"![{cell(plot.caption)}]({plot.name}.svg)", "")]
 
 
 def _section(
@@ -118,24 +118,24 @@ def _section(
         ),
         [
             (
-                one["model"],
-                one["n"],
-                one["n_clean"],
-                one["n_flagged"],
-                one["n_not_checkable"],
-                _between(one, "full"),
-                _between(one, "clean"),
-                figure(one["flagged"]),
-                gain_of(one),
-                small(one["gain_p"]),
-                small(one["gain_p_holm"]),
+                record["model"],
+                record["n"],
+                record["n_clean"],
+                record["n_flagged"],
+                record["n_not_checkable"],
+                _between(record, "full"),
+                _between(record, "clean"),
+                figure(record["flagged"]),
+                gain_of(record),
+                small(record["gain_p"]),
+                small(record["gain_p_holm"]),
             )
-            for one in records
+            for record in records
         ],
     )
-    notes = sorted({f"{one['model']}: {one['note']}" for one in records if one["note"]})
+    notes = sorted({f"{record['model']}: {record['note']}" for record in records if record["note"]})
     lines += [*(f"- {cell(note)}" for note in notes), *([""] if notes else [])]
-    if any(one["n_not_checkable"] for one in records):
+    if any(record["n_not_checkable"] for record in records):
         lines += [
             "Counting what could not be checked as clean, the clean scores are "
             + ", ".join(
@@ -165,19 +165,19 @@ def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
         ("model", "score, all items", "rank, all items", "score, clean items", "rank, clean items"),
         [
             (
-                one["model"],
-                figure(one["full"]),
-                _place(one, "full"),
-                figure(one["clean"]),
-                _place(one, "clean"),
+                record["model"],
+                figure(record["full"]),
+                _place(record, "full"),
+                figure(record["clean"]),
+                _place(record, "clean"),
             )
-            for one in records
+            for record in records
         ],
     )
     lines += [
-        f"- {cell(one['model'])}: {cell(one['note'])}"
-        for one in records
-        if one["rank_full"] is None
+        f"- {cell(record['model'])}: {cell(record['note'])}"
+        for record in records
+        if record["rank_full"] is None
     ]
     lines += [""] if lines[-1] else []
     agree = ", ".join(
@@ -250,21 +250,21 @@ def _holdout(database: Database) -> list[str]:
         ),
         [
             (
-                one["benchmark"],
-                one["metric"],
-                one["n"],
-                one["reference_benchmark"] or "-",
-                one["n_reference"],
-                one["method"],
-                one["model"],
-                figure(one["score"]),
-                figure(one["score_reference"]),
-                figure(one["expected"]),
-                _between(one, "gain"),
-                small(one["p"]),
-                small(one["p_holm"]),
+                record["benchmark"],
+                record["metric"],
+                record["n"],
+                record["reference_benchmark"] or "-",
+                record["n_reference"],
+                record["method"],
+                record["model"],
+                figure(record["score"]),
+                figure(record["score_reference"]),
+                figure(record["expected"]),
+                _between(record, "gain"),
+                small(record["p"]),
+                small(record["p_holm"]),
             )
-            for one in records
+            for record in records
         ],
     )
     notes = {

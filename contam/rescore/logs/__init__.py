@@ -1,16 +1,16 @@
 """Logs of evaluations in, one shape out: `read_logs`, `self_check`, `find_groups`."""
 
-from contam.rescore.logs.groups import Group, find_groups
+from contam.rescore.logs.groups import TaskGroup, find_groups
 from contam.rescore.logs.model import GroupClaim, Log, LoggedItem, ScoreColumn, self_check
 from contam.rescore.logs.read import LogFiles, find_logs, read_logs
 
 __all__ = [
-    "Group",
     "GroupClaim",
     "Log",
     "LogFiles",
     "LoggedItem",
     "ScoreColumn",
+    "TaskGroup",
     "find_groups",
     "find_logs",
     "read_logs",

@@ -30,14 +30,14 @@ def matthews(values: list[object]) -> float:
     counts = Counter(map(_labels, values))
     n = counts.total()
     gold: Counter[str] = Counter()
-    said: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
     right = 0
     for (truth, guess), number in counts.items():
         gold[truth] += number
-        said[guess] += number
+        answers[guess] += number
         right += number if truth == guess else 0
-    together = sum(gold[label] * said[label] for label in gold)
-    spread = (n * n - sum(k * k for k in said.values())) * (
+    together = sum(gold[label] * answers[label] for label in gold)
+    spread = (n * n - sum(k * k for k in answers.values())) * (
         n * n - sum(k * k for k in gold.values())
     )
     return (right * n - together) / math.sqrt(spread) if spread else 0.0
@@ -106,8 +106,8 @@ def _pair(value: object) -> tuple[object, object]:
 
 
 def _labels(value: object) -> tuple[str, str]:
-    gold, said = _pair(value)
-    return str(gold), str(said)
+    gold, answers = _pair(value)
+    return str(gold), str(answers)
 
 
 def _number(value: object) -> float:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contam.errors import LogError, Remedy
-from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.human_eval import pass_at_columns
+from contam.rescore.logs.log_files import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.log_reader import LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem
-from contam.rescore.logs.reader import LogReader, document
 
 if TYPE_CHECKING:
-    from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.log_files import LogFile
 
 _SUFFIX: Final = "eval_results.json"
 _PASSED: Final = frozenset({"pass", "success"})

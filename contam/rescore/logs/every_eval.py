@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import LogError, Remedy
-from contam.rescore.logs.files import Row, as_dict, as_list, beside, number_or_none, text_or_none
+from contam.rescore.logs.item_parts import real_choices
+from contam.rescore.logs.log_files import (
+    Row,
+    as_dict,
+    as_list,
+    neighbour,
+    number_or_none,
+    text_or_none,
+)
+from contam.rescore.logs.log_reader import LogReader, document, first_line
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
-from contam.rescore.logs.parts import real_choices
-from contam.rescore.logs.reader import LogReader, document, first_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.log_files import LogFile
 
 SUFFIX: Final = "_samples.jsonl"
 
@@ -50,10 +57,10 @@ class _Run:
 
 def read(file: LogFile) -> list[Log]:
     """Read an instance file with the aggregate beside it: a log per model and data set."""
-    companion = beside(file.path.with_name(file.path.name.removesuffix(SUFFIX) + ".json"))
+    companion = neighbour(file.path.with_name(file.path.name.removesuffix(SUFFIX) + ".json"))
     aggregate = as_dict(companion.document) if companion else {}
     _check_whole(file, as_dict(aggregate.get("detailed_evaluation_results")))
-    results = [as_dict(one) for one in as_list(aggregate.get("evaluation_results"))]
+    results = [as_dict(result) for result in as_list(aggregate.get("evaluation_results"))]
     runs: dict[tuple[str, str], _Run] = {}
     for line, row in file.lines:
         if not is_instance(row):
@@ -171,10 +178,10 @@ def _columns(run: _Run, results: list[Row]) -> list[ScoreColumn]:
         title = name if names.count(name) == 1 else f"{name} {result_id}"
         about = next(
             (
-                one
-                for one in results
-                if one.get("evaluation_name") == name
-                and str(one.get("evaluation_result_id") or "") == result_id
+                result
+                for result in results
+                if result.get("evaluation_name") == name
+                and str(result.get("evaluation_result_id") or "") == result_id
             ),
             {},
         )

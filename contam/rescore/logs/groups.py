@@ -26,7 +26,7 @@ Weighting = Literal["micro", "macro", "unknown"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Group:
+class TaskGroup:
     """One group number of one run.
 
     logs       the runs of its tasks, () when one is missing
@@ -49,7 +49,7 @@ class Group:
         return _average(self.logs, self.metric, masks, self.weighting)
 
 
-def find_groups(logs: Iterable[Log]) -> tuple[Group, ...]:
+def find_groups(logs: Iterable[Log]) -> tuple[TaskGroup, ...]:
     """All group numbers that the logs' own results files report, by model, run and group."""
     runs: dict[tuple[str, str | None], list[Log]] = {}
     for log in logs:
@@ -64,7 +64,7 @@ def find_groups(logs: Iterable[Log]) -> tuple[Group, ...]:
             chosen = tuple(by_task[task] for task in claim.tasks if task in by_task)
             weighting, note = _weighting(chosen, claim.metric, claim.reported, missing)
             found.append(
-                Group(
+                TaskGroup(
                     name=claim.group,
                     model=model,
                     metric=claim.metric,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import LogError, Public, Remedy
-from contam.rescore.logs.files import (
+from contam.rescore.logs.log_files import (
     LogFile,
     Row,
     as_dict,
@@ -18,8 +18,8 @@ from contam.rescore.logs.files import (
     number_or_none,
     text_or_none,
 )
+from contam.rescore.logs.log_reader import LogReader
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
-from contam.rescore.logs.reader import LogReader
 from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
@@ -111,12 +111,15 @@ def _texts(state: Row, *, multiple: bool) -> dict[tuple[str, str], LoggedItem]:
         if instance.get("perturbation"):
             continue
         name, split = str(instance.get("id")), str(instance.get("split") or "")
-        references = [as_dict(one) for one in as_list(instance.get("references"))]
-        texts = [str(as_dict(one.get("output")).get("text", "")).strip() for one in references]
+        references = [as_dict(reference) for reference in as_list(instance.get("references"))]
+        texts = [
+            str(as_dict(reference.get("output")).get("text", "")).strip()
+            for reference in references
+        ]
         right = [
             text
-            for one, text in zip(references, texts, strict=True)
-            if "correct" in as_list(one.get("tags"))
+            for reference, text in zip(references, texts, strict=True)
+            if "correct" in as_list(reference.get("tags"))
         ]
         item = LoggedItem(
             item_id=name,

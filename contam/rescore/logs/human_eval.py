@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import LogError, Remedy
+from contam.rescore.logs.log_reader import LogReader, first_line
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
-from contam.rescore.logs.reader import LogReader, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.rescore.logs.files import LogFile, Row
+    from contam.rescore.logs.log_files import LogFile, Row
 
 
 def is_results(row: Row) -> bool:

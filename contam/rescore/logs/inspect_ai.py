@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import LogError, Remedy
-from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, parsed, text_or_none
+from contam.rescore.logs.item_parts import real_choices
+from contam.rescore.logs.log_files import (
+    Row,
+    as_dict,
+    as_list,
+    number_or_none,
+    parsed,
+    text_or_none,
+)
+from contam.rescore.logs.log_reader import LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
-from contam.rescore.logs.parts import real_choices
-from contam.rescore.logs.reader import LogReader, document
 from contam.rescore.logs.setup import setup_of
 from contam.rescore.logs.zipped import ZipMembers
 
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.log_files import LogFile
     from contam.rescore.logs.setup import Setup
 
 
@@ -63,7 +70,8 @@ def metrics_of(results: Row) -> Iterator[Metric]:
         mean = _mean(metrics)
         known = {"scorer": scorer, "name": name, "reducer": str(reducer) if reducer else None}
         no_others = all(
-            one.get("group") or _plain(one, key) in _SPREADS for key, one in metrics.items()
+            metric.get("group") or _plain(metric, key) in _SPREADS
+            for key, metric in metrics.items()
         )
         if mean is not None or no_others:
             yield Metric(
@@ -263,14 +271,14 @@ def _question(sample: Row) -> tuple[str | None, str | None]:
     given = sample.get("input")
     if isinstance(given, str):
         return text_or_none(_attached(sample, given)), None
-    said = [
+    texts = [
         _attached(sample, _content(message))
         for message in map(as_dict, as_list(given))
         if message.get("role") == "user"
     ]
-    if len(said) == 1 and len(as_list(given)) == 1:
-        return text_or_none(said[0]), None
-    return None, text_or_none(said[-1]) if said else None
+    if len(texts) == 1 and len(as_list(given)) == 1:
+        return text_or_none(texts[0]), None
+    return None, text_or_none(texts[-1]) if texts else None
 
 
 def _content(message: Row) -> str:

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import LogError, Remedy
-from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.item_parts import PartsReader, Texts, real_choices
+from contam.rescore.logs.log_files import (
+    LogFile,
+    Row,
+    as_dict,
+    as_list,
+    number_or_none,
+    text_or_none,
+)
+from contam.rescore.logs.log_reader import LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
-from contam.rescore.logs.parts import PartsReader, Texts, real_choices
-from contam.rescore.logs.reader import LogReader, document
 from contam.rescore.logs.setup import setup_of
 from contam.tables.input_tables import column_names, read_columns
 
@@ -166,7 +173,8 @@ def _check_ids(file: LogFile, items: Sequence[LoggedItem]) -> None:
 def _columns(metrics: list[Row], own: Row, config: Row) -> list[ScoreColumn]:
     columns = []
     described = {
-        str(one.get("metric_name")): one for one in map(as_dict, as_list(config.get("metrics")))
+        str(metric.get("metric_name")): metric
+        for metric in map(as_dict, as_list(config.get("metrics")))
     }
     for metric in dict.fromkeys(name for row in metrics for name in row):
         values = [row.get(metric) for row in metrics]

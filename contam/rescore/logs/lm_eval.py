@@ -14,7 +14,16 @@ import numpy as np
 
 from contam.errors import LogError, Remedy
 from contam.rescore.logs.aggregate import CORPUS, ELSEWHERE
-from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.item_parts import PartsReader, field_of_template
+from contam.rescore.logs.log_files import (
+    LogFile,
+    Row,
+    as_dict,
+    as_list,
+    number_or_none,
+    text_or_none,
+)
+from contam.rescore.logs.log_reader import LogReader, document, first_line
 from contam.rescore.logs.model import (
     GroupClaim,
     Log,
@@ -23,8 +32,6 @@ from contam.rescore.logs.model import (
     mean_column,
     no_column,
 )
-from contam.rescore.logs.parts import PartsReader, field_of_template
-from contam.rescore.logs.reader import LogReader, document, first_line
 from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:

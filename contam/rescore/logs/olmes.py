@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import LogError, Remedy
-from contam.rescore.logs.files import (
+from contam.rescore.logs.item_parts import PartsReader
+from contam.rescore.logs.log_files import (
     LogFile,
     Row,
     as_dict,
     as_list,
-    beside,
+    neighbour,
     number_or_none,
     text_or_none,
 )
+from contam.rescore.logs.log_reader import LogReader, document, first_line
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
-from contam.rescore.logs.parts import PartsReader
-from contam.rescore.logs.reader import LogReader, document, first_line
 from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def read(file: LogFile) -> Log:
     """Read the predictions of one task. Raises LogError when its files contradict each other."""
     match = _NAME.fullmatch(file.path.name)
     stem = file.path.name.partition("-predictions.jsonl")[0]
-    metrics = _beside(file, f"{stem}-metrics.json")
+    metrics = _companion(file, f"{stem}-metrics.json")
     about = as_dict(metrics.document) if metrics else {}
-    requests = _beside(file, f"{stem}-requests.jsonl")
+    requests = _companion(file, f"{stem}-requests.jsonl")
     rows = _rows(file)
     expected = number_or_none(about.get("num_instances"))
     if expected is not None and int(expected) != len(rows):
@@ -116,8 +116,8 @@ def read(file: LogFile) -> Log:
     )
 
 
-def _beside(file: LogFile, name: str) -> LogFile | None:
-    return beside(file.path.with_name(name)) or beside(file.path.with_name(f"{name}.gz"))
+def _companion(file: LogFile, name: str) -> LogFile | None:
+    return neighbour(file.path.with_name(name)) or neighbour(file.path.with_name(f"{name}.gz"))
 
 
 def _rows(file: LogFile) -> dict[str, Row]:
@@ -169,8 +169,12 @@ def _prompt(request: Row) -> str | None:
     if isinstance(context, str):
         return text_or_none(context)
     messages = as_list(as_dict(context).get("messages", context))
-    said = [one.get("content") for one in map(as_dict, messages) if one.get("role") == "user"]
-    return text_or_none(said[-1]) if said else None
+    texts = [
+        message.get("content")
+        for message in map(as_dict, messages)
+        if message.get("role") == "user"
+    ]
+    return text_or_none(texts[-1]) if texts else None
 
 
 def _columns(rows: list[Row], reported: Row, config: Row) -> list[ScoreColumn]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import LogError, Remedy
-from contam.rescore.logs.files import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.log_files import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.log_reader import LogReader, first_line
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
-from contam.rescore.logs.reader import LogReader, first_line
 
 if TYPE_CHECKING:
-    from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.log_files import LogFile
 
 _MATCH: Final = "accuracy"
 """What the report calls the share of `match` events that are correct."""
@@ -124,20 +124,20 @@ def _item(name: str, prompt: object, gold: object) -> LoggedItem:
         item_id=name,
         position=int(number) if number.isdecimal() else None,
         answer=text_or_none(golds[0].strip()) if golds and isinstance(golds[0], str) else None,
-        prompt=_last_said(prompt),
+        prompt=_last_answer(prompt),
     )
 
 
-def _last_said(prompt: object) -> str | None:
+def _last_answer(prompt: object) -> str | None:
     """The prompt, or what the user says last in a chat: questions before it are examples."""
     if isinstance(prompt, str):
         return text_or_none(prompt)
-    said = [
+    texts = [
         message.get("content")
         for message in map(as_dict, as_list(prompt))
         if message.get("role") != "system"
     ]
-    return text_or_none(said[-1]) if said else None
+    return text_or_none(texts[-1]) if texts else None
 
 
 READER: Final = LogReader(title="OpenAI evals", fits=first_line(is_spec), read=read)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import LogError, Remedy
-from contam.rescore.logs.files import (
+from contam.rescore.logs.log_files import (
     LogFile,
     Row,
     as_dict,
@@ -21,8 +21,8 @@ from contam.rescore.logs.files import (
     number_or_none,
     text_or_none,
 )
+from contam.rescore.logs.log_reader import LogReader
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
-from contam.rescore.logs.reader import LogReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def read(file: LogFile) -> Log:
     parts = _parts(file.path)
     asked = [row for part in parts for row in _rows(part, as_dict(part.document))]
     details = _details(file, document.get("details"))
-    correct = [_correct(one) for one in details] or [_by_label(row) for row in asked]
+    correct = [_correct(detail) for detail in details] or [_by_label(row) for row in asked]
     if not correct or all(one is None for one in correct):
         raise LogError(
             "{}: no item says whether it was right", file.path, remedy=Remedy.DUMP_EVAL_DETAILS
@@ -142,8 +142,8 @@ def _correct(detail: Row) -> list[float] | None:
     for key in _CORRECT:
         values = detail.get(key)
         values = values if isinstance(values, list) else [values]
-        if values and all(isinstance(one, bool | int | float) for one in values):
-            return [float(one) for one in values]
+        if values and all(isinstance(value, bool | int | float) for value in values):
+            return [float(value) for value in values]
     return None
 
 
@@ -191,8 +191,8 @@ def _prompt(found: object) -> str | None:
     if isinstance(found, str):
         return text_or_none(found)
     turns = [as_dict(one) for one in as_list(found)]
-    said = [one.get("prompt", one.get("content")) for one in turns if _asks(one)]
-    return text_or_none(said[-1]) if said else None
+    texts = [turn.get("prompt", turn.get("content")) for turn in turns if _asks(turn)]
+    return text_or_none(texts[-1]) if texts else None
 
 
 def _asks(turn: Row) -> bool:

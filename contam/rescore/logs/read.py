@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.paths import expanded, refuse_pipe
 from contam.errors import LogError, Place, Public, Remedy, Statement, UsageError
-from contam.rescore.logs.files import LogFile
+from contam.rescore.logs.log_files import LogFile
+from contam.rescore.logs.log_reader import NoScoresError
 from contam.rescore.logs.model import Log, LoggedItem
-from contam.rescore.logs.reader import NoScoresError
 from contam.rescore.logs.readers import parts_of, reader_of, rows_of, titles
 from contam.rescore.logs.simple import check_columns
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from contam.rescore.logs.reader import LogReader
+    from contam.rescore.logs.log_reader import LogReader
 
 _ALONE: Final = "only the means of a run; its rows are not beside it"
 
@@ -128,7 +128,7 @@ class _Reading:
             first = reader.first_of(path)
             yield (file if first == path else LogFile(first)), reader
         elif explicit:
-            others = [LogFile(one) for one in rows_of(path, parts_of(file))]
+            others = [LogFile(row) for row in rows_of(path, parts_of(file))]
             if not others:
                 raise _NotBesideError(
                     "{}: {}", path, Public(_ALONE), remedy=Remedy.NAME_ROWS_OF_RUN,

@@ -20,14 +20,14 @@ from contam.rescore.logs import (
     simple,
     swe_bench,
 )
-from contam.rescore.logs.files import as_dict
-from contam.rescore.logs.reader import LogReader, NoScoresError, document
+from contam.rescore.logs.log_files import as_dict
+from contam.rescore.logs.log_reader import LogReader, NoScoresError, document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.log_files import LogFile
     from contam.rescore.logs.model import Log
 
 
@@ -94,7 +94,7 @@ READERS: Final = (
 
 def titles() -> str:
     """What can be read, for an error."""
-    return ", ".join([*(one.title for one in READERS if one.title), simple.TITLE])
+    return ", ".join([*(reader.title for reader in READERS if reader.title), simple.TITLE])
 
 
 def reader_of(file: LogFile, columns: Mapping[str, str] | None) -> LogReader | None:
@@ -102,7 +102,7 @@ def reader_of(file: LogFile, columns: Mapping[str, str] | None) -> LogReader | N
 
     columns  what the columns of plain tables are, where their names do not say it
     """
-    found = next((one for one in READERS if one.fits(file)), None)
+    found = next((reader for reader in READERS if reader.fits(file)), None)
     if found is not None:
         return found
     if parts_of(file):
@@ -113,12 +113,12 @@ def reader_of(file: LogFile, columns: Mapping[str, str] | None) -> LogReader | N
 
 def parts_of(file: LogFile) -> list[LogReader]:
     """Readers of the logs that a file without scores may belong to."""
-    return [one for one in READERS if one.is_part(file)]
+    return [reader for reader in READERS if reader.is_part(file)]
 
 
 def rows_of(path: Path, readers: list[LogReader]) -> list[Path]:
     """The files with the scores that a part of a log belongs to."""
-    return [one for reader in readers for one in reader.rows_of(path)]
+    return [row for reader in readers for row in reader.rows_of(path)]
 
 
 def _refuse(file: LogFile) -> list[Log]:

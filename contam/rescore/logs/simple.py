@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.names import (
+from contam.benchmark.field_names import (
     ANSWER,
     ANSWER_INDEX,
     CHOICE_LISTS,
@@ -22,9 +22,10 @@ from contam.benchmark.names import (
 )
 from contam.benchmark.naming import name_of
 from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
+from contam.rescore.logs.item_parts import PartsReader
+from contam.rescore.logs.log_reader import LogReader, NoScoresError
 from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
-from contam.rescore.logs.parts import PartsReader
-from contam.rescore.logs.plain import (
+from contam.rescore.logs.plain_tables import (
     DIRECTIONS,
     Table,
     as_plain_list,
@@ -33,14 +34,13 @@ from contam.rescore.logs.plain import (
     number_of,
     zero_to_one,
 )
-from contam.rescore.logs.reader import LogReader, NoScoresError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.log_files import LogFile
 
 NAMES: Final[dict[str, tuple[str, ...]]] = {
     "id": (

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import LogError, Remedy
-from contam.rescore.logs.files import LogFile, Row, as_dict, as_list, number_or_none
+from contam.rescore.logs.log_files import LogFile, Row, as_dict, as_list, number_or_none
+from contam.rescore.logs.log_reader import LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
-from contam.rescore.logs.reader import LogReader, document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +103,7 @@ def read_instances(file: LogFile) -> Log:
     run = file.path.absolute().parent.parent
     scores: dict[str, float] = {}
     digest = hashlib.sha256()
-    for folder in sorted(one for one in run.iterdir() if one.is_dir()):
+    for folder in sorted(path for path in run.iterdir() if path.is_dir()):
         own = LogFile(folder / REPORT)
         if not own.path.is_file():
             scores[folder.name] = float("nan")

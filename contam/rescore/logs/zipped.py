@@ -13,7 +13,7 @@ import zstandard
 from contam.errors import LogError, Remedy
 
 if TYPE_CHECKING:
-    from contam.rescore.logs.files import LogFile
+    from contam.rescore.logs.log_files import LogFile
 
 _ZSTD: Final = 93
 _LOCAL_HEADER: Final = 30

@@ -166,7 +166,7 @@ def llama2_subsets(scores: Floats, share: Floats) -> tuple[list[Subset], bool]:
         z = (mean - mu) / (deviation / float(np.sqrt(n))) if n and deviation > 0 else _NAN
         shared = float(share[mask].mean()) if n else _NAN
         subsets.append(Subset(name=name, n=n, mean_share=shared, score=mean, z=z))
-    return subsets, all(abs(one.z) > _LLAMA2_Z for one in subsets)
+    return subsets, all(abs(subset.z) > _LLAMA2_Z for subset in subsets)
 
 
 def two_proportions(first: tuple[float, int], second: tuple[float, int]) -> tuple[float, float]:

@@ -66,7 +66,7 @@ def reweighed(table: Floats, weights: Floats) -> Change:
     weights  float64[tasks], or one for each task that tells any two models apart
     """
     if len(weights) != table.shape[1]:
-        table = table[:, _telling(table)]
+        table = table[:, _informative(table)]
     new = near_ranks((table * weights).mean(axis=1))
     return change_of(new, near_ranks(table.mean(axis=1)))
 
@@ -78,19 +78,19 @@ def search_weights(table: Floats) -> Witness:
     are between; weights are relative to a task's s.d. and none is under 1 % of their sum before
     that. What does not change is a table of one telling task.
     """
-    telling = _telling(table)
-    scores = table[:, telling]
+    informative = _informative(table)
+    scores = table[:, informative]
     if scores.shape[1] == 0:
         return Witness(change=Change(distance=0.0, largest=0.0), weights=np.ones(table.shape[1]))
     found = []
     for weighted in (True, False):
         weights = np.ones(table.shape[1])
-        weights[telling] = _descend(scores, weighted=weighted)
+        weights[informative] = _descend(scores, weighted=weighted)
         found.append(Witness(change=reweighed(table, weights), weights=weights))
     return max(found, key=lambda one: (one.change.distance, one.change.largest))
 
 
-def _telling(table: Floats) -> Bools:
+def _informative(table: Floats) -> Bools:
     return np.asarray(table.std(axis=0) > _HAIR)
 
 

@@ -12,7 +12,7 @@ import orjson
 from contam.detect.match.deadline import REASON as DEADLINE
 from contam.detect.policies.verdict import Verdict
 from contam.detect.result import VERDICTS, item_ranks
-from contam.server.checks.evidence import Evidence
+from contam.server.checks.evidence import EvidenceReader
 from contam.server.problems.failures import RequestError
 from contam.tables import schemas
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from contam.detect.result import ScanResult
     from contam.server.checks.evidence import Row
-    from contam.server.indexes.holder import Lease
+    from contam.server.indexes.registry import IndexSnapshot
     from contam.server.schemas.check import Options
 
 _MOST_FAILURES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class StreamedAnswer:
     """An answer to a check, its evidence not made yet.
 
     verdicts  without their evidence, item by item;  rest  what else is said
@@ -38,7 +38,7 @@ class Answer:
 
     verdicts: list[Row]
     rest: Row
-    evidence: Evidence | None
+    evidence: EvidenceReader | None
     n_policies: int
 
     def rows(self) -> Iterator[Row]:
@@ -90,19 +90,19 @@ class Answer:
         yield orjson.dumps(self.rest) + b"\n"
 
 
-def answer_of(result: ScanResult, lease: Lease, options: Options) -> Answer:
+def answer_of(result: ScanResult, snapshot: IndexSnapshot, options: Options) -> StreamedAnswer:
     """The answer that a result makes."""
     # Not by `run`: it tells of every shard, and there may be thousands.
-    covered = lease.opened.coverage if result.covered is None else result.covered
+    covered = snapshot.opened.coverage if result.covered is None else result.covered
     verdicts = schemas.records(result.verdict_columns, VERDICTS)
-    return Answer(
+    return StreamedAnswer(
         verdicts=verdicts,
         rest={
-            **_about(lease),
+            **_about(snapshot),
             "coverage": summary(covered.totals),
             "capped": result.about_index()["capped"],
         },
-        evidence=Evidence(result, lease, options) if options.evidence else None,
+        evidence=EvidenceReader(result, snapshot, options) if options.evidence else None,
         n_policies=len(verdicts) // len(result.items_in_order),
     )
 
@@ -119,8 +119,8 @@ def too_large(most_bytes: int) -> RequestError:
 
 
 def late_answer(
-    names: Sequence[tuple[str, str, str]], policies: Sequence[str], lease: Lease
-) -> Answer:
+    names: Sequence[tuple[str, str, str]], policies: Sequence[str], snapshot: IndexSnapshot
+) -> StreamedAnswer:
     """The answer when the time is over: nothing is known of any item (benchmark, split, id)."""
     verdicts = [
         Verdict(
@@ -142,12 +142,17 @@ def late_answer(
         for benchmark, split, item_id in (names[i] for i in np.argsort(item_ranks(names)).tolist())
         for policy in policies
     ]
-    return Answer(
+    return StreamedAnswer(
         verdicts=[{**verdict, "evidence": []} for verdict in verdicts],
         rest={
-            **_about(lease),
-            "coverage": summary(lease.opened.coverage.totals),
-            "capped": {"cap": lease.opened.recipe.cap, "grams": 0, "items": 0, "first_items": []},
+            **_about(snapshot),
+            "coverage": summary(snapshot.opened.coverage.totals),
+            "capped": {
+                "cap": snapshot.opened.recipe.cap,
+                "grams": 0,
+                "items": 0,
+                "first_items": [],
+            },
         },
         evidence=None,
         n_policies=len(policies),
@@ -162,9 +167,9 @@ def summary(coverage: Mapping[str, Any]) -> Row:
     return short
 
 
-def _about(lease: Lease) -> Row:
+def _about(snapshot: IndexSnapshot) -> Row:
     return {
-        "index": list(lease.names),
-        "states": list(lease.states),
-        "guarantee_tokens": lease.reader.guarantee_tokens,
+        "index": list(snapshot.names),
+        "states": list(snapshot.states),
+        "guarantee_tokens": snapshot.reader.guarantee_tokens,
     }

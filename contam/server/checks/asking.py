@@ -14,21 +14,21 @@ from pydantic import ValidationError
 from contam.benchmark.items import BenchItem
 from contam.detect.indexed.blind import (
     KEY_BYTES,
-    HashedItem,
-    HashedPart,
+    BlindItem,
+    BlindPart,
     check_blind,
     refuse_other_spelling,
 )
-from contam.detect.indexed.reader import TEXT_BENCHMARK
+from contam.detect.indexed.index_reader import TEXT_BENCHMARK
+from contam.server.checks.admission import LateError
 from contam.server.checks.answers import answer_of, late_answer
-from contam.server.checks.gate import LateError
 from contam.server.checks.policies import checked_policies
 from contam.server.logs import note
 from contam.server.problems.failures import RequestError
-from contam.server.problems.fields import with_fields
+from contam.server.problems.known_fields import with_fields
 from contam.server.problems.spelling import no_json, refuse_doubled
 from contam.server.schemas.check import CheckRequest
-from contam.server.state import State, holder_of
+from contam.server.state import State, registry_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from fastapi import Request, Response
 
     from contam.config import Settings
-    from contam.server.checks.answers import Answer
-    from contam.server.indexes.holder import Lease
+    from contam.server.checks.answers import StreamedAnswer
+    from contam.server.indexes.registry import IndexSnapshot
     from contam.server.schemas import check
 
 _JOB = "make a job of it: POST /v1/jobs"
@@ -90,7 +90,7 @@ async def judge(
     request: Request,
     state: State,
     read: Callable[[], CheckRequest],
-    tell: Callable[[CheckRequest, Answer], Response],
+    build_answer: Callable[[CheckRequest, StreamedAnswer], Response],
 ) -> Response:
     """Answer a check on one of the threads for checks, or say in time that it is late.
 
@@ -98,23 +98,23 @@ async def judge(
 
     Raises RequestError, 503, when too many checks wait, and what `read` and `answer` raise.
     """
-    holder_of(state)
+    registry_of(state)
     seconds = state.settings.deadline_s
     deadline = time.monotonic() + seconds
     parsed: list[CheckRequest] = []
 
-    def work() -> tuple[Answer, Response]:
+    def work() -> tuple[StreamedAnswer, Response]:
         parsed.append(read())
         found = answer(parsed[0], state, deadline)
-        return found, tell(parsed[0], found)
+        return found, build_answer(parsed[0], found)
 
     try:
-        found, response = await state.gate.run(work, seconds)
+        found, response = await state.admission.run(work, seconds)
         asked = parsed[0]
     except LateError:
         asked = parsed[0] if parsed else read()
         found = late(asked, state)
-        response = tell(asked, found)
+        response = build_answer(asked, found)
     # Counted once, here: work that was late may still end.
     pairs = [(verdict["policy"], verdict["label"]) for verdict in found.verdicts]
     state.metrics.count_verdicts(asked.n_items, pairs)
@@ -122,7 +122,7 @@ async def judge(
     return response
 
 
-def answer(asked: CheckRequest, state: State, deadline: float) -> Answer:
+def answer(asked: CheckRequest, state: State, deadline: float) -> StreamedAnswer:
     """Judge what was asked, unless it is too late. Raises ContamError subclasses.
 
     deadline  in seconds of `time.monotonic`
@@ -130,45 +130,45 @@ def answer(asked: CheckRequest, state: State, deadline: float) -> Answer:
     if time.monotonic() >= deadline:
         return late(asked, state)
     policies = checked_policies(asked.policies)
-    with holder_of(state).lease(asked.names) as lease:
+    with registry_of(state).snapshot(asked.names) as snapshot:
         if asked.grams is not None:
-            return _blind(asked, asked.grams, policies, lease, deadline)
-        result = lease.reader.check(
+            return _blind(asked, asked.grams, policies, snapshot, deadline)
+        result = snapshot.reader.check(
             items_of(asked),
             policies=policies,
             max_evidence=asked.options.max_evidence,
             allow_missing=asked.options.allow_missing,
             deadline=deadline,
         )
-        return answer_of(result, lease, asked.options)
+        return answer_of(result, snapshot, asked.options)
 
 
-def late(asked: CheckRequest, state: State) -> Answer:
+def late(asked: CheckRequest, state: State) -> StreamedAnswer:
     """The answer when the time is over: every item is not checkable."""
     policies = checked_policies(asked.policies)
     named = asked.items or (asked.grams.items if asked.grams else ())
     names = [(one.benchmark, one.split, one.id) for one in named] or [(TEXT_BENCHMARK, "", "1")]
-    with holder_of(state).lease(asked.names) as lease:
-        return late_answer(names, policies, lease)
+    with registry_of(state).snapshot(asked.names) as snapshot:
+        return late_answer(names, policies, snapshot)
 
 
 def _blind(
     asked: CheckRequest,
     grams: check.Grams,
     policies: tuple[str, ...],
-    lease: Lease,
+    snapshot: IndexSnapshot,
     deadline: float,
-) -> Answer:
-    refuse_other_spelling(grams.model_dump(exclude={"items"}), lease.opened.recipe)
+) -> StreamedAnswer:
+    refuse_other_spelling(grams.model_dump(exclude={"items"}), snapshot.opened.recipe)
     result = check_blind(
-        lease.opened,
-        [_hashed(one) for one in grams.items],
+        snapshot.opened,
+        [_hashed(item) for item in grams.items],
         policies=policies,
         max_evidence=asked.options.max_evidence,
         allow_missing=asked.options.allow_missing,
         deadline=deadline,
     )
-    return answer_of(result, lease, asked.options)
+    return answer_of(result, snapshot, asked.options)
 
 
 def items_of(asked: CheckRequest) -> list[BenchItem]:
@@ -190,8 +190,8 @@ def items_of(asked: CheckRequest) -> list[BenchItem]:
     ]
 
 
-def _hashed(item: check.HashedItem) -> HashedItem:
-    return HashedItem(
+def _hashed(item: check.HashedItem) -> BlindItem:
+    return BlindItem(
         benchmark=item.benchmark,
         split=item.split,
         item_id=item.id,
@@ -199,7 +199,7 @@ def _hashed(item: check.HashedItem) -> HashedItem:
     )
 
 
-def _part(part: check.HashedPart) -> HashedPart:
+def _part(part: check.HashedPart) -> BlindPart:
     try:
         raw = base64.b64decode(part.keys, validate=True)
     except binascii.Error:
@@ -210,7 +210,7 @@ def _part(part: check.HashedPart) -> HashedPart:
     wide[:, 8 - KEY_BYTES :] = np.frombuffer(raw, np.uint8).reshape(-1, KEY_BYTES)
     digits = np.frombuffer(part.bits.encode(), np.uint8)
     bits = np.where(digits < ord("a"), digits - ord("0"), digits - ord("a") + 10)
-    return HashedPart(wide.reshape(-1).view(">u8").astype(np.uint64), bits.astype(np.uint8))
+    return BlindPart(wide.reshape(-1).view(">u8").astype(np.uint64), bits.astype(np.uint8))
 
 
 def _sizes(asked: CheckRequest) -> Iterator[int]:

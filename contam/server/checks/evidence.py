@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from contam.detect.result import ScanResult
-    from contam.server.indexes.holder import Lease
+    from contam.server.indexes.registry import IndexSnapshot
     from contam.server.schemas.check import Options
 
 Row = dict[str, Any]
@@ -30,12 +30,12 @@ _LEAST_ROW_BYTES: Final = 200
 _MOST_CHARACTER_BYTES: Final = 6
 
 
-class Evidence:
+class EvidenceReader:
     """Rows of evidence by item, their texts read when they are asked for."""
 
-    def __init__(self, result: ScanResult, lease: Lease, options: Options) -> None:
+    def __init__(self, result: ScanResult, snapshot: IndexSnapshot, options: Options) -> None:
         self._columns = result.evidence_columns
-        self._lease = lease
+        self._snapshot = snapshot
         self._context = options.context
         owner = self._columns["item_id"]
         assert isinstance(owner, schemas.Repeated)  # noqa: S101 - for the type checker: as finishing makes it
@@ -66,7 +66,7 @@ class Evidence:
                 places |= {(row["shard"], row["row"]) for row in rows if row["verified"]}
                 pieces.append(rows)
                 last += 1
-            texts = quote(self._lease.opened, places)
+            texts = quote(self._snapshot.opened, places)
             for at, rows in enumerate(pieces, first):
                 yield self._with_texts(rows, at, texts)
             first = last
@@ -75,7 +75,7 @@ class Evidence:
         """The rows of one item."""
         rows = self._rows(*self._bounds[at])
         places = {(row["shard"], row["row"]) for row in rows if row["verified"]}
-        return self._with_texts(rows, at, quote(self._lease.opened, places))
+        return self._with_texts(rows, at, quote(self._snapshot.opened, places))
 
     def _rows(self, begin: int, end: int) -> list[Row]:
         columns = schemas.part(self._columns, begin, end)

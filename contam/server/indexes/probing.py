@@ -17,8 +17,8 @@ from contam.kernels.candidates import SHUT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from contam.detect.indexed.index_reader import IndexReader
     from contam.detect.indexed.indexes import IndexSet
-    from contam.detect.indexed.reader import IndexReader
 
 _ABSENT: Final = "seven small kites flew over the old harbour wall before the rain came in"
 _LEAST_TOKENS: Final = 60

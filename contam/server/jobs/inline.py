@@ -38,7 +38,7 @@ def write_inline(inline: Row, verdicts: Path) -> None:
     rows = [_verdict(at, row) for at, row in enumerate(inline["verdicts"])]
     _refuse_doubles(rows)
     keys = list(dict.fromkeys(ItemName.in_row(row) for row in rows))
-    items = {(one["benchmark"], one["split"], one["id"]): one for one in inline["items"]}
+    items = {(item["benchmark"], item["split"], item["id"]): item for item in inline["items"]}
     if len(items) < len(inline["items"]):
         raise UsageError("two items have one id", hint="send each item once")
     if items and any(key not in items for key in keys):
@@ -85,11 +85,15 @@ def write_scores(scores: Sequence[Row], logs: Path) -> None:
 
 
 def _verdict(at: int, row: Row) -> dict[str, Any]:
-    if missing := [one.name for one in COLUMNS if not one.optional and one.name not in row]:
+    if missing := [
+        column.name for column in COLUMNS if not column.optional and column.name not in row
+    ]:
         raise UsageError(f"verdict {at + 1} has no {missing[0]}", hint=_AS_GIVEN)
-    if row["label"] not in LABELS or not all(one.holds(row.get(one.name)) for one in COLUMNS):
+    if row["label"] not in LABELS or not all(
+        column.holds(row.get(column.name)) for column in COLUMNS
+    ):
         raise UsageError(f"verdict {at + 1} is none", hint=_AS_GIVEN)
-    return {one.name: row.get(one.name) for one in COLUMNS}
+    return {column.name: row.get(column.name) for column in COLUMNS}
 
 
 def _refuse_doubles(rows: Sequence[Row]) -> None:

@@ -18,14 +18,14 @@ from contam.server.jobs.service import disk_errors
 from contam.server.jobs.uploads import Received, Upload
 from contam.server.problems.failures import RequestError, refuse_parameters
 from contam.server.problems.spelling import refuse_doubled
-from contam.server.state import holder_of, jobs_of
+from contam.server.state import jobs_of, registry_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from fastapi import Request
 
-    from contam.server.jobs.model import Job
+    from contam.server.jobs.model import StoredJob
     from contam.server.jobs.reception import Receiving
     from contam.server.jobs.service import Jobs
     from contam.server.middleware.auth import Caller
@@ -47,7 +47,7 @@ def owner_of(caller: Caller) -> str | None:
 
 async def receive(
     request: Request, state: State, caller: Caller, *, field: str, roles: frozenset[str]
-) -> Job:
+) -> StoredJob:
     """Accept the job that a request describes; it is on disk when this returns.
 
     field  name of the JSON part of a multipart body;  roles  names of the parts that are files
@@ -119,7 +119,7 @@ def _accept(
     received: Received,
     *,
     rescore: bool,
-) -> Job:
+) -> StoredJob:
     asked = parse_job(received.request, state.settings, rescore=rescore)
     refuse_doubled(received.request)
     if isinstance(asked, CheckJob):
@@ -137,10 +137,10 @@ def _check(asked: CheckJob, state: State, received: Received) -> dict[str, Any]:
         )  # fmt: skip
     policies = checked_policies(asked.policies)
     _refuse_mapping(asked.options.mapping)
-    holder = holder_of(state)
-    names = holder.chosen(asked.names)
-    with holder.lease(names) as lease:
-        refuse_unanswerable([get_policy(one) for one in policies], lease.opened.recipe)
+    registry = registry_of(state)
+    names = registry.chosen(asked.names)
+    with registry.snapshot(names) as snapshot:
+        refuse_unanswerable([get_policy(policy) for policy in policies], snapshot.opened.recipe)
     return {**asked.model_dump(), "index": list(names), "policies": list(policies)}
 
 
@@ -160,7 +160,7 @@ def _rescore(
             hint="send files as `logs`, or rows as `scores`",
         )  # fmt: skip
     if uploaded and {one.name for one in uploaded} != {
-        f"{VERDICTS}/{one}" for one in VERDICT_FILES
+        f"{VERDICTS}/{file}" for file in VERDICT_FILES
     }:
         raise RequestError(
             422, "the verdicts are not whole", code="upload",

@@ -16,7 +16,7 @@ ENDED: Final = frozenset({"done", "failed", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class StoredJob:
     """A row of the store. It holds nothing of what was uploaded.
 
     number       counts up in the order of acceptance

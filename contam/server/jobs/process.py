@@ -23,7 +23,7 @@ _WAITING: Final = "waiting for its turn"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JobProgress:
     """How far a running job is: `done` of `total` bytes of documents, when it searches."""
 
     phase: str = "starting"
@@ -37,7 +37,7 @@ class Running:
 
     process: subprocess.Popen[bytes]
     allowance: Allowance
-    progress: Progress = Progress()
+    progress: JobProgress = JobProgress()
     cancelled: bool = False
     put_back: bool = False
     heard: threading.Event = field(default_factory=threading.Event)

@@ -45,7 +45,7 @@ def file_answer(path: Path, headers: Mapping[str, str], *, media_type: str) -> S
                 416, f"the file has {size} bytes", code="no-range",
                 hint="ask for bytes that are there", headers={"Content-Range": f"bytes */{size}"},
             )  # fmt: skip
-    told = {
+    more_headers = {
         "ETag": tag,
         "Accept-Ranges": "bytes",
         "Cache-Control": "no-store",
@@ -53,9 +53,9 @@ def file_answer(path: Path, headers: Mapping[str, str], *, media_type: str) -> S
         "Content-Disposition": f'attachment; filename="{path.name}"',
     }
     if partial:
-        told["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+        more_headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
     return StreamingResponse(
-        _pieces(file, start, end), 206 if partial else 200, told, media_type=media_type
+        _pieces(file, start, end), 206 if partial else 200, more_headers, media_type=media_type
     )
 
 

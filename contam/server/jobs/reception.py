@@ -13,7 +13,7 @@ from contam.server.jobs.model import StoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contam.server.jobs.model import Job
+    from contam.server.jobs.model import StoredJob
     from contam.server.jobs.service import Jobs
     from contam.server.jobs.uploads import Received
 
@@ -28,7 +28,7 @@ class Receiving:
         job_id: str,
         folder: Path,
         name: str | None,
-        known: Job | None,
+        known: StoredJob | None,
     ) -> None:
         self._jobs = jobs
         self.owner = owner
@@ -36,9 +36,9 @@ class Receiving:
         self.folder = folder
         self.name = name
         self.known = known
-        self.job: Job | None = None
+        self.job: StoredJob | None = None
 
-    def accept(self, request: dict[str, Any], received: Received) -> Job:
+    def accept(self, request: dict[str, Any], received: Received) -> StoredJob:
         """Make a job of it."""
         return self._jobs.accept(self, request, received)
 

@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, TypeAdapter, ValidationError
 
 from contam.server.problems.failures import RequestError
-from contam.server.problems.fields import with_fields
+from contam.server.problems.known_fields import with_fields
 from contam.server.problems.spelling import no_json
 from contam.server.schemas.common import Strict
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.report import TABLES as CHECK_TABLES
 from contam.server.jobs.views import RUN, run_view
 from contam.server.problems.failures import RequestError
-from contam.tables.pages import TablePages, read_rows
 from contam.tables.score_schemas import SUMMARY
 from contam.tables.score_schemas import TABLES as RESCORE_TABLES
+from contam.tables.table_pages import TablePages, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from contam.server.jobs.model import Job, Kind
+    from contam.server.jobs.model import Kind, StoredJob
 
 PARQUET: Final = "application/vnd.apache.parquet"
 _LINES: Final = ("application/x-ndjson", "application/jsonl", "application/json-lines")
@@ -25,7 +25,7 @@ _TABLES: Final[dict[Kind, tuple[str, ...]]] = {
 }
 
 
-def refuse_unfinished(job: Job) -> None:
+def refuse_unfinished(job: StoredJob) -> None:
     """Raise RequestError, 409, for a job without a result."""
     if job.state == "done":
         return
@@ -39,7 +39,7 @@ def refuse_unfinished(job: Job) -> None:
     )
 
 
-def table_path(job: Job, result: Path, table: str) -> Path:
+def table_path(job: StoredJob, result: Path, table: str) -> Path:
     """The file of a table; its first one when none is named.
 
     Raises RequestError: 409 for a job that is not done, 404 for an unknown table.
@@ -97,7 +97,7 @@ class TableLines:
         return self._pages.lines(self.start, self.end)
 
 
-def rescore_answer(job: Job, result: Path) -> dict[str, Any]:
+def rescore_answer(job: StoredJob, result: Path) -> dict[str, Any]:
     """A re-scoring as `contam.server.schemas.jobs.RescoreAnswer` has it. Raises OutputError."""
     tables = {name: read_rows(result / f"{name}.parquet") for name in RESCORE_TABLES}
     return {

@@ -47,7 +47,7 @@ def main() -> int:
     # stdout is for reports alone: whatever a library prints goes nowhere.
     reports = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    report = Report(reports)
+    report = ProgressWriter(reports)
     threading.Thread(target=_end_with_the_service, daemon=True).start()
     folder = Path(order["folder"])
     os.chdir(folder)
@@ -78,7 +78,7 @@ _SMALLER: Final = "send it in several jobs"
 _DEFECT: Final = "a defect of contam: report it with the id of the job"
 
 
-def _do(order: dict[str, Any], report: Report) -> None:
+def _do(order: dict[str, Any], report: ProgressWriter) -> None:
     if Path(RESULT).is_dir():
         # Published by a process whose service was killed before it could note it.
         return
@@ -89,8 +89,8 @@ def _do(order: dict[str, Any], report: Report) -> None:
     work[request["kind"]](request, order, report)
 
 
-class Report:
-    """Tells the service how far the job is; a `contam.detect.scan.Progress`, from any thread.
+class ProgressWriter:
+    """Tells the service how far the job is; a `contam.detect.scan.ScanProgress`, from any thread.
 
     handle  open until the process ends: its end is how the service knows of that
     """
@@ -100,41 +100,41 @@ class Report:
         self._lock = threading.Lock()
         self._done = 0
         self._total = 0
-        self._told = 0.0
+        self._sent_at = 0.0
 
     def phase(self, name: str) -> None:
         """Another part of the work begins."""
-        self._tell({"phase": name})
+        self._send({"phase": name})
 
     def start(self, total_bytes: int) -> None:
         """There are about so many bytes of documents to read."""
         with self._lock:
             self._done, self._total = 0, total_bytes
-        self._tell({"phase": "searching", "done": 0, "total": total_bytes})
+        self._send({"phase": "searching", "done": 0, "total": total_bytes})
 
     def advance(self, n_bytes: int) -> None:
         """So many more of them are read."""
         with self._lock:
             self._done += n_bytes
             now = time.monotonic()
-            if now - self._told < _PACE_S:
+            if now - self._sent_at < _PACE_S:
                 return
-            self._told = now
+            self._sent_at = now
             done, total = min(self._done, self._total), self._total
-        self._tell({"phase": "searching", "done": done, "total": total})
+        self._send({"phase": "searching", "done": done, "total": total})
 
     def note(self, message: str) -> None:
         """Of no use to whoever waits for a job."""
 
     def finish(self) -> None:
         """All documents are read."""
-        self._tell({"phase": "judging", "done": self._total, "total": self._total})
+        self._send({"phase": "judging", "done": self._total, "total": self._total})
 
     def failed(self, code: str, message: str, hint: str) -> None:
         """The job cannot be done."""
-        self._tell({"failed": {"code": code, "message": message, "hint": hint}})
+        self._send({"failed": {"code": code, "message": message, "hint": hint}})
 
-    def _tell(self, what: dict[str, Any]) -> None:
+    def _send(self, what: dict[str, Any]) -> None:
         with self._lock, contextlib.suppress(OSError):
             os.write(self._handle, json.dumps(what).encode() + b"\n")
 
@@ -173,7 +173,7 @@ def _humble(memory_bytes: int) -> None:
 def _where(error: Exception) -> str:
     """An unexpected failure by its type and place: its message might quote a text."""
     frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
-    places = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames))
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
     return f"{type(error).__name__} at {places}"
 
 

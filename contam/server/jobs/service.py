@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ConfigError, UsageError
 from contam.files.publish import sync_path
-from contam.server.indexes.holder import named_folders
+from contam.server.indexes.registry import named_folders
 from contam.server.jobs.events import Watch
 from contam.server.jobs.model import KeyInUseError, KeyReusedError, QueueFullError, StoreError
 from contam.server.jobs.reception import Receiving, hidden, own
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from contam.config import Settings
-    from contam.server.jobs.model import Job, Kind
+    from contam.server.jobs.model import Kind, StoredJob
     from contam.server.jobs.uploads import Received
 
 
@@ -85,14 +85,14 @@ class Jobs:
             slice_s=settings.job_slice_s,
         )
         # A re-scoring is short and somebody waits for it: it does not queue behind long checks.
-        lanes: dict[Kind, int] = {
+        n_slots: dict[Kind, int] = {
             "check": settings.job_workers,
             "rescore": min(1, settings.job_workers),
         }
         self._worker = Worker(
             self._store,
             hooks,
-            lanes=lanes,
+            n_slots=n_slots,
             n_open=settings.max_open_jobs,
         )
         self._sweeper = threading.Thread(target=self._sweep_on, name="jobs-sweep", daemon=True)
@@ -160,7 +160,7 @@ class Jobs:
                 with contextlib.suppress(StoreError):
                     self._store.release(name)
 
-    def accept(self, upload: Receiving, request: dict[str, Any], received: Received) -> Job:
+    def accept(self, upload: Receiving, request: dict[str, Any], received: Received) -> StoredJob:
         """Make a job of an upload; when this returns, it is on disk and will be worked on."""
         fingerprint = received.fingerprint()
         with answered():
@@ -179,7 +179,7 @@ class Jobs:
                     "index": request.get("index", []),
                     "policies": request["policies"],
                     "n_items": received.n_items,
-                    "n_bytes": sum(one.n_bytes for one in received.files),
+                    "n_bytes": sum(file.n_bytes for file in received.files),
                 },
                 most_queued=self._settings.max_queued_jobs,
                 idempotency=None if upload.name is None else (upload.name, fingerprint),
@@ -188,7 +188,7 @@ class Jobs:
         self._worker.wake()
         return job
 
-    def copy_verdicts(self, source: Job, folder: Path) -> None:
+    def copy_verdicts(self, source: StoredJob, folder: Path) -> None:
         """Put the verdicts of a finished check job beside an upload; they outlive that job."""
         target = folder / VERDICTS
         with disk_errors():
@@ -202,7 +202,7 @@ class Jobs:
 
     # -- looking --------------------------------------------------------------------------------
 
-    def get(self, job_id: str, owner: str | None) -> Job:
+    def get(self, job_id: str, owner: str | None) -> StoredJob:
         """A job of this owner (None: of anybody). Raises RequestError, 404."""
         with answered():
             job = self._store.get(job_id)
@@ -213,12 +213,12 @@ class Jobs:
             )  # fmt: skip
         return job
 
-    def listed(self, owner: str | None, *, before: int | None, limit: int) -> list[Job]:
+    def listed(self, owner: str | None, *, before: int | None, limit: int) -> list[StoredJob]:
         """Jobs of an owner (None: of all), the newest first."""
         with answered():
             return self._store.listed(owner, before=before, limit=limit)
 
-    def show(self, job: Job) -> dict[str, Any]:
+    def show(self, job: StoredJob) -> dict[str, Any]:
         """A job as its owner sees it: see `contam.server.schemas.jobs.JobAnswer`."""
         with answered():
             left = self._store.seconds_left(job)
@@ -236,7 +236,7 @@ class Jobs:
             job = self._store.get(job_id)
         return None if job is None else self.show(job)
 
-    def failure(self, job: Job) -> dict[str, str]:
+    def failure(self, job: StoredJob) -> dict[str, str]:
         """What a job failed of: code, message, hint."""
         try:
             found: dict[str, str] = json.loads((self._home / job.id / _FAILURE).read_bytes())
@@ -244,13 +244,13 @@ class Jobs:
             return {"code": job.code, "message": "the job failed", "hint": hint_for(job.code, "")}
         return found
 
-    def result(self, job: Job) -> Path:
+    def result(self, job: StoredJob) -> Path:
         """The folder of a finished job's result."""
         return self._home / job.id / RESULT
 
     # -- ending ---------------------------------------------------------------------------------
 
-    def cancel(self, job: Job) -> Job | None:
+    def cancel(self, job: StoredJob) -> StoredJob | None:
         """Stop a job; one that has ended is deleted with all that it left (None is then given)."""
         with answered():
             if not job.ended:
@@ -272,7 +272,7 @@ class Jobs:
         outlived = self._store.outlived()
         return self._delete(outlived)
 
-    def _delete(self, jobs: Sequence[Job]) -> int:
+    def _delete(self, jobs: Sequence[StoredJob]) -> int:
         gone = []
         for job in jobs:
             folder = self._home / job.id
@@ -321,11 +321,11 @@ class Jobs:
                 if job is not None and job.ended:
                     self._clear(job)
 
-    def _ended(self, job: Job) -> None:
+    def _ended(self, job: StoredJob) -> None:
         self._clear(job)
         self.watch.changed(job.id)
 
-    def _clear(self, job: Job) -> None:
+    def _clear(self, job: StoredJob) -> None:
         """Nobody needs the inputs of a job that has ended."""
         folder = self._home / job.id
         current = self._store_state(job)
@@ -341,7 +341,7 @@ class Jobs:
                 else:
                     entry.unlink(missing_ok=True)
 
-    def _store_state(self, job: Job) -> str:
+    def _store_state(self, job: StoredJob) -> str:
         try:
             found = self._store.get(job.id)
         except StoreError:
@@ -350,13 +350,13 @@ class Jobs:
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _order(self, job: Job) -> dict[str, Any]:
+    def _order(self, job: StoredJob) -> dict[str, Any]:
         settings = self._settings
         names = job.about["index"]
         folders = [] if job.kind == "rescore" else self._locate(names)
         return {
             "folder": str(self._home / job.id),
-            "indexes": [str(Path(one).resolve()) for one in folders],
+            "indexes": [str(Path(folder).resolve()) for folder in folders],
             "names": names,
             "corpus": [str(Path(one).resolve()) for one in settings.corpus],
             "threads": settings.job_threads,
@@ -368,7 +368,7 @@ class Jobs:
         with contextlib.suppress(OSError):
             (self._home / job_id / _FAILURE).write_text(json.dumps(failure), "ascii")
 
-    def _summary(self, job: Job) -> dict[str, Any]:
+    def _summary(self, job: StoredJob) -> dict[str, Any]:
         try:
             return read_summary(self.result(job) / RUN)
         except (OSError, ValueError):

@@ -10,12 +10,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from contam.server.jobs.model import (
-    Job,
     KeyInUseError,
     KeyReusedError,
     QueueFullError,
     StoreBusyError,
     StoreDamagedError,
+    StoredJob,
 )
 from contam.server.jobs.reception import make_private
 from contam.server.jobs.store_file import (
@@ -109,7 +109,7 @@ class JobStore:
 
     # -- accepting ------------------------------------------------------------------------------
 
-    def reserve(self, name: str) -> Job | None:
+    def reserve(self, name: str) -> StoredJob | None:
         """Reserve an idempotency key for a request that is now received; its job if it has one.
 
         Raises KeyInUseError when the same key is being received already.
@@ -152,7 +152,7 @@ class JobStore:
         about: dict[str, Any],
         most_queued: int,
         idempotency: tuple[str, str] | None = None,
-    ) -> Job:
+    ) -> StoredJob:
         """Accept a job: when this returns, it is on disk.
 
         idempotency  the reserved key and the fingerprint of the request
@@ -195,7 +195,7 @@ class JobStore:
 
     def claim(
         self, kind: Kind, barred: Iterable[str] = (), *, up_to: int | None = None
-    ) -> Job | None:
+    ) -> StoredJob | None:
         """Take the oldest queued job of a kind that is not `barred`; it is then running.
 
         up_to  the highest number that it may have
@@ -235,7 +235,7 @@ class JobStore:
                 (0 if counted else 1, job_id),
             )
 
-    def recover(self, most_attempts: int) -> list[Job]:
+    def recover(self, most_attempts: int) -> list[StoredJob]:
         """Queue again what was running when the service was killed: it may be what killed it.
 
         Returns the jobs that were begun `most_attempts` times; they stay running, to be ended.
@@ -253,7 +253,7 @@ class JobStore:
 
     def finish(
         self, job_id: str, state: State, *, retention_s: float, code: str = ""
-    ) -> Job | None:
+    ) -> StoredJob | None:
         """End a job that has not ended; returns it as it now stands, None when there is none."""
         with self._changing():
             now = self._tick()
@@ -266,12 +266,12 @@ class JobStore:
 
     # -- looking --------------------------------------------------------------------------------
 
-    def get(self, job_id: str) -> Job | None:
+    def get(self, job_id: str) -> StoredJob | None:
         """A job by its id."""
         with self._reading():
             return self._one(job_id)
 
-    def listed(self, owner: str | None, *, before: int | None, limit: int) -> list[Job]:
+    def listed(self, owner: str | None, *, before: int | None, limit: int) -> list[StoredJob]:
         """Jobs of an owner (None: of all), the newest first.
 
         before  only those with a lower number
@@ -295,7 +295,7 @@ class JobStore:
         with self._reading():
             return {row[0] for row in self._db.execute("SELECT id FROM jobs")}
 
-    def seconds_left(self, job: Job) -> float | None:
+    def seconds_left(self, job: StoredJob) -> float | None:
         """Seconds until a job is deleted; None while it has not ended."""
         if job.kept_until is None:
             return None
@@ -304,7 +304,7 @@ class JobStore:
 
     # -- forgetting -----------------------------------------------------------------------------
 
-    def outlived(self) -> list[Job]:
+    def outlived(self) -> list[StoredJob]:
         """Jobs whose retention is over."""
         with self._changing():
             now = self._tick()
@@ -325,7 +325,7 @@ class JobStore:
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _one(self, job_id: str) -> Job | None:
+    def _one(self, job_id: str) -> StoredJob | None:
         row = self._db.execute(
             f"SELECT {COLUMNS} FROM jobs WHERE id = ?",  # noqa: S608 - a constant
             (job_id,),

@@ -13,9 +13,9 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.server.jobs.model import (
-    Job,
     StoreBusyError,
     StoreDamagedError,
+    StoredJob,
     StoreError,
     StoreFullError,
 )
@@ -160,11 +160,11 @@ INSERT INTO clock VALUES (0);
 """
 
 
-def job_of(row: tuple[Any, ...]) -> Job:
+def job_of(row: tuple[Any, ...]) -> StoredJob:
     """A job by its row. Raises StoreDamagedError."""
     values = dict(zip(COLUMNS.split(", "), row, strict=True))
     try:
         about = json.loads(values["about"])
     except (TypeError, ValueError) as error:
         raise damaged() from error
-    return Job(**{**values, "about": about})
+    return StoredJob(**{**values, "about": about})

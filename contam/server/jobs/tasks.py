@@ -11,14 +11,14 @@ from contam.server.jobs.run import RESULT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.server.jobs.run import Report
+    from contam.server.jobs.run import ProgressWriter
 
 _ITEMS: Final = ("items.jsonl", "items.jsonl.gz", "items.parquet")
 VERDICTS: Final = "verdicts"
 LOGS: Final = "logs"
 
 
-def check(request: Mapping[str, Any], order: Mapping[str, Any], report: Report) -> None:
+def check(request: Mapping[str, Any], order: Mapping[str, Any], report: ProgressWriter) -> None:
     """Judge the uploaded items by the indexes, into a folder as `contam query --out` writes it."""
     from contam.detect.query import query
     from contam.detect.report import report_draft
@@ -48,19 +48,23 @@ def check(request: Mapping[str, Any], order: Mapping[str, Any], report: Report) 
 
 def _refuse_documents(run: Mapping[str, Any]) -> None:
     """Raise UsageError for a line that is a list of items, and so may be an item besides."""
-    formats = {source["format"] for one in run["inputs"]["benchmarks"] for source in one["sources"]}
+    formats = {
+        source["format"]
+        for benchmark in run["inputs"]["benchmarks"]
+        for source in benchmark["sources"]
+    }
     if any(one.partition("+")[0] == "json" for one in formats):
         raise UsageError(
             "the upload is one JSON document that holds a list", hint="send an item a line"
         )
 
 
-def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report) -> None:  # noqa: ARG001 - as every task
+def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: ProgressWriter) -> None:  # noqa: ARG001 - as every task
     """Re-score the uploaded logs into a folder as `contam rescore --out` writes it."""
     from contam.remedies import Remedy
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
-    from contam.rescore.tables import Settings
+    from contam.rescore.tables import RescoreSettings
     from contam.rescore.whole import offering
 
     report.phase("reading verdicts")
@@ -87,7 +91,7 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Report
                 separate_runs=options["separate_runs"],
                 lower_is_better=options["lower_is_better"],
                 higher_is_better=options["higher_is_better"],
-                settings=Settings(
+                settings=RescoreSettings(
                     least=options["least"],
                     permutations=options["permutations"],
                     seed=options["seed"],

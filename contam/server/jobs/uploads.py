@@ -16,7 +16,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ContamError
 from contam.files.publish import sync_path
-from contam.server.jobs.unpacking import PARQUET, Budget, Lines, Unpacker
+from contam.server.jobs.upload_unpacking import PARQUET, Budget, LineCounter, UploadUnpacker
 from contam.server.problems.failures import RequestError
 from contam.server.problems.spelling import utf8_json
 
@@ -53,13 +53,13 @@ class Received:
 
     def of(self, role: str) -> list[Sent]:
         """The files of one role."""
-        return [one for one in self.files if one.role == role]
+        return [file for file in self.files if file.role == role]
 
     def fingerprint(self) -> str:
         """Equal for equal requests, however they were cut into parts and chunks."""
         digest = hashlib.sha256(self.request)
-        for one in sorted(self.files, key=lambda one: (one.role, one.name)):
-            digest.update(f"\0{one.role}\0{one.name}\0{one.sha256}".encode())
+        for file in sorted(self.files, key=lambda one: (one.role, one.name)):
+            digest.update(f"\0{file.role}\0{file.name}\0{file.sha256}".encode())
         return digest.hexdigest()
 
 
@@ -134,7 +134,7 @@ class Upload:
                 code="upload",
             )
         self._received.unpacked_bytes = self._budget.used
-        for folder in {Path(self._folder, one.name).parent for one in self._received.files}:
+        for folder in {Path(self._folder, file.name).parent for file in self._received.files}:
             sync_path(folder)
         return self._received
 
@@ -260,8 +260,8 @@ class _FileSink:
         self._digest = hashlib.sha256()
         self._n_bytes = 0
         self._start = b""
-        self._unpacker = Unpacker(budget)
-        self._lines = Lines(
+        self._unpacker = UploadUnpacker(budget)
+        self._lines = LineCounter(
             most=settings.max_job_items,
             most_line_bytes=_BYTES_PER_CHARACTER * settings.max_characters + _FIELD_NAMES_BYTES,
         )

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contam.server.jobs.model import Job
-    from contam.server.jobs.process import Progress
+    from contam.server.jobs.model import StoredJob
+    from contam.server.jobs.process import JobProgress
 
 RUN: Final = "run.json"
 
 
 def job_view(
-    job: Job,
+    job: StoredJob,
     *,
-    progress: Progress | None,
+    progress: JobProgress | None,
     seconds_left: float | None,
     result: dict[str, Any],
     error: dict[str, str] | None,
@@ -94,7 +94,7 @@ def _without_places(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-def _share(progress: Progress) -> dict[str, Any]:
+def _share(progress: JobProgress) -> dict[str, Any]:
     share = min(1.0, progress.done / progress.total) if progress.total else 0.0
     return {
         "phase": progress.phase, "done_bytes": progress.done, "total_bytes": progress.total,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import ContamError
 from contam.server.jobs.allowance import Allowance
-from contam.server.jobs.lanes import Lane
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.process import Running, begin, kill
+from contam.server.jobs.queues import JobQueue
 from contam.server.jobs.run import DONE, FAILED, HELD
 from contam.server.problems.remedies import BY_CODE, hint_for
 from contam.server.problems.telling import tell
@@ -25,8 +25,8 @@ from contam.server.problems.telling import tell
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from contam.server.jobs.model import Job, Kind, State
-    from contam.server.jobs.process import Progress
+    from contam.server.jobs.model import Kind, State, StoredJob
+    from contam.server.jobs.process import JobProgress
     from contam.server.jobs.store import JobStore
 
 MOST_ATTEMPTS: Final = 3
@@ -58,9 +58,9 @@ class Hooks:
     slice_s  seconds that it works while others wait
     """
 
-    order: Callable[[Job], dict[str, Any]]
+    order: Callable[[StoredJob], dict[str, Any]]
     changed: Callable[[str], None]
-    ended: Callable[[Job], None]
+    ended: Callable[[StoredJob], None]
     failed: Callable[[str, dict[str, str]], None]
     retention_s: float
     most_s: float
@@ -70,11 +70,11 @@ class Hooks:
 class Worker:
     """Threads that take jobs from a store, each with one job at a time.
 
-    lanes  jobs of each kind that work at once;  n_open  long ones of each kind that take turns
+    queues  jobs of each kind that work at once;  n_open  long ones of each kind that take turns
     """
 
     def __init__(
-        self, store: JobStore, hooks: Hooks, *, lanes: dict[Kind, int], n_open: int
+        self, store: JobStore, hooks: Hooks, *, n_slots: dict[Kind, int], n_open: int
     ) -> None:
         self._store = store
         self._hooks = hooks
@@ -83,10 +83,10 @@ class Worker:
         self._running: dict[str, Running] = {}
         self._lock = threading.Lock()
         self._threads = [
-            threading.Thread(target=self._work, args=(lane,), name=f"jobs-{kind}", daemon=True)
-            for kind, number in lanes.items()
-            for lane in (Lane(kind, number, n_open),)
-            for _ in range(lane.n_threads)
+            threading.Thread(target=self._work, args=(queue,), name=f"jobs-{kind}", daemon=True)
+            for kind, number in n_slots.items()
+            for queue in (JobQueue(kind, number, n_open),)
+            for _ in range(queue.n_threads)
         ]
 
     def start(self) -> None:
@@ -99,7 +99,7 @@ class Worker:
         with self._wake:
             self._wake.notify_all()
 
-    def progress(self, job_id: str) -> Progress | None:
+    def progress(self, job_id: str) -> JobProgress | None:
         """How far a job is; None when it does not run."""
         with self._lock:
             running = self._running.get(job_id)
@@ -119,29 +119,29 @@ class Worker:
         self._stopping.set()
         self.wake()
         with self._lock:
-            processes = [one.process for one in self._running.values()]
+            processes = [running.process for running in self._running.values()]
         for process in processes:
             kill(process)
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
 
-    def _work(self, lane: Lane) -> None:
+    def _work(self, queue: JobQueue) -> None:
         while True:
             # One thread looks for work; the others have a job each, or wait to look.
-            with lane.looking:
-                job = self._next(lane)
+            with queue.looking:
+                job = self._next(queue)
             if job is None:
                 return
-            self._attempt(job, lane)
-            lane.leave(job.id)
+            self._attempt(job, queue)
+            queue.leave(job.id)
             self.wake()
 
-    def _next(self, lane: Lane) -> Job | None:
+    def _next(self, queue: JobQueue) -> StoredJob | None:
         """The next job that is to be begun; None when the service stops."""
         while not self._stopping.is_set():
             try:
-                job = lane.claim(self._store)
+                job = queue.claim(self._store)
             except StoreError:
                 self._stopping.wait(_LOOK_S)
                 continue
@@ -152,10 +152,10 @@ class Worker:
                     self._wake.wait(_LOOK_S)
         return None
 
-    def _attempt(self, job: Job, lane: Lane) -> None:
+    def _attempt(self, job: StoredJob, queue: JobQueue) -> None:
         """Work on a job; whatever goes wrong here, the thread and the job go on."""
         try:
-            self._run(job, lane)
+            self._run(job, queue)
         except Exception:  # noqa: BLE001 - a thread that ended would leave all jobs waiting
             with self._lock:
                 lost = self._running.pop(job.id, None)
@@ -168,7 +168,7 @@ class Worker:
             else:
                 self._fail(job, dict(_DEFECT))
 
-    def _run(self, job: Job, lane: Lane) -> None:
+    def _run(self, job: StoredJob, queue: JobQueue) -> None:
         self._hooks.changed(job.id)
         try:
             order = self._hooks.order(job)
@@ -192,7 +192,7 @@ class Worker:
         if self._stopping.is_set() or self._is_over(job):
             # Told to end between the claim and now.
             kill(process)
-        with allowance.spending(lambda: kill(process)), self._turns(job, running, lane):
+        with allowance.spending(lambda: kill(process)), self._turns(job, running, queue):
             failure = self._listen(job, running, order)
             code = process.wait()
         if allowance.is_over() and code != DONE:
@@ -206,9 +206,9 @@ class Worker:
         self._conclude(job, running, code, failure)
 
     @contextlib.contextmanager
-    def _turns(self, job: Job, running: Running, lane: Lane) -> Iterator[None]:
+    def _turns(self, job: StoredJob, running: Running, queue: JobQueue) -> Iterator[None]:
         """Have the job of the block make way for others whenever a slice of it is over."""
-        thread = threading.Thread(target=self._take_turns, args=(job, running, lane), daemon=True)
+        thread = threading.Thread(target=self._take_turns, args=(job, running, queue), daemon=True)
         thread.start()
         try:
             yield
@@ -216,14 +216,14 @@ class Worker:
             running.end()
             thread.join()
 
-    def _take_turns(self, job: Job, running: Running, lane: Lane) -> None:
+    def _take_turns(self, job: StoredJob, running: Running, queue: JobQueue) -> None:
         running.heard.wait()
         running.at_work.set()
         while True:
             running.at_work.wait()
             if running.over.wait(self._hooks.slice_s):
                 return
-            if not lane.end_slice(job.id, running, self._store):
+            if not queue.end_slice(job.id, running, self._store):
                 running.put_back = True
                 kill(running.process)
                 return
@@ -231,7 +231,9 @@ class Worker:
                 self._hooks.changed(job.id)
             self.wake()
 
-    def _listen(self, job: Job, running: Running, order: dict[str, Any]) -> dict[str, str] | None:
+    def _listen(
+        self, job: StoredJob, running: Running, order: dict[str, Any]
+    ) -> dict[str, str] | None:
         """Give the order and hear reports until the process ends; what it failed of, if it did."""
         process = running.process
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
@@ -243,20 +245,20 @@ class Worker:
             for line in process.stdout:
                 running.heard.set()
                 try:
-                    said = json.loads(line)
+                    event = json.loads(line)
                 except ValueError:
                     # A line that the end of the process cut short.
                     continue
-                failure = said.pop("failed", failure)
-                if said:
-                    running.progress = replace(running.progress, **said)
+                failure = event.pop("failed", failure)
+                if event:
+                    running.progress = replace(running.progress, **event)
                     self._hooks.changed(job.id)
         finally:
             process.stdout.close()
         return failure
 
     def _conclude(
-        self, job: Job, running: Running, code: int, failure: dict[str, str] | None
+        self, job: StoredJob, running: Running, code: int, failure: dict[str, str] | None
     ) -> None:
         if running.cancelled:
             self._hooks.ended(job)
@@ -289,12 +291,12 @@ class Worker:
             "hint": BY_CODE["job-time"],
         }
 
-    def _fail(self, job: Job, failure: dict[str, str]) -> None:
-        told = {**failure, "hint": hint_for(failure["code"], failure["hint"])}
-        self._hooks.failed(job.id, told)
+    def _fail(self, job: StoredJob, failure: dict[str, str]) -> None:
+        shown = {**failure, "hint": hint_for(failure["code"], failure["hint"])}
+        self._hooks.failed(job.id, shown)
         self._end(job, "failed", failure["code"])
 
-    def _end(self, job: Job, state: State, code: str) -> None:
+    def _end(self, job: StoredJob, state: State, code: str) -> None:
         ended = self._insist(
             lambda: self._store.finish(
                 job.id, state, code=code, retention_s=self._hooks.retention_s
@@ -303,11 +305,11 @@ class Worker:
         if ended is not None:
             self._hooks.ended(ended)
 
-    def _again(self, job: Job, *, counted: bool) -> None:
+    def _again(self, job: StoredJob, *, counted: bool) -> None:
         self._insist(lambda: self._store.give_back(job.id, counted=counted))
         self._hooks.changed(job.id)
 
-    def _insist(self, note: Callable[[], Job | None]) -> Job | None:
+    def _insist(self, note: Callable[[], StoredJob | None]) -> StoredJob | None:
         """Note it in the store, which may be locked or full for a while.
 
         A service that stops meanwhile leaves the job running in the store: the next one begins it
@@ -320,7 +322,7 @@ class Worker:
                 if self._stopping.wait(_LOOK_S):
                     return None
 
-    def _is_over(self, job: Job) -> bool:
+    def _is_over(self, job: StoredJob) -> bool:
         """Whether the job was cancelled before its process could be told."""
         try:
             found = self._store.get(job.id)

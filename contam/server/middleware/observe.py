@@ -37,7 +37,7 @@ _ALWAYS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
-_UNLESS_SAID: Final = (
+_DEFAULT_HEADERS: Final = (
     (b"content-security-policy", CONTENT_SECURITY.encode()),
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
@@ -75,7 +75,7 @@ class Observed:
         with tracing.request(scope) if tracing else nullcontext() as span:
             line = await self._answer(scope, receive, send)
             if tracing and span:
-                tracing.tell(span, line)
+                tracing.finish_span(span, line)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> dict[str, Any]:
         began_s = time.perf_counter()
@@ -108,7 +108,7 @@ class Observed:
         line["bytes_sent"] = n_sent
         seconds = time.perf_counter() - began_s
         line["duration_ms"] = round(seconds * 1e3, 3)
-        self._tell(line, seconds)
+        self._log(line, seconds)
         if broken:
             raise AnswerBrokenError from None
         return line
@@ -153,7 +153,7 @@ class Observed:
             **scope.get(logs.COUNTS, {}),
         }
 
-    def _tell(self, line: dict[str, Any], seconds: float) -> None:
+    def _log(self, line: dict[str, Any], seconds: float) -> None:
         which = (line["method"], line["route"], line["status"])
         observe = self._observers.get(which)
         if observe is None:
@@ -185,8 +185,8 @@ def _route(scope: Scope) -> str:
 
 def _headers(message: Message, scope: Scope, request_id: str) -> list[tuple[bytes, bytes]]:
     headers = list(message.get("headers", ()))
-    said = {name.lower() for name, _ in headers}
-    headers += [pair for pair in _UNLESS_SAID if pair[0] not in said]
+    present = {name.lower() for name, _ in headers}
+    headers += [pair for pair in _DEFAULT_HEADERS if pair[0] not in present]
     headers += _ALWAYS
     headers.append((b"x-request-id", request_id.encode()))
     headers += [(name.lower().encode(), value.encode()) for name, value in scope.get(HEADERS, ())]

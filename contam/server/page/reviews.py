@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.audit.manifest import files_of
-from contam.audit.review.reading import Reading, answer
 from contam.audit.review.sample import append_label, read_own_labels
+from contam.audit.review.session import ReviewSession, answer
 from contam.errors import ConfigError, ContamError, OutputError
-from contam.server.indexes.holder import NAME
+from contam.server.indexes.registry import NAME
 from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ChangedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReaderProgress:
     """How far one reader is: items of the sample that were answered, skipped ones among them."""
 
     reader: str
@@ -51,11 +51,11 @@ class Read:
     n_skipped: int
 
 
-class Pack:
+class ReviewedPack:
     """One pack under its name; several threads may use it."""
 
     def __init__(
-        self, name: str, folder: Path, labels: Path, draw: Callable[[Path], Reading]
+        self, name: str, folder: Path, labels: Path, draw: Callable[[Path], ReviewSession]
     ) -> None:
         self.name = name
         self._folder = folder
@@ -64,9 +64,9 @@ class Pack:
         self._opening = threading.Lock()
         self._writing = threading.Lock()
         self._stamps: _Stamps | None = None
-        self._found: Reading | ContamError | None = None
+        self._found: ReviewSession | ContamError | None = None
 
-    def open(self) -> Reading:
+    def open(self) -> ReviewSession:
         """Its sample, drawn anew if a file of it has changed. Raises ContamError subclasses."""
         with self._opening:
             # Before anything is read: what is written from now on is noticed.
@@ -81,7 +81,7 @@ class Pack:
                 raise self._found
             return self._found
 
-    def reading(self) -> Reading:
+    def reading(self) -> ReviewSession:
         """Its sample. Raises RequestError, 503, when the pack is not what was published."""
         try:
             return self.open()
@@ -99,7 +99,9 @@ class Pack:
         Raises RequestError, 503, when the file that holds it cannot be read.
         """
         try:
-            return [one for one in read_own_labels(self._file(reader)) if one.reader == reader]
+            return [
+                label for label in read_own_labels(self._file(reader)) if label.reader == reader
+            ]
         except ConfigError as error:
             raise RequestError(
                 503, "your answers cannot be read, so none can be added", code="labels-damaged",
@@ -107,7 +109,7 @@ class Pack:
                 headers={"Retry-After": "5"},
             ) from error  # fmt: skip
 
-    def keep(self, case: Case, reader: str, said: bool | None, note: str, before: int) -> bool:  # noqa: FBT001 - a label is one of three values
+    def keep(self, case: Case, reader: str, leaked: bool | None, note: str, before: int) -> bool:  # noqa: FBT001 - a label is one of three values
         """Keep an answer; false if it is what this reader said last. On disk when this returns.
 
         before  how many answers to this item the reader knows of: all of them, to change the last
@@ -115,15 +117,15 @@ class Pack:
         Raises ChangedError when there are others, RequestError 503 when it cannot be kept.
         """
         with self._writing:
-            own = [one for one in self.labels(reader) if is_of(one, case)]
-            if own and (own[-1].label, own[-1].note) == (said, note):
+            own = [label for label in self.labels(reader) if is_of(label, case)]
+            if own and (own[-1].label, own[-1].note) == (leaked, note):
                 return False
             if before != len(own):
                 raise ChangedError
             path = self._file(reader)
             try:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                append_label(path, answer(case, reader, said, note))
+                append_label(path, answer(case, reader, leaked, note))
             except (OSError, OutputError) as error:
                 raise RequestError(
                     503, "your answer could not be kept", code="label-not-kept",
@@ -132,10 +134,10 @@ class Pack:
                 ) from error  # fmt: skip
         return True
 
-    def progress(self, reading: Reading) -> tuple[list[Read], bool]:
+    def progress(self, reading: ReviewSession) -> tuple[list[ReaderProgress], bool]:
         """How far each reader is, by name, and whether all files of labels could be read."""
         cases = {(*case.judged, case.digest) for case in reading.cases}
-        said: dict[str, dict[tuple[str, ...], bool | None]] = {}
+        leaked: dict[str, dict[tuple[str, ...], bool | None]] = {}
         whole = True
         for path in sorted(self._labels.glob(f"*{_SUFFIX}")):
             try:
@@ -143,12 +145,12 @@ class Pack:
             except ConfigError:
                 whole = False
                 continue
-            for one in labels:
-                if (*one.judged, one.evidence) in cases:
-                    own = said.setdefault(one.reader, {})
-                    own[*one.judged, one.evidence] = one.label
-        counts = {reader: Counter(own.values()) for reader, own in sorted(said.items())}
-        return [Read(name, n.total(), n[None]) for name, n in counts.items()], whole
+            for label in labels:
+                if (*label.judged, label.evidence) in cases:
+                    own = leaked.setdefault(label.reader, {})
+                    own[*label.judged, label.evidence] = label.label
+        counts = {reader: Counter(own.values()) for reader, own in sorted(leaked.items())}
+        return [ReaderProgress(name, n.total(), n[None]) for name, n in counts.items()], whole
 
     def _file(self, reader: str) -> Path:
         """Where a reader's labels lie: any name makes a file of this folder, each its own."""
@@ -168,15 +170,15 @@ def is_of(label: Label, case: Case) -> bool:
 class Reviews:
     """All packs of the settings by name."""
 
-    def __init__(self, packs: Iterable[Pack]) -> None:
+    def __init__(self, packs: Iterable[ReviewedPack]) -> None:
         self._packs = {pack.name: pack for pack in packs}
 
     @classmethod
     def open(cls, settings: Settings) -> Reviews:
         """Check every pack and draw from it. Raises ContamError subclasses."""
 
-        def draw(folder: Path) -> Reading:
-            return Reading.open(
+        def draw(folder: Path) -> ReviewSession:
+            return ReviewSession.open(
                 folder,
                 policy=settings.review_policy,
                 flagged=settings.review_flagged,
@@ -186,7 +188,7 @@ class Reviews:
 
         home = Path(settings.data) / HOME
         found = [
-            Pack(name, folder, home / name, draw)
+            ReviewedPack(name, folder, home / name, draw)
             for name, folder in named_packs(settings.review).items()
         ]
         for pack in found:
@@ -194,11 +196,11 @@ class Reviews:
         return cls(found)
 
     @property
-    def packs(self) -> tuple[Pack, ...]:
+    def packs(self) -> tuple[ReviewedPack, ...]:
         """The packs in the order of the settings."""
         return tuple(self._packs.values())
 
-    def pack(self, name: str) -> Pack:
+    def pack(self, name: str) -> ReviewedPack:
         """The pack of that name. Raises RequestError, 404."""
         try:
             return self._packs[name]

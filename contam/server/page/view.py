@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import PARTS
-from contam.detect.show.marks import Mark, mark, shortened
+from contam.detect.show.highlights import Mark, mark, shortened
 from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
 
 if TYPE_CHECKING:
@@ -36,26 +36,26 @@ class CheckedPart(PartMatch):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ItemComparison:
     """The documents that share something with an item, and how many more were found."""
 
     documents: tuple[DocumentMatch, ...]
     n_more: int
 
 
-def beside(item: BenchItem, evidence: Sequence[Row]) -> Beside:
+def compare_item(item: BenchItem, evidence: Sequence[Row]) -> ItemComparison:
     """An item beside the first documents of its evidence, as `/v1/check` gives it."""
     places: dict[tuple[str, int], list[Row]] = {}
     for row in evidence:
         places.setdefault((row["shard"], row["row"]), []).append(row)
     shown = list(places.values())[:_MOST_DOCUMENTS]
-    return Beside(
+    return ItemComparison(
         documents=tuple(_document(item, rows) for rows in shown),
         n_more=len(places) - len(shown),
     )
 
 
-def to_review(view: ItemView) -> Beside:
+def to_review(view: ItemView) -> ItemComparison:
     """An item beside the documents that a reader is shown of it.
 
     Of a document that cannot be read, the page does not say why: that names files of this machine.
@@ -64,13 +64,13 @@ def to_review(view: ItemView) -> Beside:
         replace(
             document,
             parts=tuple(
-                replace(one, item=shortened(one.item), document=shortened(one.document))
-                for one in document.parts
+                replace(part, item=shortened(part.item), document=shortened(part.document))
+                for part in document.parts
             ),
         )
         for document in view.documents
     )
-    return Beside(documents=tuple(documents), n_more=view.n_more_documents)
+    return ItemComparison(documents=tuple(documents), n_more=view.n_more_documents)
 
 
 def whole(text: str) -> tuple[Mark, ...]:

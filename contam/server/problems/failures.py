@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from contam.errors import ContamError
 from contam.server.problems.remedies import hint_for
 from contam.server.problems.telling import INSIDE, tell
-from contam.server.problems.wording import told
+from contam.server.problems.wording import describe_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,7 +157,7 @@ def _contam(request: Request, error: Exception) -> Response:
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
     # What was sent may be an unpublished test: only its place and what is wrong go back.
-    errors = told(error.errors(), _KINDS)
+    errors = describe_errors(error.errors(), _KINDS)
     return problem(
         request, 422, "invalid", "the request does not fit its schema", errors=errors,
         hint="GET /openapi.json describes it",

@@ -45,46 +45,48 @@ _PLAIN: Final = {
     "model_type": "an object is expected",
 }
 _WITH_FIGURES: Final[dict[str, Callable[[Found], str]]] = {
-    "string_too_short": lambda said: f"a text of {said['min_length']} or more characters",
-    "string_too_long": lambda said: f"a text of at most {said['max_length']} characters",
-    "too_short": lambda said: f"a list of {said['min_length']} or more",
-    "too_long": lambda said: f"a list of at most {said['max_length']}",
-    "greater_than_equal": lambda said: f"a number of {said['ge']} or more",
-    "less_than_equal": lambda said: f"a number of at most {said['le']}",
-    "greater_than": lambda said: f"a number above {said['gt']}",
-    "less_than": lambda said: f"a number below {said['lt']}",
-    "string_pattern_mismatch": lambda said: f"a text like {said['pattern']}",
-    "literal_error": lambda said: str(said["expected"]),
-    "union_tag_invalid": lambda said: str(said["expected_tags"]),
+    "string_too_short": lambda limits: f"a text of {limits['min_length']} or more characters",
+    "string_too_long": lambda limits: f"a text of at most {limits['max_length']} characters",
+    "too_short": lambda limits: f"a list of {limits['min_length']} or more",
+    "too_long": lambda limits: f"a list of at most {limits['max_length']}",
+    "greater_than_equal": lambda limits: f"a number of {limits['ge']} or more",
+    "less_than_equal": lambda limits: f"a number of at most {limits['le']}",
+    "greater_than": lambda limits: f"a number above {limits['gt']}",
+    "less_than": lambda limits: f"a number below {limits['lt']}",
+    "string_pattern_mismatch": lambda limits: f"a text like {limits['pattern']}",
+    "literal_error": lambda limits: str(limits["expected"]),
+    "union_tag_invalid": lambda limits: str(limits["expected_tags"]),
 }
 _OTHER: Final = "the value is none that is taken"
 _TYPE: Final = "_type"
 
 
-def told(errors: Sequence[Found], tags: frozenset[str] = frozenset()) -> list[dict[str, str]]:
+def describe_errors(
+    errors: Sequence[Found], tags: frozenset[str] = frozenset()
+) -> list[dict[str, str]]:
     """The errors of a validator as `place`, `message` and `kind`, each place once.
 
     tags  names of the kinds of request, with which places may begin
 
     A list that is empty only because of what is wrong in it is not told to be empty.
     """
-    places = [_cut(one, tags) for one in errors]
+    places = [_cut(error, tags) for error in errors]
     found: dict[Place, list[Found]] = {}
-    for place, one in zip(places, errors, strict=True):
+    for place, error in zip(places, errors, strict=True):
         within = any(len(other) > len(place) and other[: len(place)] == place for other in places)
-        by_the_way = one["type"] == "too_short" or _is_way(one)
+        by_the_way = error["type"] == "too_short" or _is_way(error)
         if not (within and by_the_way):
-            found.setdefault(place, []).append(one)
+            found.setdefault(place, []).append(error)
     return [_of_place(place, some) for place, some in found.items()]
 
 
 def _of_place(place: Place, errors: list[Found]) -> dict[str, str]:
     # A value that is of one of the expected types is told only what that one lacks.
-    closer = [one for one in errors if not one["type"].endswith(_TYPE)] or errors
+    closer = [error for error in errors if not error["type"].endswith(_TYPE)] or errors
     messages = list(dict.fromkeys(map(_message, closer)))
     expected = " is expected"
-    if len(messages) > 1 and all(one.endswith(expected) for one in messages):
-        messages = [" or ".join(one.removesuffix(expected) for one in messages) + expected]
+    if len(messages) > 1 and all(message.endswith(expected) for message in messages):
+        messages = [" or ".join(message.removesuffix(expected) for message in messages) + expected]
     steps = [str(step) if _is_ours(step, place) else "?" for step in place]
     if closer[0]["type"] == "extra_forbidden":
         steps[-1] = "?"
@@ -119,23 +121,23 @@ def _is_ours(step: str | int, place: Place) -> bool:
     return isinstance(step, int) or place[0] in _PARAMETERS or step in known_names()
 
 
-def _no_such_field(said: Found) -> str:
-    known = ", ".join(said.get("fields") or ())
-    meant = f" (did you mean '{said['meant']}'?)" if said.get("meant") else ""
+def _no_such_field(limits: Found) -> str:
+    known = ", ".join(limits.get("fields") or ())
+    meant = f" (did you mean '{limits['meant']}'?)" if limits.get("meant") else ""
     return f"there is no such field{meant}{f'; there are: {known}' if known else ''}"
 
 
 def _message(error: Found) -> str:
-    kind, said = error["type"], error.get("ctx") or {}
+    kind, limits = error["type"], error.get("ctx") or {}
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind == "extra_forbidden":
-        return _no_such_field(said)
+        return _no_such_field(limits)
     if kind == "value_error":
         # Of our own making.
-        return str(said.get("error", _OTHER))
+        return str(limits.get("error", _OTHER))
     try:
-        return f"{_WITH_FIGURES[kind](said)} is expected"
+        return f"{_WITH_FIGURES[kind](limits)} is expected"
     except KeyError:
         return _OTHER
 
@@ -151,12 +153,12 @@ def known_names() -> frozenset[str]:
     models: list[type[BaseModel]] = [check.Evidence]
     for module in (check, requests):
         models += [
-            one
-            for one in vars(module).values()
-            if isinstance(one, type) and issubclass(one, Strict)
+            var
+            for var in vars(module).values()
+            if isinstance(var, type) and issubclass(var, Strict)
         ]
     return frozenset(
         {name for model in models for name in model.model_fields}
-        | {one.name for one in fields(Verdict)}
+        | {field.name for field in fields(Verdict)}
         | {"evidence", "id", "score", "model", *PARTS}
     )

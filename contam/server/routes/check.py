@@ -12,10 +12,10 @@ from contam.server.middleware.auth import Caller, require
 from contam.server.problems.failures import RequestError, refuse_parameters
 from contam.server.schemas.check import CheckAnswer, CheckRequest
 from contam.server.schemas.common import problems
-from contam.server.state import CurrentState, holder_of
+from contam.server.state import CurrentState, registry_of
 
 if TYPE_CHECKING:
-    from contam.server.checks.answers import Answer
+    from contam.server.checks.answers import StreamedAnswer
     from contam.server.state import State
 
 NDJSON: Final = "application/x-ndjson"
@@ -57,7 +57,7 @@ async def check(
     """
     _refuse_other_types(request)
     refuse_parameters(request)
-    holder_of(state)
+    registry_of(state)
     body = await request.body()
     as_lines = NDJSON in request.headers.get("accept", "")
     return await judge(
@@ -75,7 +75,7 @@ def _allowed(asked: CheckRequest, caller: Caller) -> CheckRequest:
     return asked
 
 
-def _response(found: Answer, state: State, *, as_lines: bool) -> Response:
+def _response(found: StreamedAnswer, state: State, *, as_lines: bool) -> Response:
     headers = {"ETag": f'"{"-".join(found.rest["states"])}"', "Cache-Control": "no-store"}
     most = state.settings.max_answer_bytes
     if as_lines:

@@ -12,10 +12,10 @@ from contam.server.middleware.auth import require
 from contam.server.problems.failures import RequestError
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import DocumentAnswer
-from contam.server.state import CurrentState, holder_of
+from contam.server.state import CurrentState, registry_of
 
 if TYPE_CHECKING:
-    from contam.server.indexes.holder import Lease
+    from contam.server.indexes.registry import IndexSnapshot
 
 router = APIRouter(
     prefix="/v1/documents", tags=["documents"], dependencies=[Depends(require("read-documents"))]
@@ -58,22 +58,22 @@ def show_document(
         raise RequestError(413, f"one answer shows at most {most} characters", hint="ask for less")
     if (shard is None) != (row is None):
         raise RequestError(422, "shard and row go together")
-    with holder_of(state).lease([index_id]) as lease:
+    with registry_of(state).snapshot([index_id]) as snapshot:
         place = (
-            _place_of(lease, document_id)
+            _place_of(snapshot, document_id)
             if shard is None or row is None
-            else _checked(lease, document_id, (shard, row))
+            else _checked(snapshot, document_id, (shard, row))
         )
-        answer = _shown(lease, place, (start, end), context)
+        answer = _shown(snapshot, place, (start, end), context)
     return Response(
         orjson.dumps(answer),
-        headers={"ETag": lease.etag, "Cache-Control": "no-store"},
+        headers={"ETag": snapshot.etag, "Cache-Control": "no-store"},
         media_type="application/json",
     )
 
 
-def _place_of(lease: Lease, document_id: str) -> tuple[str, int]:
-    places = places_of(lease.opened, document_id)
+def _place_of(snapshot: IndexSnapshot, document_id: str) -> tuple[str, int]:
+    places = places_of(snapshot.opened, document_id)
     if not places:
         raise _nothing()
     if len(places) > 1:
@@ -84,8 +84,8 @@ def _place_of(lease: Lease, document_id: str) -> tuple[str, int]:
     return places[0]
 
 
-def _checked(lease: Lease, document_id: str, place: tuple[str, int]) -> tuple[str, int]:
-    meta = document_at(lease.opened, place)
+def _checked(snapshot: IndexSnapshot, document_id: str, place: tuple[str, int]) -> tuple[str, int]:
+    meta = document_at(snapshot.opened, place)
     if meta is None or document_id not in {"-", meta.document_id or f"{place[0]}:{place[1]}"}:
         raise _nothing()
     return place
@@ -96,10 +96,10 @@ def _nothing() -> RequestError:
 
 
 def _shown(
-    lease: Lease, place: tuple[str, int], span: tuple[int, int], context: int
+    snapshot: IndexSnapshot, place: tuple[str, int], span: tuple[int, int], context: int
 ) -> dict[str, Any]:
-    text = quote(lease.opened, [place]).get(place)
-    meta = document_at(lease.opened, place)
+    text = quote(snapshot.opened, [place]).get(place)
+    meta = document_at(snapshot.opened, place)
     if text is None or meta is None:
         raise RequestError(
             503, "its shard is gone, or is not what was indexed", code="shard",
@@ -107,8 +107,8 @@ def _shown(
         )  # fmt: skip
     start, end = (min(one, len(text)) for one in span)
     return {
-        "index": lease.names[0],
-        "state": lease.states[0],
+        "index": snapshot.names[0],
+        "state": snapshot.states[0],
         "document_id": meta.document_id or f"{place[0]}:{place[1]}",
         "shard": place[0],
         "row": place[1],

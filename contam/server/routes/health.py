@@ -24,7 +24,7 @@ async def readyz(state: CurrentState) -> dict[str, str]:
     """Indexes are open, kernels are warm, and the service takes requests."""
     if state.not_ready:
         raise unready(state)
-    damaged = state.holder.damaged if state.holder is not None else ()
+    damaged = state.registry.damaged if state.registry is not None else ()
     if damaged:
         raise RequestError(
             503, f"a file is damaged, or was written to while it was in use: {', '.join(damaged)}",

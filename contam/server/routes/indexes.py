@@ -14,10 +14,10 @@ from contam.server.checks.answers import summary
 from contam.server.middleware.auth import require
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import IndexAnswer, IndexList
-from contam.server.state import CurrentState, holder_of
+from contam.server.state import CurrentState, registry_of
 
 if TYPE_CHECKING:
-    from contam.server.indexes.holder import Lease
+    from contam.server.indexes.registry import IndexSnapshot
 
 #: Files named that are in the corpus and not in the index.
 _MOST_NAMED: Final = 20
@@ -32,11 +32,11 @@ router = APIRouter(prefix="/v1/indexes", tags=["indexes"], dependencies=[Depends
 )
 def list_indexes(state: CurrentState) -> Response:
     """All indexes."""
-    holder = holder_of(state)
+    registry = registry_of(state)
     found = []
-    for name in holder.names:
-        with holder.lease([name]) as lease:
-            found.append(told(lease))
+    for name in registry.names:
+        with registry.snapshot([name]) as snapshot:
+            found.append(index_answer(snapshot))
     return Response(orjson.dumps({"indexes": found}), media_type="application/json")
 
 
@@ -47,8 +47,8 @@ def list_indexes(state: CurrentState) -> Response:
 )
 def show_index(index_id: str, state: CurrentState) -> Response:
     """One index: corpus, guarantee, coverage, sizes and dates."""
-    with holder_of(state).lease([index_id]) as lease:
-        return _response(lease)
+    with registry_of(state).snapshot([index_id]) as snapshot:
+        return _response(snapshot)
 
 
 @router.post(
@@ -59,18 +59,18 @@ def show_index(index_id: str, state: CurrentState) -> Response:
 )
 def reload_index(index_id: str, state: CurrentState) -> Response:
     """Read the index's manifest anew; requests under way end with the state before."""
-    return _response(holder_of(state).reload(index_id))
+    return _response(registry_of(state).reload(index_id))
 
 
-def told(lease: Lease) -> dict[str, Any]:
+def index_answer(snapshot: IndexSnapshot) -> dict[str, Any]:
     """An index as `contam.server.schemas.indexes.IndexAnswer` has it: no path of this machine."""
-    (index,) = lease.opened.indexes
+    (index,) = snapshot.opened.indexes
     figures = describe(index)
     recipe = index.recipe
     kept = ("n_segments", "n_documents", "n_tokens", "n_text_bytes", "n_index_bytes")
     return {
-        "id": lease.names[0],
-        "state": lease.states[0],
+        "id": snapshot.names[0],
+        "state": snapshot.states[0],
         "recipe": recipe.name,
         **spelling(recipe),
         "stride": recipe.stride,
@@ -78,9 +78,9 @@ def told(lease: Lease) -> dict[str, Any]:
         "near_copies": recipe.minhash is not None,
         "corpus": [PurePath(path).name for path in figures["corpus"]],
         "coverage": {
-            **summary(lease.opened.coverage.totals),
-            "not_indexed": list(lease.opened.missing[:_MOST_NAMED]),
-            "n_not_indexed": len(lease.opened.missing),
+            **summary(snapshot.opened.coverage.totals),
+            "not_indexed": list(snapshot.opened.missing[:_MOST_NAMED]),
+            "n_not_indexed": len(snapshot.opened.missing),
         },
         **{name: figures[name] for name in kept},
         "capped_grams": figures["capped_grams"],
@@ -89,7 +89,9 @@ def told(lease: Lease) -> dict[str, Any]:
     }
 
 
-def _response(lease: Lease) -> Response:
+def _response(snapshot: IndexSnapshot) -> Response:
     return Response(
-        orjson.dumps(told(lease)), headers={"ETag": lease.etag}, media_type="application/json"
+        orjson.dumps(index_answer(snapshot)),
+        headers={"ETag": snapshot.etag},
+        media_type="application/json",
     )

@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from contam.server.jobs.events import event_stream
 from contam.server.jobs.intake import ITEMS, LOGS, VERDICTS, owner_of, receive
-from contam.server.jobs.model import Job
+from contam.server.jobs.model import StoredJob
 from contam.server.jobs.ranges import file_answer
 from contam.server.jobs.results import PARQUET, TableLines, table_path, wants_parquet
 from contam.server.jobs.views import RUN, run_view
@@ -214,5 +214,5 @@ def answer(
     )
 
 
-def _job(job_id: str, state: State, caller: Caller) -> Job:
+def _job(job_id: str, state: State, caller: Caller) -> StoredJob:
     return jobs_of(state).get(job_id, owner_of(caller))

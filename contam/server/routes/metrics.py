@@ -39,9 +39,9 @@ def metrics(state: CurrentState) -> Response:
 def refresh(state: State) -> None:
     """Set the gauges that nobody keeps: readiness, checks, and every index."""
     metrics = state.metrics
-    holder = state.holder
-    metrics.ready.set(0 if state.not_ready or (holder is not None and holder.damaged) else 1)
-    held, most = state.gate.held, state.settings.max_checks
+    registry = state.registry
+    metrics.ready.set(0 if state.not_ready or (registry is not None and registry.damaged) else 1)
+    held, most = state.admission.held, state.settings.max_checks
     metrics.checks_running.set(min(held, most))
     metrics.checks_waiting.set(max(0, held - most))
     # A store that cannot be read now is told of by `readyz`; the figures stay as they were.
@@ -50,19 +50,19 @@ def refresh(state: State) -> None:
         for name, n in states.items():
             metrics.jobs.labels(name).set(n)
         metrics.queue_length.set(states.get("queued", 0))
-    if holder is None:
+    if registry is None:
         return
-    for name in holder.names:
+    for name in registry.names:
         # What an index answers for is worth telling even if its folder was moved away since.
-        with suppress(OSError, ContamError), holder.lease([name]) as lease:
-            coverage = lease.opened.coverage
+        with suppress(OSError, ContamError), registry.snapshot([name]) as snapshot:
+            coverage = snapshot.opened.coverage
             metrics.set_index(
                 name,
-                changed=(lease.folders[0] / MANIFEST).stat().st_mtime,
+                changed=(snapshot.folders[0] / MANIFEST).stat().st_mtime,
                 coverage=len(coverage.shards_read) / max(1, len(coverage.names)),
                 mapped_bytes=sum(
                     file.n_bytes
-                    for part in lease.opened.parts
+                    for part in snapshot.opened.parts
                     for file in part.segment.record.files
                 ),
             )

@@ -18,14 +18,14 @@ from contam.server.middleware.auth import CALLER, Caller
 from contam.server.page import visit
 from contam.server.page.forms import MEDIA_TYPE, Form, check_of
 from contam.server.page.render import show
-from contam.server.page.view import CONTEXT, beside
+from contam.server.page.view import CONTEXT, compare_item
 from contam.server.problems.failures import RequestError
-from contam.server.routes.indexes import told
-from contam.server.state import CurrentState, State, holder_of, jobs_of
+from contam.server.routes.indexes import index_answer
+from contam.server.state import CurrentState, State, jobs_of, registry_of
 
 if TYPE_CHECKING:
-    from contam.server.checks.answers import Answer
-    from contam.server.indexes.holder import Lease
+    from contam.server.checks.answers import StreamedAnswer
+    from contam.server.indexes.registry import IndexSnapshot
     from contam.server.page.sessions import Session
     from contam.server.schemas.check import CheckRequest
 
@@ -128,12 +128,12 @@ async def check(
             most,
         )
 
-    def tell(asked: CheckRequest, found: Answer) -> Response:
+    def build_page(asked: CheckRequest, found: StreamedAnswer) -> Response:
         return _check_page(request, state, form, _result(asked, found.whole(), state))
 
     try:
         await form_of(state, visitor, form)
-        return await judge(request, state, read, tell)
+        return await judge(request, state, read, build_page)
     except RequestError as error:
         # What was typed must not be lost over what is wrong with it, or over a session's end.
         if error.code == "form-token":
@@ -244,45 +244,45 @@ def _check_page(
     wrong: RequestError | None = None,
     status: int = 200,
 ) -> Response:
-    holder = holder_of(state)
+    registry = registry_of(state)
     indexes = []
-    for name in holder.names:
-        with holder.lease([name]) as lease:
-            read = summary(lease.opened.coverage.totals)
-            indexes.append({"id": name, "coverage": read, "dates": _dates_of(lease)})
+    for name in registry.names:
+        with registry.snapshot([name]) as snapshot:
+            read = summary(snapshot.opened.coverage.totals)
+            indexes.append({"id": name, "coverage": read, "dates": _dates_of(snapshot)})
     fresh = not form.all("token")
     return show(
         request, state, "check.html", status=status, headers=wrong.headers if wrong else None,
         kind="text" if form.one("as") == "text" else "item",
         typed={name: form.one(name) for name in _PARTS},
         indexes=indexes,
-        chosen_indexes=holder.names if fresh else form.all("index"),
+        chosen_indexes=registry.names if fresh else form.all("index"),
         policies=known_policies().values(),
         chosen_policies=("contam",) if fresh else form.all("policy"),
         result=result, wrong=wrong,
     )  # fmt: skip
 
 
-def _dates_of(lease: Lease) -> list[str] | None:
+def _dates_of(snapshot: IndexSnapshot) -> list[str] | None:
     """First and last date of an index's documents: found once for each state."""
-    if lease.states not in _DATES:
+    if snapshot.states not in _DATES:
         if len(_DATES) >= _MOST_DATES:
             _DATES.clear()
-        _DATES[lease.states] = told(lease)["dates"]
-    return _DATES[lease.states]
+        _DATES[snapshot.states] = index_answer(snapshot)["dates"]
+    return _DATES[snapshot.states]
 
 
 def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[str, Any]:
     (item,) = items_of(asked)
     verdicts = found["verdicts"]
-    with holder_of(state).lease(found["index"]) as lease:
-        unit = lease.opened.recipe.unit
+    with registry_of(state).snapshot(found["index"]) as snapshot:
+        unit = snapshot.opened.recipe.unit
     return {
         **found,
         "asked": list(zip(found["index"], found["states"], strict=True)),
         "labels": SHOWN,
         "unit": _UNITS.get(unit, ("token", "tokens")),
         "policies": known_policies(),
-        "beside": beside(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"])),
-        "not_checkable": [one for one in verdicts if one["label"] == "not_checkable"],
+        "beside": compare_item(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"])),
+        "not_checkable": [verdict for verdict in verdicts if verdict["label"] == "not_checkable"],
     }

@@ -26,7 +26,7 @@ router = APIRouter(
 )
 def list_all() -> Response:
     """All policies and presets, as `contam policies --json` describes them."""
-    found = [_told(spec) for spec in known_policies().values()]
+    found = [_policy_answer(spec) for spec in known_policies().values()]
     return Response(orjson.dumps({"policies": found}), media_type="application/json")
 
 
@@ -40,8 +40,8 @@ def show(policy_id: str) -> Response:
     spec = known_policies().get(policy_id)
     if spec is None:
         raise RequestError(404, "there is no such policy", hint="GET /v1/policies lists them")
-    return Response(orjson.dumps(_told(spec)), media_type="application/json")
+    return Response(orjson.dumps(_policy_answer(spec)), media_type="application/json")
 
 
-def _told(spec: PolicySpec) -> dict[str, Any]:
+def _policy_answer(spec: PolicySpec) -> dict[str, Any]:
     return {**spec.to_dict(), "fingerprint": spec.fingerprint()}

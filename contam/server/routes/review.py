@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import RedirectResponse
 
-from contam.audit.review.reading import case_id
 from contam.audit.review.sample import MOST_CHARACTERS
+from contam.audit.review.session import case_id
 from contam.server.page import visit
-from contam.server.page.reader import SCOPE, Reader, reader_of
 from contam.server.page.render import show
+from contam.server.page.reviewer import SCOPE, PageReader, reader_of
 from contam.server.page.reviews import ChangedError, is_of
 from contam.server.page.view import to_review, whole
 from contam.server.problems.failures import RequestError
@@ -21,10 +21,10 @@ from contam.server.routes.page import CurrentVisit, SentFields, Visit, refuse_fo
 from contam.server.state import CurrentState, State, reviews_of
 
 if TYPE_CHECKING:
-    from contam.audit.review.reading import Reading
     from contam.audit.review.sample import Case, Label
+    from contam.audit.review.session import ReviewSession
     from contam.server.page.forms import Form
-    from contam.server.page.reviews import Pack
+    from contam.server.page.reviews import ReviewedPack
 
 _SEE_OTHER: Final = 303
 _FORBIDDEN: Final = 403
@@ -42,9 +42,9 @@ TypedReader = Annotated[str, Query(alias="reader")]
 class _Desk:
     """What a reader has before them, in one state for the whole of a request."""
 
-    pack: Pack
-    reader: Reader
-    reading: Reading
+    pack: ReviewedPack
+    reader: PageReader
+    reading: ReviewSession
     labels: list[Label]
 
     def case(self, item: str) -> Case:
@@ -59,7 +59,7 @@ class _Desk:
 
     def said(self, case: Case) -> dict[str, Any]:
         """What the reader said of a case at last, empty if nothing, and how often."""
-        own = [one for one in self.labels if is_of(one, case)]
+        own = [label for label in self.labels if is_of(label, case)]
         return {
             "said": _WORDS[own[-1].label] if own else "",
             "note": own[-1].note if own else "",
@@ -108,7 +108,7 @@ def list_packs(
     return show(
         request, state, "review.html", status=wrong.status if wrong else 200, reader=reader,
         wrong=wrong, typed=typed, most=MOST_CHARACTERS, may_type=not _is_named(state, visitor),
-        packs=[_told(pack) for pack in reviews_of(state).packs],
+        packs=[_pack_summary(pack) for pack in reviews_of(state).packs],
     )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def _is_named(state: State, visitor: Visit) -> bool:
     return bool(state.keyring and visitor.caller and state.keyring.name_of(visitor.caller))
 
 
-def _reader(state: State, visitor: Visit, typed: str) -> Reader | None:
+def _reader(state: State, visitor: Visit, typed: str) -> PageReader | None:
     caller = visitor.may(SCOPE)
     assert state.keyring is not None  # noqa: S101 - for the type checker: nobody is let in without
     return reader_of(state.keyring, caller, typed)
@@ -231,7 +231,7 @@ def _answers_page(request: Request, state: State, desk: _Desk) -> Response:
     )  # fmt: skip
 
 
-def _told(pack: Pack) -> dict[str, Any]:
+def _pack_summary(pack: ReviewedPack) -> dict[str, Any]:
     try:
         reading = pack.reading()
     except RequestError as error:

@@ -12,7 +12,7 @@ from contam.audit.chance.decoys import make_decoys
 from contam.audit.gate import judge, rules
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec, make_spec
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.detect.report import load_report
 from contam.errors import ConfigError
 from contam.tables import schemas
@@ -162,7 +162,7 @@ def test_leaked_items_leave_no_chance_though_their_decoys_are_found(tmp_path):
     assert own["q3"]["q_value"] == pytest.approx(1 / 30)
     # All who are not flagged draw with their clones: half of everything would be chance.
     assert own["q45"]["q_value"] == pytest.approx(31 / 60)
-    (facts,) = (one for one in pack.facts.benchmarks[0].policies if one.policy == "contam")
+    (facts,) = (policy for policy in pack.facts.benchmarks[0].policies if policy.policy == "contam")
     assert facts.fdr == found["fdr"]
 
 
@@ -211,8 +211,8 @@ def test_too_few_decoys_and_unread_shards_estimate_nothing(tmp_path):
     assert found["reason"] == "12 decoys, and 20 are needed"
     page = (pack.folder / "report.html").read_text("utf-8")
     assert "by contam: 12 decoys, and 20 are needed." in page
-    rule = rules.Chance(check="fdr", most_percent=5)
-    assert [one.text for one in judge.chance(rule, pack.facts)] == [
+    rule = rules.ChanceLimit(check="fdr", most_percent=5)
+    assert [part.text for part in judge.chance(rule, pack.facts)] == [
         "items, contam: chance is not estimated: 12 decoys, and 20 are needed"
     ]
     alone = dataclasses.replace(pack.facts, calibration=None)
@@ -238,7 +238,7 @@ def test_an_audit_without_decoys_says_nothing_of_chance(tmp_path):
     pack = run_audit(dataclasses.replace(spec, logs=dataclasses.replace(spec.logs, paths=())))
     assert pack.facts.calibration is None
     assert not (pack.folder / "calibration").exists()
-    assert all(one.fdr is None for bench in pack.facts.benchmarks for one in bench.policies)
+    assert all(policy.fdr is None for bench in pack.facts.benchmarks for policy in bench.policies)
 
 
 def test_an_audit_of_nothing_but_decoys_is_refused(tmp_path):

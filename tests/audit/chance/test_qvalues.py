@@ -62,12 +62,14 @@ def test_q_values_do_not_fall_from_a_found_item_to_one_found_better(audited):
 def test_an_audit_without_decoys_says_that_nothing_is_estimated(tmp_path):
     chance = q_values(tmp_path)
     assert chance.of("b", "", "1", "contam") is None
-    assert chance.said("b", "", "1", "contam") == ("q not estimated: no decoys were searched for")
+    assert chance.describe("b", "", "1", "contam") == (
+        "q not estimated: no decoys were searched for"
+    )
 
 
 def test_where_too_few_decoys_are_the_reason_is_said():
     chance = QValues({("b", "", "1", "p"): None}, {("b", "p"): "3 decoys, and 20 are needed"})
-    assert chance.said("b", "", "1", "p") == "q not estimated: 3 decoys, and 20 are needed"
+    assert chance.describe("b", "", "1", "p") == "q not estimated: 3 decoys, and 20 are needed"
 
 
 def test_show_opens_a_pack_with_the_q_value_beside_each_flag(audited, capsys):

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from contam.audit.export.forms import CONDA, conda, model_card
+from contam.audit.export.conda_and_cards import CONDA, conda, model_card
 from contam.audit.export.tracking import metrics
 from contam.audit.facts import read_facts
-from contam.audit.manifest import MANIFEST, read_sealed
+from contam.audit.manifest import MANIFEST, read_verified
 from contam.cli.main import main
 from contam.detect.report import load_report
 from contam.errors import UsageError
@@ -118,7 +118,7 @@ def test_both_stand_in_the_pack_as_they_are_exported(audited):
     assert card.replace("The digest of the pack stands in its manifest.json.", "") == (
         exported.replace(f"Pack `{audited.digest}`.", "")
     )
-    files = read_sealed(audited.folder / MANIFEST)["files"]
+    files = read_verified(audited.folder / MANIFEST)["files"]
     assert {"exports/conda.csv", "exports/model_card.md"} <= set(files)
 
 
@@ -133,8 +133,8 @@ def test_exports_go_to_a_file(audited, tmp_path):
 def test_figures_have_names_that_mlflow_takes_and_no_two_share_one(audited):
     facts = read_facts(audited.folder / "report.json")
     odd = tuple(
-        dataclasses.replace(one, name=name)
-        for one, name in zip(facts.benchmarks, ("a/b", "a:b"), strict=True)
+        dataclasses.replace(benchmark, name=name)
+        for benchmark, name in zip(facts.benchmarks, ("a/b", "a:b"), strict=True)
     )
     names = [name for name, _ in metrics(dataclasses.replace(facts, benchmarks=odd))]
     assert len(set(names)) == len(names)

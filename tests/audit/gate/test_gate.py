@@ -36,10 +36,10 @@ def with_policy(facts, **changes):
     """The facts with other figures of the first benchmark by contam in all corpora."""
     first = facts.benchmarks[0]
     policies = tuple(
-        dataclasses.replace(one, **changes)
-        if (one.policy, one.corpus) == ("contam", "together")
-        else one
-        for one in first.policies
+        dataclasses.replace(policy, **changes)
+        if (policy.policy, policy.corpus) == ("contam", "together")
+        else policy
+        for policy in first.policies
     )
     benchmarks = (dataclasses.replace(first, policies=policies), *facts.benchmarks[1:])
     return dataclasses.replace(facts, benchmarks=benchmarks)
@@ -102,9 +102,9 @@ def test_a_share_of_one_corpus_is_that_corpus_s(facts, tmp_path):
         facts,
     )
     (own,) = [
-        one
-        for one in facts.benchmarks[0].policies
-        if (one.policy, one.corpus) == ("contam", "early")
+        policy
+        for policy in facts.benchmarks[0].policies
+        if (policy.policy, policy.corpus) == ("contam", "early")
     ]
     assert f"({own.contaminated + own.suspect} of 49)" in found[0].said
 
@@ -297,7 +297,7 @@ def test_json_says_whether_the_pack_passed(audited, tmp_path, capsys):
     assert main(["audit", "gate", rules, str(audited.folder), "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
     assert not found["passed"]
-    assert [one["status"] for one in found["outcomes"]] == ["pass", "fail", "unknown"]
+    assert [outcome["status"] for outcome in found["outcomes"]] == ["pass", "fail", "unknown"]
 
 
 def test_a_pack_that_was_altered_is_not_judged(pack, tmp_path):
@@ -321,14 +321,16 @@ def test_only_new_contamination_fails_against_a_baseline(audited, pack, tmp_path
     assert run_gate(rules, audited.folder, NOW).passed
     cleaned = relabel(base, {"brook-004": "clean", "brook-017": "not_checkable"})
     verdict = run_gate(rules, audited.folder, NOW)
-    assert [one.status for one in verdict.outcomes] == ["fail", "pass"]
+    assert [outcome.status for outcome in verdict.outcomes] == ["fail", "pass"]
     assert "2 newly flagged: brook-004, brook-017" in verdict.outcomes[0].said
     assert cleaned == 2
     tree = json.loads((base / "report.json").read_bytes())
     tree["policies"]["contam"]["fingerprint"] = "another"
     (base / "report.json").write_text(json.dumps(tree))
     reseal(base)
-    assert {one.status for one in run_gate(rules, audited.folder, NOW).outcomes} == {"unknown"}
+    assert {outcome.status for outcome in run_gate(rules, audited.folder, NOW).outcomes} == {
+        "unknown"
+    }
 
 
 def test_what_is_written_goes_into_no_pack(pack, tmp_path, capsys):

@@ -6,7 +6,7 @@ import pytest
 
 from contam.audit.facts import BenchmarkFacts, PolicyFacts
 from contam.audit.gate import judge
-from contam.audit.gate.rules import Gap
+from contam.audit.gate.rules import ScoreGap
 from contam.audit.report.headline import headline
 from contam.audit.spec import TOGETHER
 
@@ -46,5 +46,5 @@ def test_waived_flags_are_counted_in_english(waived, accepted, said):
 def test_too_few_clean_items_are_counted_in_english(n_clean, said):
     row = {"benchmark": "b", "policy": "p", "model": "m", "metric": "acc", "n_clean": n_clean}
     row |= {"full": 0.5, "clean": 0.5}
-    part = judge._gap(Gap(check="gap", most_points=2), row)
+    part = judge._gap(ScoreGap(check="gap", most_points=2), row)
     assert part.said.startswith(said)

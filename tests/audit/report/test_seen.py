@@ -22,10 +22,10 @@ def found(audited):
     spec = load_spec(write_spec(audited.folder.parent))
     reports = {name: load_report(audited.folder / "checks" / name) for name in ("early", "late")}
     flagged = {
-        (bench.name, one.policy): one.contaminated + one.suspect
+        (bench.name, policy.policy): policy.contaminated + policy.suspect
         for bench in audited.facts.benchmarks
-        for one in bench.policies
-        if one.corpus == "together"
+        for policy in bench.policies
+        if policy.corpus == "together"
     }
 
     def of(**said):

@@ -29,7 +29,7 @@ def cases(audited):
 
 
 def ask(monkeypatch, folder, path, answers, *more, reader="anna"):
-    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{one}\n" for one in answers)))
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{answer}\n" for answer in answers)))
     return main(
         [
             *("review", str(folder), "--labels", str(path), "--reader", reader),
@@ -71,7 +71,7 @@ def test_answers_are_on_the_disk_at_once_and_the_next_call_goes_on(
         assert word not in shown.out
     assert ask(monkeypatch, audited.folder, path, ["t"]) == 0
     assert read_labels([path])[:3] == first
-    assert len({one.judged for one in read_labels([path])}) == 4
+    assert len({read_label.judged for read_label in read_labels([path])}) == 4
 
 
 def test_a_pack_that_was_altered_is_not_read(pack, tmp_path, monkeypatch, capsys):
@@ -238,7 +238,7 @@ def test_notes_stay_out_of_a_pack_without_texts(tmp_path):
     write_labels(path, said)
     assert read_labels([path]) == said
     write_labels(path, said, notes=False)
-    assert [one.note for one in read_labels([path])] == ["", ""]
+    assert [read_label.note for read_label in read_labels([path])] == ["", ""]
 
 
 def test_an_audit_reads_the_labels_of_all_readers(pack, tmp_path, monkeypatch):
@@ -256,7 +256,7 @@ def test_an_audit_reads_the_labels_of_all_readers(pack, tmp_path, monkeypatch):
         clean=100,
         seed=0,
     )
-    ask(monkeypatch, pack, path, ["t" if one.flagged else "f" for one in items], *everything)
+    ask(monkeypatch, pack, path, ["t" if item.flagged else "f" for item in items], *everything)
     spec = load_spec(write_spec(tmp_path))
     spec = dataclasses.replace(spec, labels=(str(path),), out=str(pack))
     done = run_audit(spec, overwrite=True)

@@ -14,17 +14,17 @@ import pytest
 
 from contam import scan
 from contam.audit.pack import run_audit
-from contam.audit.review.reading import Reading
 from contam.audit.review.sample import append_label, read_labels, read_own_labels
+from contam.audit.review.session import ReviewSession
 from contam.audit.spec import load_spec
 from contam.cli.main import main
 from contam.config import Settings
 from contam.detect.report import write_report
 from contam.errors import ConfigError, OutputError, UsageError
-from contam.server.indexes.holder import IndexHolder
+from contam.server.indexes.registry import IndexRegistry
 from contam.server.middleware.auth import OPEN, Caller, Keyring
 from contam.server.middleware.keys import KeyStore
-from contam.server.page.reader import reader_of
+from contam.server.page.reviewer import reader_of
 from contam.server.page.reviews import ChangedError, Reviews, named_packs
 from contam.server.problems.failures import RequestError
 from tests.audit.conftest import FIXTURES, write_spec
@@ -59,7 +59,7 @@ def room(audited, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reading(audited):
-    return Reading.open(audited.folder, **SAMPLE)
+    return ReviewSession.open(audited.folder, **SAMPLE)
 
 
 def named_alike(store, made_as, name):
@@ -195,7 +195,7 @@ def test_an_answer_is_changed_only_by_who_says_so_and_the_change_is_kept(room, r
         assert "on second thoughts" in refused.text
         assert len(read_own_labels(path)) == n + 1
         assert cleo.say(refused, "false", "on second thoughts").status_code == 200
-        assert [one.label for one in read_own_labels(path)[n:]] == [True, False]
+        assert [label.label for label in read_own_labels(path)[n:]] == [True, False]
         assert "changed 1 time" in cleo.page("/answers").text
         assert reading.waiting(read_own_labels(path), "cleo")[0] == reading.cases[n + 1]
 
@@ -288,8 +288,10 @@ def test_what_was_answered_outlives_a_kill_and_is_in_no_log(audited, tmp_path):
         output = service.process.stdout.read()
     output += "".join(service.lines)
     kept = read_labels([labels / f"{MARKER}.jsonl"])
-    assert [one.label for one in kept] == [True, False, None]
-    assert [one.note for one in kept] == [f"{MARKER} {one}" for one in ("true", "false", "skip")]
+    assert [label.label for label in kept] == [True, False, None]
+    assert [label.note for label in kept] == [
+        f"{MARKER} {one}" for one in ("true", "false", "skip")
+    ]
     assert output.count('"event":"request"') > 5
     assert '"/review/{name}/{item}"' in output
     assert [word for word in (MARKER, *shown) if word in output] == []
@@ -306,16 +308,18 @@ def opened(tmp_path, *packs, **more):
 def test_the_page_draws_as_the_terminal_does_unless_told_otherwise(audited, tmp_path):
     from inspect import signature
 
-    from contam.audit.review.reading import DOCUMENTS, ITEMS, SEED
+    from contam.audit.review.session import DOCUMENTS, ITEMS, SEED
     from contam.cli.review import review
 
-    usual = {name: one.default for name, one in signature(review).parameters.items()}
+    usual = {name: parameter.default for name, parameter in signature(review).parameters.items()}
     assert (usual["flagged"], usual["clean"], usual["seed"]) == (ITEMS, ITEMS, SEED)
     assert usual["documents"] == DOCUMENTS
     (pack,) = opened(tmp_path, audited.folder).packs
-    assert pack.reading().cases == Reading.open(audited.folder).cases
+    assert pack.reading().cases == ReviewSession.open(audited.folder).cases
     (pack,) = opened(tmp_path, audited.folder, review_seed=7, review_policy="lmeval-13").packs
-    assert pack.reading().cases == Reading.open(audited.folder, seed=7, policy="lmeval-13").cases
+    assert (
+        pack.reading().cases == ReviewSession.open(audited.folder, seed=7, policy="lmeval-13").cases
+    )
 
 
 @pytest.mark.parametrize("harm", ["altered", "added", "unsealed", "gone"])
@@ -346,8 +350,8 @@ def test_a_pack_that_is_not_as_published_is_not_offered(pack, tmp_path, harm):
 def test_a_service_with_neither_index_nor_pack_does_not_start(audited, tmp_path):
     data = str(tmp_path)
     with pytest.raises(ConfigError, match="no index to serve"):
-        IndexHolder.open(Settings(data=data))
-    assert IndexHolder.open(Settings(data=data, review=(str(audited.folder),))).names == ()
+        IndexRegistry.open(Settings(data=data))
+    assert IndexRegistry.open(Settings(data=data, review=(str(audited.folder),))).names == ()
 
 
 def test_packs_have_names_of_their_own(audited, pack, tmp_path):
@@ -369,7 +373,7 @@ def test_every_name_of_a_reader_makes_a_file_of_the_same_folder(audited, tmp_pat
     assert pack.keep(case, reader, True, "", 0)
     (path,) = (one for one in (tmp_path / "data").rglob("*") if one.is_file())
     assert path.parent == tmp_path / "data" / "reviews" / audited.folder.name
-    assert [one.reader for one in read_labels([path])] == [reader]
+    assert [label.reader for label in read_labels([path])] == [reader]
     with pytest.raises(ChangedError):
         pack.keep(case, reader, False, "", 0)
     assert pack.labels(reader.swapcase() + "2") == []
@@ -386,7 +390,9 @@ def test_answers_that_cannot_be_read_take_no_more_and_hide_nobody_else(audited, 
         pack.keep(reading.cases[1], "anna", True, "", 0)
     assert refused.value.code == "labels-damaged"
     readers, are_all = pack.progress(reading)
-    assert [(one.reader, one.n_read, one.n_skipped) for one in readers] == [("ben", 1, 1)]
+    assert [(reader.reader, reader.n_read, reader.n_skipped) for reader in readers] == [
+        ("ben", 1, 1)
+    ]
     assert not are_all
     # Nothing can be kept where there is no folder to keep it in.
     shutil.rmtree(path.parent)
@@ -413,7 +419,7 @@ def test_of_two_answers_sent_at_once_one_is_kept_and_the_other_is_asked_about(au
         kept = sum(pool.map(send, [True, False, None] * 4))
     labels = pack.labels("anna")
     assert kept == len(labels) == len(cases)
-    assert {one.judged for one in labels} == {case.judged for case in cases}
+    assert {label.judged for label in labels} == {case.judged for case in cases}
 
 
 def test_other_evidence_makes_an_item_unread_again(audited, tmp_path):

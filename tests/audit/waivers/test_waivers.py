@@ -194,11 +194,11 @@ def test_an_item_is_waived_by_its_documents_only_when_all_are(pack, tmp_path):
         assert waive(pack, row["item_id"], *more, document, to=to) == 0
     done = again(tmp_path)
     assert facts_of(done, row["benchmark"], "contam").waived == 0
-    assert not any(one["waives"] for one in done.facts.waivers)
+    assert not any(waiver["waives"] for waiver in done.facts.waivers)
     assert waive(pack, row["item_id"], *more, documents[0], to=to) == 0
     done = again(tmp_path)
     assert facts_of(done, row["benchmark"], "contam").waived == 1
-    assert all(one["waives"] for one in done.facts.waivers)
+    assert all(waiver["waives"] for waiver in done.facts.waivers)
 
 
 def test_waiving_says_what_cannot_be(pack, tmp_path, capsys):

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from contam.corpus.batches import read_unit
+from contam.corpus.batches import read_chunk
+from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_all
 from contam.corpus.documents import read_texts
-from contam.corpus.units import plan_units
 from contam.tables.blocks import TextBlock, texts_of
 from tests.corpus_files import delimited, find_shards, wet_records
 
@@ -50,13 +50,13 @@ def store_plain(folder, records):
 def assert_all_read(folder, expected, nulls, batch_bytes, n_plain=0):
     shards = find_shards([folder])
     selections, failures = select_all(shards, "text")
-    units, more = plan_units(shards, selections)
+    units, more = plan_chunks(shards, selections)
     assert not failures
     assert not more
     texts = [[] for _ in shards]
     n_null = [0] * len(shards)
     for unit in units:
-        for batch in read_unit(unit, shards, selections, batch_bytes):
+        for batch in read_chunk(unit, shards, selections, batch_bytes):
             assert batch.first_row == len(texts[batch.shard])
             texts[batch.shard] += texts_of(TextBlock(batch.data, batch.offsets, 0, 0, 0))
             n_null[batch.shard] += batch.n_null

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contam.corpus.batches import read_unit
+from contam.corpus.batches import read_chunk
+from contam.corpus.chunks import CHUNK_BYTES, plan_chunks
 from contam.corpus.columns import select_columns
-from contam.corpus.units import UNIT_BYTES, plan_units
 from contam.errors import CorpusError, ShardError
 from tests.corpus_files import find_shards
 
@@ -114,7 +114,7 @@ def test_row_groups_become_units_in_row_order(tmp_path, read_corpus):
     texts = [f"document {i}" for i in range(1000)]
     write(tmp_path / "a.parquet", {"text": texts}, row_group_size=7)
     shards = find_shards([tmp_path])
-    units, failures = plan_units(shards, select_columns(shards[0]))
+    units, failures = plan_chunks(shards, select_columns(shards[0]))
     assert not failures
     assert [(unit.first_row, unit.n_rows) for unit in units] == [(0, 1000)]
     assert read_corpus(tmp_path).texts == [texts]
@@ -126,14 +126,14 @@ def test_units_cover_every_row_group_once(tmp_path):
     write(tmp_path / "a.parquet", {"text": texts}, row_group_size=2, compression="none")
     shards = find_shards([tmp_path])
     selection = select_columns(shards[0])
-    units, _ = plan_units(shards, selection)
+    units, _ = plan_chunks(shards, selection)
     assert len(units) > 1
     assert [g for unit in units for g in unit.row_groups] == list(range(15))
-    assert all(unit.n_bytes <= UNIT_BYTES for unit in units)
+    assert all(unit.n_bytes <= CHUNK_BYTES for unit in units)
     seen = 0
     for unit in units:
         assert unit.first_row == seen
-        for batch in read_unit(unit, shards, selection):
+        for batch in read_chunk(unit, shards, selection):
             assert batch.first_row == seen
             assert batch.n_bytes <= 8 << 20
             seen += batch.n_docs
@@ -147,10 +147,10 @@ def test_one_giant_row_group_is_streamed_in_small_batches(tmp_path):
     before = pa.total_allocated_bytes()
     shards = find_shards([tmp_path])
     selection = select_columns(shards[0])
-    units, _ = plan_units(shards, selection)
+    units, _ = plan_chunks(shards, selection)
     assert len(units) == 1
     rows = peak = 0
-    for batch in read_unit(units[0], shards, selection):
+    for batch in read_chunk(units[0], shards, selection):
         rows += batch.n_docs
         peak = max(peak, pa.total_allocated_bytes() - before)
     assert rows == 8000
@@ -163,8 +163,8 @@ def test_long_repeated_documents_do_not_unpack_at_once(tmp_path):
     write(tmp_path / "a.parquet", {"text": ["word " * 200_000] * 300}, row_group_size=1000)
     shards = find_shards([tmp_path])
     selection = select_columns(shards[0])
-    units, _ = plan_units(shards, selection)
-    sizes = [batch.n_bytes for batch in read_unit(units[0], shards, selection)]
+    units, _ = plan_chunks(shards, selection)
+    sizes = [batch.n_bytes for batch in read_chunk(units[0], shards, selection)]
     assert sum(sizes) == 300 * 1_000_000
     assert max(sizes) <= 8 << 20
 
@@ -223,8 +223,8 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path, how):
 
     def read_all():
         selection = select_columns(shards[0], "text")
-        for unit in plan_units(shards, selection)[0]:
-            list(read_unit(unit, shards, selection))
+        for unit in plan_chunks(shards, selection)[0]:
+            list(read_chunk(unit, shards, selection))
 
     with pytest.raises(ShardError, match=r"bad\.parquet") as caught:
         read_all()
@@ -246,9 +246,9 @@ def test_a_damaged_page_with_a_checksum_is_noticed(tmp_path):
     path.write_bytes(raw[:middle] + b"X" + raw[middle + 1 :])
     shards = find_shards([tmp_path])
     selection = select_columns(shards[0])
-    units, _ = plan_units(shards, selection)
+    units, _ = plan_chunks(shards, selection)
     with pytest.raises(ShardError, match=r"bad\.parquet"):
-        list(read_unit(units[0], shards, selection))
+        list(read_chunk(units[0], shards, selection))
 
 
 def test_a_damaged_shard_beside_good_ones_is_a_named_failure(tmp_path, read_corpus):

@@ -31,8 +31,8 @@ def retire(home: Path, places: Iterable[tuple[str, int]]) -> None:
     """Mark documents, by shard name and row, as documents that no answer counts."""
     manifest = read_manifest(home)
     number = {shard.name: place for place, shard in enumerate(manifest.shards)}
-    pairs = np.array([[number[name], row] for name, row in places], np.int64)
-    publish_manifest(home, replace(manifest, retired=write_retired(home, pairs)))
+    matches = np.array([[number[name], row] for name, row in places], np.int64)
+    publish_manifest(home, replace(manifest, retired=write_retired(home, matches)))
 
 
 def evidence(result: contam.ScanResult) -> dict[tuple, list[tuple]]:

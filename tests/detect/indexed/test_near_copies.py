@@ -12,10 +12,10 @@ from contam.detect.indexed import near_copies
 from contam.detect.indexed.near_copies import NearCopies, Windows
 from contam.errors import IndexDamageError
 from contam.index import minhash
-from contam.index.files import CheckedArray, open_array, write_array
+from contam.index.array_files import CheckedArray, open_array, write_array
 from contam.index.recipe import load_recipe
 from contam.text.tokenizer import tokenize_bytes
-from tests.kernels.support import lane_of, make_item
+from tests.kernels.support import make_item, view_of
 
 RECIPE = load_recipe("standard")
 QUESTION = (
@@ -48,7 +48,7 @@ def filler(seed: int, n_words: int = 300) -> str:
 CORPUS = [filler(1), f"{filler(2)} {EDITED} {filler(3)}", "", filler(4), QUESTION, filler(5)]
 
 
-def sketch(texts: list[str]) -> minhash.Sketch:
+def sketch(texts: list[str]) -> minhash.MinHashSketch:
     tokens = [tokenize_bytes(text.encode()).hashes for text in texts]
     starts = np.cumsum([0, *map(len, tokens)]).astype(np.int64)
     flat = np.concatenate([np.empty(0, np.uint64), *tokens])
@@ -67,13 +67,13 @@ def segment(folder: Path, texts: list[str]) -> Piece:
 
 
 def ask(questions: list[str], pieces: list[Piece], dead=None) -> list[list[int]]:
-    lane = lane_of([make_item(i, question=text) for i, text in enumerate(questions)])
+    view = view_of([make_item(i, question=text) for i, text in enumerate(questions)])
     if dead is None:
         dead = [np.zeros(len(one.arrays["minhash_windows"]) - 1, np.bool_) for one in pieces]
     found = NearCopies(
-        lane, [Windows.of(one, gone) for one, gone in zip(pieces, dead, strict=True)]
+        view, [Windows.of(one, gone) for one, gone in zip(pieces, dead, strict=True)]
     )
-    return [found(one, lane).tolist() for one in pieces]
+    return [found(one, view).tolist() for one in pieces]
 
 
 def test_an_edited_copy_and_a_whole_one_are_proposed_and_nothing_else(tmp_path):

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect.match import kept
+from contam.detect.match import top_documents
 from contam.detect.match.collect import Collection
 from contam.detect.match.pieces import Pieces
-from contam.detect.model import Pairs
+from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy
-from tests.kernels.support import lane_of, make_item
+from tests.kernels.support import make_item, view_of
 
 N_ITEMS, MOST = 3, 2
 
@@ -21,20 +21,20 @@ places = st.tuples(st.integers(0, N_ITEMS - 1), st.integers(0, 2), st.integers(0
 found = st.dictionaries(places, st.sampled_from((0.0, 0.5, 1.0)), max_size=40)
 
 
-def tables(rows: list[tuple[tuple[int, int, int], float]]) -> tuple[Pairs, Pieces, np.ndarray]:
+def tables(rows: list[tuple[tuple[int, int, int], float]]) -> tuple[Matches, Pieces, np.ndarray]:
     """Pairs, one piece for each that names its row, and the ranks."""
-    pairs = Pairs.zeros(len(rows))
-    pairs.item[:], pairs.shard[:], pairs.row[:] = zip(*(at for at, _ in rows), strict=True)
+    matches = Matches.zeros(len(rows))
+    matches.item[:], matches.shard[:], matches.row[:] = zip(*(at for at, _ in rows), strict=True)
     n = np.arange(len(rows))
-    row = pairs.row.astype(np.int32)
+    row = matches.row.astype(np.int32)
     pieces = Pieces(n, n.astype(np.int8), row, row, row, row, row)
-    return pairs, pieces, np.array([rank for _, rank in rows])
+    return matches, pieces, np.array([rank for _, rank in rows])
 
 
 @pytest.fixture(scope="module", autouse=True)
 def often():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept, "_PRUNE_ROWS", 3)
+        patch.setattr(top_documents, "_PRUNE_ROWS", 3)
         yield
 
 
@@ -42,21 +42,23 @@ def often():
 def test_the_best_documents_stay_in_any_order_and_grouping(found, together, more):
     rows = more.draw(st.permutations(sorted(found.items())))
     cuts = more.draw(st.lists(st.integers(0, len(rows)), max_size=6).map(sorted))
-    lane = lane_of([make_item(k, question=f"q{k}") for k in range(N_ITEMS)])
-    first = Collection.start(lane, [], get_policy("contam"), MOST)
-    second = Collection.start(lane, [], get_policy("contam"), MOST)
-    workers = [first, first.beside() if together else second]
+    view = view_of([make_item(k, question=f"q{k}") for k in range(N_ITEMS)])
+    first = Collection.start(view, [], get_policy("contam"), MOST)
+    second = Collection.start(view, [], get_policy("contam"), MOST)
+    workers = [first, first.empty_sibling() if together else second]
     for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(rows)], strict=True)):
         if begin < end:
-            workers[number % 2].shared.kept.add(*tables(rows[begin:end]))
+            workers[number % 2].shared.top_documents.add(*tables(rows[begin:end]))
     whole, other = workers
     whole.merge(other)
-    pairs, pieces = whole.evidence()
-    told = list(zip(pairs.item.tolist(), pairs.shard.tolist(), pairs.row.tolist(), strict=True))
+    matches, pieces = whole.evidence()
+    told = list(
+        zip(matches.item.tolist(), matches.shard.tolist(), matches.row.tolist(), strict=True)
+    )
     want = []
     for item in range(N_ITEMS):
         mine = [(-rank, shard, row) for (i, shard, row), rank in found.items() if i == item]
         want += [(item, shard, row) for _, shard, row in sorted(mine)[:MOST]]
     assert told == want
-    assert pieces.pair.tolist() == list(range(len(want)))
+    assert pieces.match.tolist() == list(range(len(want)))
     assert pieces.start.tolist() == [row for _, _, row in want]

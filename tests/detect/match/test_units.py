@@ -8,18 +8,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import contam
-from contam.benchmark.readers import read_benchmarks
-from contam.detect.match.lane import build_lane
+from contam.benchmark.read_files import read_benchmarks
+from contam.detect.match.token_view import build_view
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
 from contam.errors import UsageError
 from tests.kernels.support import make_item
 
 
-def lane_of(folder, *questions):
+def view_of(folder, *questions):
     path = folder / "quiz.jsonl"
-    rows = [{"id": f"i{at}", "question": one} for at, one in enumerate(questions)]
+    rows = [{"id": f"i{at}", "question": question} for at, question in enumerate(questions)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return build_lane(read_benchmarks([path])[0].items, unit="word", seed=5, min_run=8)
+    return build_view(read_benchmarks([path])[0].items, unit="word", seed=5, min_run=8)
 
 
 @pytest.mark.parametrize("options", [{"seed": 4}, {"min_run": 60}])
@@ -44,12 +44,12 @@ def test_a_long_seed_that_may_miss_copies_is_noted(repository, seed, noted):
 
 
 def test_a_token_weighs_the_same_however_it_is_written(tmp_path):
-    lane = lane_of(
+    view = view_of(
         tmp_path, "é x 中 กี ab7 the", "e\u0301 Ｘ \\u4e2d ก\u0e35\u200b ab\u03017 ＴＨＥ"
     )
-    plain, written = np.split(lane.items.token_weight, 2)
+    plain, written = np.split(view.items.token_weight, 2)
     assert plain.tolist() == written.tolist()
-    assert lane.items.n_single[:, 1].tolist() == [2, 2]
+    assert view.items.n_single[:, 1].tolist() == [2, 2]
 
 
 def test_evidence_quotes_the_marks_of_its_last_character(tmp_path):
@@ -77,8 +77,8 @@ def test_a_lane_of_letters_takes_a_third_of_what_a_table_of_all_their_grams_woul
     words = ["".join(draw.choice(list("abcdefghij"), 6)) for _ in range(400)]
     items = [make_item(n, question=" ".join(draw.choice(words, 60))) for n in range(400)]
     sizes = {"seed": CHAR_SEED, "min_run": CHAR_MIN_RUN, "idf": False}
-    every = build_lane(items, unit="char", **sizes).plan
-    few = build_lane(items, unit="char", stride=CHAR_STRIDE, **sizes).plan
+    every = build_view(items, unit="char", **sizes).gram_table
+    few = build_view(items, unit="char", stride=CHAR_STRIDE, **sizes).gram_table
     n_tokens = len(few.token)
     assert n_tokens == 400 * 60 * 6
     assert sum(array.nbytes for array in few) < 24 * n_tokens

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import contam
-from contam.detect.model import Pairs
+from contam.detect.model import Matches
 from contam.detect.policies.contam_default import CONTAM, run_lengths
-from tests.detect.policies.test_vectorised import lane
+from tests.detect.policies.test_vectorised import view
 
 PASSAGE = (
     "Ferries on the northern line were late on eleven of the last fourteen foggy mornings. The"
@@ -96,9 +96,9 @@ def test_a_question_before_its_own_answer_is_there(tmp_path):
 )
 def test_a_run_of_characters_is_longer_than_one_of_words(tokens, single, needed):
     n_single = np.array([[0, single, 0, 0]], np.int32)
-    items = lane([[0, tokens, 0, 0]], range(1, tokens + 1), n_single=n_single)
-    pairs = replace(Pairs.zeros(1), item=np.zeros(1, np.int32))
-    assert run_lengths(CONTAM, items, pairs).tolist() == [needed]
+    items = view([[0, tokens, 0, 0]], range(1, tokens + 1), n_single=n_single)
+    matches = replace(Matches.zeros(1), item=np.zeros(1, np.int32))
+    assert run_lengths(CONTAM, items, matches).tolist() == [needed]
 
 
 QUESTION = "果园里一共有三百二十棵苹果树农夫每天修剪十六棵请问需要多少天才能全部修剪完"

@@ -19,16 +19,16 @@ DECISIVE = (
     "kernels/align.py",
     "kernels/few_grams.py",
     "kernels/fill.py",
-    "kernels/judge.py",
+    "kernels/score_item.py",
     "kernels/nearby.py",
-    "kernels/numbers.py",
-    "kernels/pairs.py",
-    "kernels/rivals.py",
+    "kernels/changed_numbers.py",
+    "kernels/match_rows.py",
+    "kernels/competing_items.py",
     "kernels/runs.py",
     "kernels/surroundings.py",
-    "detect/match/glued.py",
+    "detect/match/variants.py",
     "detect/match/grams.py",
-    "detect/match/readings.py",
+    "detect/match/variant_texts.py",
     "detect/policies/contam_default.py",
     "detect/policies/contam_definition.py",
 )
@@ -72,10 +72,10 @@ def test_the_search_for_numbers_finds_them(source):
 #: What is named in those modules and decides nothing: layouts, buffers, bits and figures of hashes.
 LAYOUT = {
     "ANSWER", "AS_LETTER", "AS_NUMBER", "BLOCK_CHAIN", "BLOCK_COLUMNS", "BLOCK_DOC", "BLOCK_ITEM", "BLOCK_LENGTH",
-    "CHOICES", "FEW_BLOCKS", "FEW_PAIRS", "FEW_PIECES", "FEW_RUNS", "NO_LIMIT", "PAIR_ALIGNED",
-    "PAIR_ANSWER", "PAIR_COLUMNS", "PAIR_COVERED", "PAIR_DOC", "PAIR_EXACT", "PAIR_ITEM",
-    "PAIR_LONGEST", "PAIR_PLACES", "PAIR_RUNS", "PAIR_SPLIT", "PASSAGE", "PIECE_ALIGNMENT",
-    "PIECE_COLUMNS", "PIECE_DOC", "PIECE_ITEM", "PIECE_LENGTH", "PIECE_PAIR", "PIECE_PART",
+    "CHOICES", "FEW_BLOCKS", "FEW_MATCHES", "FEW_PIECES", "FEW_RUNS", "NO_LIMIT", "MATCH_ALIGNED",
+    "MATCH_ANSWER", "MATCH_COLUMNS", "MATCH_COVERED", "MATCH_DOC", "MATCH_EXACT", "MATCH_ITEM",
+    "MATCH_LONGEST", "MATCH_PLACES", "MATCH_RUNS", "MATCH_SPLIT", "PASSAGE", "PIECE_ALIGNMENT",
+    "PIECE_COLUMNS", "PIECE_DOC", "PIECE_ITEM", "PIECE_LENGTH", "PIECE_MATCH", "PIECE_PART",
     "QUESTION", "REAL_COLUMNS", "REAL_COVERAGE", "REAL_GRAMS", "RUN_COLUMNS", "RUN_DOC",
     "RUN_ITEM", "RUN_LENGTH", "RUN_PART", "RUN_STEPS", "TOO_LONG", "_AT_ONCE", "_BUCKETS",
     "_BUCKET_SHIFT", "_FRONT_WORDS", "_IN_WORD", "_LEAST_FILTER_BITS", "_LETTERS",
@@ -97,7 +97,9 @@ def numbers_by_name(source: str) -> set[str]:
                 if isinstance(name, ast.Name)
             }
             values = ast.walk(statement.value)
-            if any(isinstance(one, ast.Constant) and type(one.value) in PLAIN for one in values):
+            if any(
+                isinstance(value, ast.Constant) and type(value.value) in PLAIN for value in values
+            ):
                 found |= names
     return found
 

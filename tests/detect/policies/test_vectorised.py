@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import NOT_CHECKABLE
-from contam.detect.model import LaneItems, Pairs, Totals
+from contam.detect.model import Matches, Totals, ViewItems
 from contam.detect.policies.policy import policy_from_dict
 from contam.detect.policies.segments import Segments
 from contam.detect.policies.substrings import GPT4_50CHAR, Substrings
 from tests.kernels.support import few
 
 
-def lane(n_tokens, hashes, **changes):
+def view(n_tokens, hashes, **changes):
     n_tokens = np.array(n_tokens, np.int32).reshape(-1, 4)
     ends = np.cumsum(n_tokens.reshape(-1), dtype=np.int64)
     n = n_tokens.shape[0]
@@ -29,7 +29,7 @@ def lane(n_tokens, hashes, **changes):
         "token_weight": np.ones(len(hashes), np.float32),
         "seed": 1,
     }
-    return LaneItems(**{**fields, **changes})
+    return ViewItems(**{**fields, **changes})
 
 
 @st.composite
@@ -48,7 +48,7 @@ def worlds(draw):
             for offset in range(length):
                 runs.append(min(wishes[place], length - offset))
                 place += 1
-    items = lane(n_tokens, hashes, word_start=np.array(starts, np.bool_))
+    items = view(n_tokens, hashes, word_start=np.array(starts, np.bool_))
     totals = Totals.empty(items)
     totals.longest_at[:] = runs
     return items, totals
@@ -125,7 +125,7 @@ def test_share_of_tokens_agrees_with_a_loop(world, parts, n):
 @few
 def test_share_of_windows_agrees_with_a_loop(world, n):
     items, totals = world
-    items = LaneItems(
+    items = ViewItems(
         **{name: getattr(items, name) for name in items.__slots__}
         | {"word_start": _first_too(items)}
     )
@@ -192,7 +192,7 @@ def test_draws_follow_the_text_and_not_the_order_of_items(world, rng):
     items, _ = world
     order = list(range(items.n_items))
     rng.shuffle(order)
-    shuffled = LaneItems(
+    shuffled = ViewItems(
         **{name: getattr(items, name) for name in items.__slots__}
         | {
             name: getattr(items, name)[order]
@@ -208,7 +208,7 @@ def test_draws_reach_every_place_about_equally():
     rng = np.random.default_rng(5)
     length = 50 + places - 1
     n_tokens = [[0, length, 0, 0]] * n_items
-    items = lane(n_tokens, rng.integers(0, 2**64, n_items * length, dtype=np.uint64))
+    items = view(n_tokens, rng.integers(0, 2**64, n_items * length, dtype=np.uint64))
     drawn = Substrings(GPT4_50CHAR).drawn(items)
     offsets = (drawn.place - items.token_start[:, 1, None]).reshape(-1)
     counts = np.bincount(offsets, minlength=places)
@@ -217,12 +217,14 @@ def test_draws_reach_every_place_about_equally():
 
 
 def test_a_table_of_pairs_can_be_cut_and_joined():
-    pairs = Pairs.zeros(5)
-    pairs.row[:] = range(5)
-    assert Pairs.concat([]).take(slice(None)).row.tolist() == []
-    assert Pairs.concat([pairs.take(np.array([4, 1])), pairs.take(pairs.row > 3)]).row.tolist() == [
+    matches = Matches.zeros(5)
+    matches.row[:] = range(5)
+    assert Matches.concat([]).take(slice(None)).row.tolist() == []
+    assert Matches.concat(
+        [matches.take(np.array([4, 1])), matches.take(matches.row > 3)]
+    ).row.tolist() == [
         4,
         1,
         4,
     ]
-    assert len(Pairs.empty()) == 0
+    assert len(Matches.empty()) == 0

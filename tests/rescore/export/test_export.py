@@ -11,7 +11,12 @@ import pytest
 import contam as library
 from contam.detect.labels import LABELS
 from contam.errors import LogError
-from contam.rescore.export.evaluator import Judged, every_eval_logs, inspect_log, lm_eval_samples
+from contam.rescore.export.evaluator import (
+    LabelledLog,
+    every_eval_logs,
+    inspect_log,
+    lm_eval_samples,
+)
 from contam.rescore.logs import read_logs, self_check
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import TIME, lm_eval
@@ -39,7 +44,7 @@ def clean(verdicts):
 
 def judged(path, labels):
     (log,) = read_logs([path])
-    return Judged(log=log, policy="contam", label=np.array(labels, np.int8))
+    return LabelledLog(log=log, policy="contam", label=np.array(labels, np.int8))
 
 
 def renumbered(path, ids):

@@ -10,11 +10,11 @@ import pytest
 
 import contam
 from contam.rescore.run import rescore
-from contam.rescore.tables import Settings
+from contam.rescore.tables import RescoreSettings
 from tests.cli import processes
 from tests.waiting import HANG_S
 
-FAST = Settings(permutations=99, draws=20, sweep_permutations=20, least=1)
+FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=1)
 TASK = """
 task: lantern_local
 dataset_path: json

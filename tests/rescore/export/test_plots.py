@@ -13,11 +13,11 @@ from matplotlib.text import Text
 
 from contam.rescore.export.figures import DRAWN, spread
 from contam.rescore.export.plots import SHOWS, draw, planned, plot_names
-from contam.rescore.tables import Settings, make_tables
+from contam.rescore.tables import RescoreSettings, make_tables
 from tests.rescore.panels import flags_of, series_of
 from tests.rescore.test_direction import lowered
 
-FAST = Settings(permutations=99, draws=20, sweep_permutations=99)
+FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=99)
 NAMES = (
     "llama-{}",
     "organisation/model-{}b",
@@ -127,14 +127,14 @@ def test_a_metric_that_counts_down_says_so():
 
 def test_equal_tables_give_equal_bytes_and_one_metric_unless_asked(tmp_path):
     tables = tables_of(3, metrics=("f1", "acc"))
-    assert {one.metric for one in planned(tables, 50)} == {"f1"}
-    asked = Settings(permutations=99, draws=20, sweep_permutations=99, metrics=("acc",))
+    assert {plot.metric for plot in planned(tables, 50)} == {"f1"}
+    asked = RescoreSettings(permutations=99, draws=20, sweep_permutations=99, metrics=("acc",))
     assert {
-        one.metric for one in planned(tables_of(3, metrics=("f1", "acc"), settings=asked), 50)
+        plot.metric for plot in planned(tables_of(3, metrics=("f1", "acc"), settings=asked), 50)
     } == {"acc"}
-    every = Settings(permutations=99, draws=20, sweep_permutations=99, all_metrics=True)
+    every = RescoreSettings(permutations=99, draws=20, sweep_permutations=99, all_metrics=True)
     assert {
-        one.metric for one in planned(tables_of(3, metrics=("f1", "acc"), settings=every), 50)
+        plot.metric for plot in planned(tables_of(3, metrics=("f1", "acc"), settings=every), 50)
     } == {"f1", "acc"}
     written = []
     for name in ("one", "two"):

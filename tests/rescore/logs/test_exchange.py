@@ -9,11 +9,11 @@ import re
 import numpy as np
 import pytest
 
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError, OutputError
 from contam.rescore.join import join
 from contam.rescore.logs import read_logs, self_check
-from contam.rescore.logs.items import benchmark_of, write_items
+from contam.rescore.logs.logged_items import benchmark_of, write_items
 from tests.rescore.logs.small import QUESTIONS, items_table, lm_eval, write_every_eval, write_lines
 
 CHOICES = ("0", "4", "B", "six")
@@ -39,8 +39,8 @@ def test_what_is_written_in_the_shared_form_reads_back_as_it_was(tmp_path):
     assert (back.model, back.benchmark) == (log.model, log.benchmark)
     assert back.columns[0].score.tolist() == log.columns[0].score.tolist()
     assert back.columns[0].reported == log.columns[0].reported
-    for one, other in zip(log.items, back.items, strict=True):
-        assert (one.item_id, one.question, one.choices, one.answer, one.doc_hash) == (
+    for item, other in zip(log.items, back.items, strict=True):
+        assert (item.item_id, item.question, item.choices, item.answer, item.doc_hash) == (
             other.item_id,
             other.question,
             other.choices,
@@ -57,7 +57,7 @@ def test_the_clean_score_is_a_further_result_and_labels_stand_with_the_items(tmp
     labels = ["clean", "clean", "contaminated", None]
     whole, rows = write_every_eval(log, tmp_path / "out", labels=labels, clean=clean)
     results = json.loads(whole.read_bytes())["evaluation_results"]
-    assert [one["score_details"]["score"] for one in results] == [0.75, pytest.approx(2 / 3)]
+    assert [result["score_details"]["score"] for result in results] == [0.75, pytest.approx(2 / 3)]
     assert results[1]["score_details"]["uncertainty"]["num_samples"] == 3
     assert results[1]["score_details"]["details"]["n_dropped"] == "1"
     metadata = [json.loads(line)["metadata"] for line in rows.read_text().splitlines()]

@@ -294,7 +294,7 @@ def test_any_file_of_a_helm_run_leads_to_its_scores(tmp_path):
     (rows,) = tmp_path.rglob("per_instance_stats.json")
     (log,) = read_logs([rows])
     for name in ("run_spec.json", "scenario_state.json"):
-        assert [one.digest for one in read_logs([rows.with_name(name)])] == [log.digest]
+        assert [read_log.digest for read_log in read_logs([rows.with_name(name)])] == [log.digest]
 
 
 def test_requests_alone_are_listed_as_left_out(tmp_path):

@@ -7,9 +7,9 @@ import pytest
 
 from contam.errors import LogError
 from contam.rescore.logs import find_logs, read_logs, readers
-from contam.rescore.logs.files import LogFile
+from contam.rescore.logs.log_files import LogFile
+from contam.rescore.logs.log_reader import LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
-from contam.rescore.logs.reader import LogReader, document
 from tests.rescore.logs.tools import RUNS
 
 
@@ -17,7 +17,7 @@ from tests.rescore.logs.tools import RUNS
 def test_no_file_of_a_run_fits_two_readers(tmp_path, name):
     RUNS[name](tmp_path / "run")
     files = [LogFile(path) for path in tmp_path.rglob("*") if path.is_file()]
-    fitting = [[one for one in readers.READERS if one.fits(file)] for file in files]
+    fitting = [[reader for reader in readers.READERS if reader.fits(file)] for file in files]
     assert all(len(found) <= 1 for found in fitting)
     parts = [readers.parts_of(file) for file in files]
     assert all(len(found) <= 1 for found in parts)

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
-from contam.rescore.logs.items import benchmark_of, write_items
+from contam.rescore.logs.logged_items import benchmark_of, write_items
 from tests.rescore.logs.small import items_table, write_every_eval
 
 pytestmark = pytest.mark.labelled
@@ -249,7 +249,9 @@ def test_a_results_file_leads_to_its_rows(home):
 def test_logs_alone_make_the_benchmark_their_own_items_join(home, tmp_path, folder):
     logs = read_logs([home / folder])
     write_items(benchmark_of(logs).rows, tmp_path / "made.jsonl")
-    made = [item for one in read_benchmarks([tmp_path / "made.jsonl"]) for item in one.items]
+    made = [
+        item for benchmark in read_benchmarks([tmp_path / "made.jsonl"]) for item in benchmark.items
+    ]
     assert len(made) in {235, 300}
     joiner = Joiner(items_table(made))
     for log in logs:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contam.benchmark.readers import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.logs import read_logs
 from tests.cli.processes import contam_here
@@ -43,7 +43,7 @@ def test_a_dotted_name_reaches_into_records(tmp_path, form):
     (log,) = read_logs([write(tmp_path, form)], columns=columns)
     assert log.columns[0].metric == "metrics.f1"
     assert log.columns[0].score.tolist() == [i / 10 for i in range(6)]
-    assert [(one.item_id, one.question) for one in log.items] == [
+    assert [(item.item_id, item.question) for item in log.items] == [
         (f"quay-{i}", question) for i, question in enumerate(QUESTIONS)
     ]
     assert log.items[0].choices == ("one", "two")
@@ -80,9 +80,9 @@ def test_a_benchmark_is_made_of_a_plain_table(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "6 items of a benchmark without a name" in done.stdout
     (benchmark,) = read_benchmarks([out])
-    assert [one.question for one in benchmark.items] == list(QUESTIONS)
-    assert len({one.item_id for one in benchmark.items}) == 6
-    assert all(one.item_id != one.question for one in benchmark.items)
+    assert [item.question for item in benchmark.items] == list(QUESTIONS)
+    assert len({item.item_id for item in benchmark.items}) == 6
+    assert all(item.item_id != item.question for item in benchmark.items)
 
 
 def test_columns_of_the_table_are_named_for_a_benchmark_too(tmp_path):

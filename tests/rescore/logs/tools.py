@@ -59,8 +59,8 @@ def inspect_eval(folder, status="success"):
     whole = inspect_document(status)
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(folder / "run.eval", "w", zipfile.ZIP_DEFLATED) as archive:
-        for one in whole["samples"]:
-            archive.writestr(f"samples/{one['id']}_epoch_1.json", json.dumps(one))
+        for sample in whole["samples"]:
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
         archive.writestr("header.json", json.dumps({**whole, "samples": None}))
 
 
@@ -189,12 +189,12 @@ def olmes(folder):
             {
                 "doc_id": i,
                 "native_id": f"quay-{i}",
-                "metrics": one,
+                "metrics": metric,
                 "model_output": [{"sum_logits": -1.5, "num_tokens": 2}],
-                "label": one["correct_choice"],
+                "label": metric["correct_choice"],
                 **common,
             }
-            for i, one in enumerate(metrics)
+            for i, metric in enumerate(metrics)
         ],
     )
     write_lines(

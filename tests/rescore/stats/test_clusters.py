@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from contam.rescore.stats import clusters, difficulty, paired, ranking, sweep
-from contam.rescore.tables import Settings, make_tables
+from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 
@@ -91,7 +91,7 @@ def test_passages_that_cannot_swap_give_no_deletion_p_and_say_so():
         series_of((rng.random(210) < 0.5 + at / 20).astype(float), model=f"m{at}")
         for at in range(4)
     ]
-    settings = Settings(permutations=99, draws=20, sweep_permutations=20, least=10)
+    settings = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=10)
     tables = make_tables(series, [flags_], settings)
     for row in schemas.rows(tables["rankings"]):
         assert row["deletion_p"] is None
@@ -210,7 +210,7 @@ def test_strata_that_share_nothing_are_not_estimable():
     series = [series_of(scores)]
     labels = ["contaminated"] * 100 + ["clean"] * 100
     flags_ = flags_of(labels, subject=np.repeat(["easy", "hard"], 100).astype(object))
-    settings = Settings(permutations=99, draws=20, sweep_permutations=20)
+    settings = RescoreSettings(permutations=99, draws=20, sweep_permutations=20)
     (row,) = schemas.rows(make_tables(series, [flags_], settings)["adjusted"])
     assert row["raw"] == pytest.approx(0.5)
     assert (row["adjusted"], row["error"], row["p"]) == (None, None, None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from contam.rescore.stats import dealing
-from contam.rescore.tables import Settings, make_tables
+from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 
@@ -176,7 +176,7 @@ def panel():
             for at in range(300)
         ]
         series.append(series_of(leak, model="leak", metric=metric))
-    settings = Settings(permutations=199, draws=20, sweep_permutations=199)
+    settings = RescoreSettings(permutations=199, draws=20, sweep_permutations=199)
     from contam.rescore.scores import score_rows
 
     return score_rows(series, [flags], permutations=settings.permutations)
@@ -227,7 +227,7 @@ def test_every_raw_p_has_an_adjusted_one_beside_it():
         for at in range(4)
         for name in ("a", "b")
     ]
-    settings = Settings(
+    settings = RescoreSettings(
         permutations=99, draws=20, sweep_permutations=99, least=10, references=("m0", "m1")
     )
     tables = make_tables(series, [flags], settings)

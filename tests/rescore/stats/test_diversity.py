@@ -39,8 +39,8 @@ def tables(shared):
     columns = json.loads((folder / "columns.json").read_text())
     assert len(columns) == 26
     return {
-        name: (one["kind"], benchbench(folder / f"{name}.csv", one))
-        for name, one in columns.items()
+        name: (column["kind"], benchbench(folder / f"{name}.csv", column))
+        for name, column in columns.items()
     }
 
 
@@ -63,7 +63,11 @@ def searched(tables):
 
 
 def cases(expected, key):
-    return {name: one[key] for name, one in expected["benchmarks"].items() if key in one}
+    return {
+        name: benchmark[key]
+        for name, benchmark in expected["benchmarks"].items()
+        if key in benchmark
+    }
 
 
 def test_the_printed_diversities_come_out(tables, expected):

@@ -206,7 +206,7 @@ def test_tau_is_that_of_scipy_to_the_last_bit(m, levels):
     others[4] = -first
     others[5, m // 2] = np.nan
     others[6] = 1.0
-    expected = [stats.kendalltau(first, one).statistic for one in others]
+    expected = [stats.kendalltau(first, other).statistic for other in others]
     assert np.array_equal(ranking.kendall(first, others), expected, equal_nan=True)
     first[0] = np.nan
     assert np.isnan(ranking.kendall(first, others)).all()

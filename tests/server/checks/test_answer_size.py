@@ -10,8 +10,8 @@ import pytest
 from contam.config import Settings
 from contam.server.checks.answers import answer_of
 from contam.server.checks.asking import items_of
-from contam.server.checks.evidence import Evidence
-from contam.server.indexes.holder import IndexHolder
+from contam.server.checks.evidence import EvidenceReader
+from contam.server.indexes.registry import IndexRegistry
 from contam.server.problems.failures import RequestError
 from contam.server.schemas.check import CheckRequest
 from tests.server.running import serving
@@ -58,11 +58,11 @@ def test_an_answer_of_just_the_limit_is_given(small_index, fixture_items, client
     asked = {"items": fixture_items[:2]}
     reply = client.post("/v1/check", json=asked)
     n = len(reply.content)
-    holder = IndexHolder.open(Settings(index=(str(small_index),)))
-    with holder.lease() as lease:
+    registry = IndexRegistry.open(Settings(index=(str(small_index),)))
+    with registry.snapshot() as snapshot:
         request = CheckRequest.model_validate_json(json.dumps(asked))
-        result = lease.reader.check(items_of(request), policies=["contam"])
-        answer = answer_of(result, lease, request.options)
+        result = snapshot.reader.check(items_of(request), policies=["contam"])
+        answer = answer_of(result, snapshot, request.options)
         assert json.loads(answer.as_json(n)) == reply.json()
         with pytest.raises(RequestError, match="more than"):
             answer.as_json(n - 1)
@@ -72,10 +72,10 @@ def test_an_answer_of_just_the_limit_is_given(small_index, fixture_items, client
 def test_what_evidence_may_take_is_known_before_it_is_made(small_index, fixture_items, context):
     asked = {"items": fixture_items, "options": {"context": context}}
     request = CheckRequest.model_validate_json(json.dumps(asked))
-    holder = IndexHolder.open(Settings(index=(str(small_index),)))
-    with holder.lease() as lease:
-        result = lease.reader.check(items_of(request), policies=["contam"])
-        evidence = Evidence(result, lease, request.options)
+    registry = IndexRegistry.open(Settings(index=(str(small_index),)))
+    with registry.snapshot() as snapshot:
+        result = snapshot.reader.check(items_of(request), policies=["contam"])
+        evidence = EvidenceReader(result, snapshot, request.options)
         made = list(evidence.by_item())
         assert made == [evidence.of(at) for at in range(len(made))]
         sizes = [len(orjson.dumps(rows)) if rows else 0 for rows in made]

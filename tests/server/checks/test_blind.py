@@ -14,7 +14,7 @@ import contam
 from contam.benchmark.items import BenchItem
 from contam.cli.main import main
 from contam.detect.indexed.blind import hash_items
-from contam.detect.indexed.reader import open_index
+from contam.detect.indexed.index_reader import open_index
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,8 @@ def test_what_is_sent_has_no_word_of_the_items(bodies, fixture_items):
     for item in fixture_items:
         for word in {*item["question"].split(), *item["answer"].split()}:
             assert len(word) < 6 or word not in text
-    sent = sum(len(base64.b64decode(part["keys"])) // 5 for one in bodies[0][0]["grams"]["items"]
-               for part in one["parts"].values())  # fmt: skip
+    sent = sum(len(base64.b64decode(part["keys"])) // 5 for item in bodies[0][0]["grams"]["items"]
+               for part in item["parts"].values())  # fmt: skip
     assert sent > 1000
 
 

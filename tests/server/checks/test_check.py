@@ -38,9 +38,9 @@ def test_the_service_says_what_a_query_says(client, fixture_items, small_index, 
         assert mine == theirs.to_dict()
         known = [one for one in evidence if one["item_id"] == theirs.item_id]
         assert len(runs) == len(known)
-        for one, other in zip(runs, known, strict=True):
+        for run, other in zip(runs, known, strict=True):
             names = {name: mine[name] for name in ("benchmark", "split", "item_id")}
-            assert {name: {**names, **one}[name] for name in other} == other
+            assert {name: {**names, **run}[name] for name in other} == other
 
 
 def test_lines_hold_what_one_answer_holds(client, fixture_items):

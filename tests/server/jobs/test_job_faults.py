@@ -159,7 +159,7 @@ def test_a_disk_that_fills_during_a_job_fails_it_and_leaves_no_part_of_a_result(
     assert "free some space" in said[-1]["failed"]["hint"]
     assert str(job_folder) not in json.dumps(said)
     assert not (job_folder / "result").exists()
-    assert sorted(one.name for one in job_folder.iterdir()) == [
+    assert sorted(path.name for path in job_folder.iterdir()) == [
         "items.jsonl", "lock", "request.json",
     ]  # fmt: skip
 
@@ -194,7 +194,7 @@ def queueing(small_index, tmp_path_factory):
 def as_user(queueing):
     """Name -> a client with that user's key; the queue is empty before and after."""
     service, headers = queueing
-    clients = {name: service.client(headers=one) for name, one in headers.items()}
+    clients = {name: service.client(headers=header) for name, header in headers.items()}
     yield clients
     for _ in range(2):
         for job in clients["boss"].get("/v1/jobs?limit=500").json()["jobs"]:
@@ -204,7 +204,7 @@ def as_user(queueing):
 
 
 def folders(service):
-    return sorted(one.name for one in (service.data / "jobs").iterdir())
+    return sorted(path.name for path in (service.data / "jobs").iterdir())
 
 
 def test_a_job_is_nobody_elses(as_user):
@@ -233,7 +233,7 @@ def test_a_full_queue_sheds_jobs_and_a_stopped_one_makes_room(as_user, queueing)
     submitted(client, CHECK, items=("x", ROW))
     listed = client.get("/v1/jobs", params={"limit": 4}).json()
     rest = client.get("/v1/jobs", params={"limit": 4, "cursor": listed["next"]}).json()
-    every = [one["id"] for one in listed["jobs"] + rest["jobs"]]
+    every = [job["id"] for job in listed["jobs"] + rest["jobs"]]
     assert len(every) == len(set(every)) == MOST_QUEUED + 1
     assert rest["next"] is None
 
@@ -243,7 +243,7 @@ def test_one_idempotency_key_makes_one_job_however_often_it_is_sent(as_user):
     with ThreadPoolExecutor(4) as pool:
         sent = [pool.submit(submit, as_user["ann"], CHECK, key, items=("x", ROW)) for _ in range(4)]
     replies = [one.result() for one in sent]
-    assert {one.status_code for one in replies} <= {202, 409}
+    assert {reply.status_code for reply in replies} <= {202, 409}
     again = submit(as_user["ann"], CHECK, key, items=("x", ROW))
     assert {one.json()["id"] for one in (again, *replies) if one.status_code == 202} == {
         again.json()["id"]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.server.jobs.allowance import Allowance
-from contam.server.jobs.lanes import Lane
 from contam.server.jobs.model import StoreBusyError
+from contam.server.jobs.queues import JobQueue
 from contam.server.jobs.store import JobStore
 from tests.server.jobs.jobbing import alive, processes
 from tests.server.jobs.test_job_time import added, ended, jobs_at_work
@@ -54,84 +54,84 @@ def put(store, *names):
         store.add(name, owner="me", kind="check", about={}, most_queued=999)
 
 
-def claimed(lane, store):
-    job = lane.claim(store)
+def claimed(queue, store):
+    job = queue.claim(store)
     return None if job is None else job.id
 
 
 def test_a_job_that_nobody_waits_for_is_never_paused(store):
-    lane = Lane("check", 1, 4)
+    queue = JobQueue("check", 1, 4)
     put(store, "a")
-    assert claimed(lane, store) == "a"
+    assert claimed(queue, store) == "a"
     process = Paper()
-    assert lane.end_slice("a", process, store)
+    assert queue.end_slice("a", process, store)
     assert process.works
     put(store, "b")
-    assert lane.end_slice("a", process, store)
+    assert queue.end_slice("a", process, store)
     assert not process.works
 
 
 def test_a_paused_job_goes_on_after_those_that_waited_and_before_those_that_came_later(store):
-    lane = Lane("check", 1, 4)
+    queue = JobQueue("check", 1, 4)
     put(store, "a", "b")
     process = Paper()
-    assert claimed(lane, store) == "a"
-    assert lane.end_slice("a", process, store)
+    assert claimed(queue, store) == "a"
+    assert queue.end_slice("a", process, store)
     put(store, "c")
-    assert claimed(lane, store) == "b"
-    lane.leave("b")
-    assert claimed(lane, store) is None
+    assert claimed(queue, store) == "b"
+    queue.leave("b")
+    assert claimed(queue, store) is None
     assert process.works
-    assert lane.end_slice("a", process, store)
-    assert claimed(lane, store) == "c"
+    assert queue.end_slice("a", process, store)
+    assert claimed(queue, store) == "c"
 
 
 def test_as_many_work_at_once_as_there_are_workers(store):
-    lane = Lane("check", 2, 4)
+    queue = JobQueue("check", 2, 4)
     put(store, *"abcd")
     a, b = Paper(), Paper()
-    assert [claimed(lane, store) for _ in range(3)] == ["a", "b", None]
-    assert lane.end_slice("a", a, store)
-    assert lane.end_slice("b", b, store)
-    assert [claimed(lane, store) for _ in range(3)] == ["c", "d", None]
+    assert [claimed(queue, store) for _ in range(3)] == ["a", "b", None]
+    assert queue.end_slice("a", a, store)
+    assert queue.end_slice("b", b, store)
+    assert [claimed(queue, store) for _ in range(3)] == ["c", "d", None]
     assert not a.works
-    lane.leave("c")
-    assert claimed(lane, store) is None
+    queue.leave("c")
+    assert claimed(queue, store) is None
     assert (a.works, b.works) == (True, False)
 
 
 def test_a_long_job_without_room_is_put_back_and_begun_when_another_has_ended(store):
-    lane = Lane("check", 1, 1)
+    queue = JobQueue("check", 1, 1)
     put(store, *"abc")
     a = Paper()
-    assert claimed(lane, store) == "a"
-    assert lane.end_slice("a", a, store)
-    assert claimed(lane, store) == "b"
-    assert not lane.end_slice("b", Paper(), store)
+    assert claimed(queue, store) == "a"
+    assert queue.end_slice("a", a, store)
+    assert claimed(queue, store) == "b"
+    assert not queue.end_slice("b", Paper(), store)
     store.give_back("b", counted=False)
-    lane.leave("b")
+    queue.leave("b")
     # What was never begun is begun; what was put back has no room.
-    assert claimed(lane, store) == "c"
-    lane.leave("c")
-    assert claimed(lane, store) is None
+    assert claimed(queue, store) == "c"
+    queue.leave("c")
+    assert claimed(queue, store) is None
     assert a.works
     # Only the job waits that may not be begun: nobody has to make way for it.
-    assert lane.end_slice("a", a, store)
+    assert queue.end_slice("a", a, store)
     assert a.works
-    lane.leave("a")
-    assert claimed(lane, store) == "b"
+    queue.leave("a")
+    assert claimed(queue, store) == "b"
     put(store, "d")
     # It lost its work once, and never does again.
-    assert lane.end_slice("b", Paper(), store)
+    assert queue.end_slice("b", Paper(), store)
     assert store.get("b").attempts == 1
 
 
 def test_a_paused_job_goes_on_though_the_store_cannot_be_asked(store, monkeypatch):
-    lane = Lane("check", 1, 4)
+    queue = JobQueue("check", 1, 4)
     put(store, "a", "b")
     a = Paper()
-    assert claimed(lane, store) == "a"
-    assert lane.end_slice("a", a, store)
+    assert claimed(queue, store) == "a"
+    assert queue.end_slice("a", a, store)
 
     def busy(*_, **__):
         raise StoreBusyError("busy")
@@ -139,32 +139,32 @@ def test_a_paused_job_goes_on_though_the_store_cannot_be_asked(store, monkeypatc
     monkeypatch.setattr(store, "claim", busy)
     monkeypatch.setattr(store, "newest", busy)
     with pytest.raises(StoreBusyError):
-        lane.claim(store)
+        queue.claim(store)
     assert a.works
-    assert lane.end_slice("a", a, store)
+    assert queue.end_slice("a", a, store)
     assert a.works
 
 
 def test_jobs_that_ended_or_were_cancelled_take_no_room(store):
-    lane = Lane("check", 1, 1)
+    queue = JobQueue("check", 1, 1)
     put(store, *"abc")
     a = Paper()
-    assert claimed(lane, store) == "a"
-    assert lane.end_slice("a", a, store)
+    assert claimed(queue, store) == "a"
+    assert queue.end_slice("a", a, store)
     # It is killed while it waits.
     store.finish("a", "cancelled", retention_s=1)
-    lane.leave("a")
-    assert lane.end_slice("a", a, store)
-    assert claimed(lane, store) == "b"
-    assert lane.end_slice("b", Paper(), store)
-    assert claimed(lane, store) == "c"
+    queue.leave("a")
+    assert queue.end_slice("a", a, store)
+    assert claimed(queue, store) == "b"
+    assert queue.end_slice("b", Paper(), store)
+    assert claimed(queue, store) == "c"
 
 
-def after_turns_are_taken(lane, store, begun, paper):
+def after_turns_are_taken(queue, store, begun, paper):
     """The jobs that work when whoever can has begun or gone on."""
     working = None
     while True:
-        job = claimed(lane, store)
+        job = claimed(queue, store)
         if job is not None:
             begun.add(job)
         found = {name for name in begun if paper[name].works}
@@ -183,7 +183,7 @@ def test_between_two_slices_of_a_job_no_other_has_more_than_one(
 ):
     """Every job in slices of work, accepted at a slice; turns change at each slice's end."""
     store = JobStore(tmp_path_factory.mktemp("store") / "jobs.db", busy_s=0.1)
-    lane = Lane("check", n_workers, len(lengths))
+    queue = JobQueue("check", n_workers, len(lengths))
     left = {f"j{at}": length for at, length in enumerate(lengths)}
     comes = sorted(zip(arrivals, left, strict=False))
     paper = {name: Paper() for name in left}
@@ -195,7 +195,7 @@ def test_between_two_slices_of_a_job_no_other_has_more_than_one(
             if at == now:
                 put(store, name)
                 waited[name] = []
-        working = after_turns_are_taken(lane, store, begun, paper)
+        working = after_turns_are_taken(queue, store, begun, paper)
         assert len(working) == min(n_workers, len(waited))
         for name, slices in waited.items():
             if name in working:
@@ -208,11 +208,11 @@ def test_between_two_slices_of_a_job_no_other_has_more_than_one(
             left[name] -= 1
             if left[name] == 0:
                 store.finish(name, "done", retention_s=1)
-                lane.leave(name)
+                queue.leave(name)
                 begun.discard(name)
                 del left[name], waited[name]
             else:
-                assert lane.end_slice(name, paper[name], store)
+                assert queue.end_slice(name, paper[name], store)
         now += 1
     store.close()
 

@@ -68,7 +68,7 @@ def test_what_ran_when_the_service_was_killed_is_queued_again_and_counts(store, 
         assert store.claim("check").attempts == attempt
         store = reopened(store, tmp_path, clock)
         left = store.recover(3)
-        assert [one.id for one in left] == (["a"] if attempt == 3 else [])
+        assert [job.id for job in left] == (["a"] if attempt == 3 else [])
     assert (store.get("a").state, store.get("a").attempts) == ("running", 3)
     store.close()
 

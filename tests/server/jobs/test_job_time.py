@@ -68,7 +68,7 @@ def test_a_job_past_its_time_fails_its_process_is_killed_and_the_queue_goes_on(
             assert "max_job_s" in failure["hint"]
             assert not (jobs.result(found)).exists()
         wait_until(lambda: before >= set(processes(os.getpid())))
-        assert [one.name for one in (tmp_path / "jobs" / "first").glob("items*")] == []
+        assert [path.name for path in (tmp_path / "jobs" / "first").glob("items*")] == []
 
 
 def test_a_job_that_had_its_time_is_not_begun_again_by_the_next_service(

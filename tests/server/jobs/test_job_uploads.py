@@ -73,7 +73,7 @@ def test_items_are_kept_as_sent_and_counted(tmp_path, data, name):
     received = take(tmp_path, items(data))
     assert (tmp_path / name).read_bytes() == data
     assert received.n_items == 20
-    assert [one.name for one in received.files] == [name]
+    assert [file.name for file in received.files] == [name]
 
 
 @given(cuts=st.lists(st.integers(1, 3000), max_size=20), packed=st.booleans())

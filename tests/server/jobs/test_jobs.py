@@ -13,7 +13,7 @@ import pytest
 from contam.detect.query import query
 from contam.detect.report import load_report, write_report
 from contam.rescore.run import rescore
-from contam.rescore.tables import Settings
+from contam.rescore.tables import RescoreSettings
 from tests.server.jobs.jobbing import (
     PARQUET,
     ended,
@@ -164,7 +164,7 @@ def test_inputs_are_gone_once_a_job_is_done_and_everything_once_it_is_deleted(cl
     folder = service.data / "jobs" / job["id"]
     assert ended(client, job)["state"] == "done"
     wait_until(lambda: not (folder / "items.jsonl").exists())
-    assert not any(marker.encode() in one.read_bytes() for one in service.data.glob("jobs.db*"))
+    assert not any(marker.encode() in path.read_bytes() for path in service.data.glob("jobs.db*"))
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
     assert not folder.exists()
     assert client.get(f"/v1/jobs/{job['id']}").status_code == 404
@@ -229,7 +229,7 @@ def test_a_running_job_can_be_stopped(client, service, item_file):
 def rescored_alone(verdicts, log, tmp_path, **options):
     path = tmp_path / "brook_math.csv"
     path.write_bytes(log)
-    return rescore(verdicts, path, settings=Settings(**QUICK), **options)
+    return rescore(verdicts, path, settings=RescoreSettings(**QUICK), **options)
 
 
 def same_tables(answer, alone):
@@ -289,7 +289,7 @@ def test_a_rescoring_of_verdicts_in_the_request_gives_the_same_clean_scores(
 
 
 def test_a_rescoring_of_uploaded_verdicts_that_fails_says_why(client, asked_alone):
-    files = [(one.name, one.read_bytes()) for one in asked_alone.iterdir()]
+    files = [(path.name, path.read_bytes()) for path in asked_alone.iterdir()]
     other = b"item_id,question,quokka-7b\n" + b"".join(
         b"creek-%d,What does nobody ask for the %dth time?,1\n" % (n, n) for n in range(9)
     )
@@ -311,7 +311,7 @@ def test_a_rescoring_of_uploaded_verdicts_that_fails_says_why(client, asked_alon
 def test_a_damaged_log_stops_a_rescoring_or_is_named_as_left_out(
     client, asked_alone, log_file, skip
 ):
-    files = [(one.name, one.read_bytes()) for one in asked_alone.iterdir()]
+    files = [(path.name, path.read_bytes()) for path in asked_alone.iterdir()]
     cut = b'{"status": "success", "eval": {'
     reply = client.post(
         "/v1/rescore",
@@ -336,7 +336,7 @@ def test_a_damaged_log_stops_a_rescoring_or_is_named_as_left_out(
 
 def test_uploaded_verdicts_that_are_none_are_the_senders_mistake(client, asked_alone):
     run = json.loads((asked_alone / "run.json").read_bytes())
-    files = {one.name: one.read_bytes() for one in asked_alone.iterdir()}
+    files = {path.name: path.read_bytes() for path in asked_alone.iterdir()}
     files["run.json"] = json.dumps({**run, "coverage": {"shards_failed": 3}}).encode()
     reply = client.post(
         "/v1/rescore",

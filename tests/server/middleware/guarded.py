@@ -19,7 +19,7 @@ from fastapi.responses import StreamingResponse
 from contam.config import Settings
 from contam.server import logs
 from contam.server.app import add_layers
-from contam.server.checks.gate import Gate
+from contam.server.checks.admission import Admission
 from contam.server.middleware.auth import Keyring, require
 from contam.server.middleware.protocol import patient_protocol
 from contam.server.problems import failures
@@ -114,7 +114,7 @@ def small_app(running: Guarded) -> FastAPI:  # noqa: C901 - one handler after an
 def guarded(data, **chosen):
     """A running app with these settings, its folder of own files `data`."""
     settings = Settings(data=str(data), **chosen)
-    state = State(settings, Gate(1, 1), not_ready="")
+    state = State(settings, Admission(1, 1), not_ready="")
     state.keyring = Keyring(settings)
     running = Guarded(state, io.BytesIO())
     app = small_app(running)

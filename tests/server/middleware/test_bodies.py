@@ -277,16 +277,16 @@ def test_only_so_many_requests_of_a_key_are_worked_on_at_once(running):
     running.hold.clear()
     with running.client() as client:
         threads = [threading.Thread(target=client.get, args=(f"/v1/hold/{n}",)) for n in range(4)]
-        for one in threads:
-            one.start()
+        for thread in threads:
+            thread.start()
         for _ in threads:
             assert running.held.acquire(timeout=HANG_S)
         answer = client.post("/v1/echo", content=b"x")
         assert code_of(answer) == (429, "concurrency-limit")
         assert int(answer.headers["retry-after"]) >= 1
         running.hold.set()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.join()
         assert client.post("/v1/echo", content=b"x").status_code == 200
 
 

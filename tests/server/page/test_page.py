@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect.show.marks import Mark, mark
+from contam.detect.show.highlights import Mark, mark
 from contam.server.checks.asking import items_of
 from contam.server.middleware.auth import OPEN
 from contam.server.page import visit
 from contam.server.page.forms import Form, check_of
 from contam.server.page.render import counted, link_of, seen, size
 from contam.server.page.sessions import Sessions
-from contam.server.page.view import beside
+from contam.server.page.view import compare_item
 from contam.server.problems.failures import RequestError
 
 
@@ -42,7 +42,7 @@ def test_sessions_are_bounded_and_the_oldest_make_room():
     sessions = Sessions()
     secrets = [sessions.begin(OPEN, 60).encode() for _ in range(1001)]
     assert sessions.find(secrets[0]) is None
-    assert all(sessions.find(one) for one in secrets[1:])
+    assert all(sessions.find(secret) for secret in secrets[1:])
 
 
 def test_the_token_of_a_form_is_that_of_its_session():
@@ -127,7 +127,7 @@ def test_a_document_is_put_together_as_if_its_text_were_there(spans, context):
         for start, end in spans
     ]  # fmt: skip
     (item,) = items_of(check_of(form(question="q"), max_evidence=5, context=0))
-    (document,) = beside(item, rows).documents
+    (document,) = compare_item(item, rows).documents
     whole = mark(text, spans, context)
     if whole[-1].kind == "gap":
         whole = whole[:-1]

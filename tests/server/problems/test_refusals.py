@@ -176,7 +176,7 @@ def test_unknown_addresses_and_methods_are_problems_too(client):
 def test_policies_and_indexes_describe_themselves(client, small_index):
     policies = client.get("/v1/policies").json()["policies"]
     assert policies[0]["id"] == "contam"
-    preset = next(one["id"] for one in policies if ":" in one["id"])
+    preset = next(policy["id"] for policy in policies if ":" in policy["id"])
     assert client.get(f"/v1/policies/{preset}").json() in policies
     (index,) = client.get("/v1/indexes").json()["indexes"]
     reply = client.get("/v1/indexes/small")

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from contam.config import Settings
 from contam.server.checks.asking import parse
 from contam.server.jobs.requests import parse_job
-from contam.server.problems.wording import told
+from contam.server.problems.wording import describe_errors
 
 ONE = {"id": "a", "question": "b"}
 ITEM = "id, benchmark, split, passage, question, choices, answer, answer_index"
@@ -22,7 +22,9 @@ TAGS = frozenset(("check", "rescore"))
 def lines(read, asked):
     with pytest.raises(RequestValidationError) as refused:
         read(json.dumps(asked).encode(), Settings())
-    return {one["place"]: one["message"] for one in told(refused.value.errors(), TAGS)}
+    return {
+        error["place"]: error["message"] for error in describe_errors(refused.value.errors(), TAGS)
+    }
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,6 @@ def test_a_job_that_does_not_fit_is_told_what_was_expected_where(asked, known):
 
 def test_what_has_no_words_of_ours_is_not_told_in_others():
     odd = {"type": "zanzibar", "loc": ("query", "limit"), "msg": "zanzibar", "input": "zanzibar"}
-    assert told([odd]) == [
+    assert describe_errors([odd]) == [
         {"place": "query.limit", "message": "the value is none that is taken", "kind": "zanzibar"}
     ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.detect.labels import LABELS
-from contam.detect.model import LaneItems, Pairs, Totals
+from contam.detect.model import Matches, Totals, ViewItems
 from contam.detect.policies.policy import Policy, get_policy, list_policies, reads_text
 from tests.twins import brute
 
@@ -45,17 +45,17 @@ def load(path: Path) -> list[dict]:
 def judge(policy: Policy, items: list[dict], corpus: list[str]) -> list[Row]:
     """The policy's answer for every item against this corpus, by brute force."""
     reading = (policy.spec.id,) if reads_text(policy) else ()
-    lane, pairs, longest_at = evidence(items, corpus, policy.spec.unit, reading)
-    totals = totals_for(policy, lane, pairs, longest_at)
-    judgement = policy.judge(lane, totals)
+    view, matches, longest_at = evidence(items, corpus, policy.spec.unit, reading)
+    totals = totals_for(policy, view, matches, longest_at)
+    judgement = policy.judge(view, totals)
     return [
         Row(
             label=LABELS[judgement.label[i]],
             score=float(judgement.score[i]),
             n_documents=int(totals.n_documents[i]),
-            reason=policy.reason(lane, totals, judgement, i),
+            reason=policy.reason(view, totals, judgement, i),
         )
-        for i in range(lane.n_items)
+        for i in range(view.n_items)
     ]
 
 
@@ -75,7 +75,7 @@ def part_texts(item: dict) -> list[str]:
 
 def evidence(
     items: list[dict], corpus: list[str], unit: str, reading: tuple[str, ...] = READING
-) -> tuple[LaneItems, Pairs, np.ndarray]:
+) -> tuple[ViewItems, Matches, np.ndarray]:
     """The brute-force matcher's findings in the shapes that policies read.
 
     reading  policies that read the documents for themselves
@@ -88,7 +88,7 @@ def evidence(
     n_tokens = np.array([[len(p.tokens) for p in item] for item in found.parts], np.int32)
     ends = np.cumsum(n_tokens.reshape(-1), dtype=np.int64)
     flat = [token for item in found.parts for part in item for token in part.tokens]
-    lane = LaneItems(
+    view = ViewItems(
         n_items=len(items),
         benchmark=np.array(benchmark, np.int32),
         benchmark_names=tuple(names),
@@ -106,12 +106,12 @@ def evidence(
     )
     longest_at = [n for item in found.longest_at for part in item for n in part]
     readers = _readers(items, reading) if unit == "word" else []
-    lane = replace(lane, read=tuple(reader.known for reader in readers))
+    view = replace(view, read=tuple(reader.known for reader in readers))
     read = np.zeros((len(found.pairs), len(readers), 4), np.float32)
     for row, pair in enumerate(found.pairs):
         for number, reader in enumerate(readers):
             read[row, number] = reader.read(corpus[pair.document], [pair.item])[0]
-    return lane, _pairs(found.pairs, lane, read), np.array(longest_at, np.int32)
+    return view, _pairs(found.pairs, view, read), np.array(longest_at, np.int32)
 
 
 def bench_items(items: list[dict]) -> list[BenchItem]:
@@ -140,7 +140,7 @@ def _readers(items: list[dict], reading: tuple[str, ...]) -> list:
     return readers
 
 
-def _pairs(found: list[brute.Pair], lane: LaneItems, read: np.ndarray) -> Pairs:
+def _pairs(found: list[brute.Pair], view: ViewItems, read: np.ndarray) -> Matches:
     def column(name: str, kind: type) -> np.ndarray:
         rows = [getattr(pair, name) for pair in found]
         return np.array(rows, kind).reshape(len(found), brute.N_PARTS)
@@ -148,7 +148,7 @@ def _pairs(found: list[brute.Pair], lane: LaneItems, read: np.ndarray) -> Pairs:
     document = np.array([pair.document for pair in found], np.int64)
     item = np.array([pair.item for pair in found], np.int32)
     aligned = column("aligned", np.int32)
-    return Pairs(
+    return Matches(
         item=item,
         shard=(document // DOCUMENTS_PER_SHARD).astype(np.int32),
         row=document % DOCUMENTS_PER_SHARD,
@@ -156,7 +156,7 @@ def _pairs(found: list[brute.Pair], lane: LaneItems, read: np.ndarray) -> Pairs:
         covered=column("covered", np.int32),
         n_runs=column("n_runs", np.int32),
         gram_share=column("gram_share", np.float32),
-        coverage=(aligned / np.maximum(lane.n_tokens[item], 1)).astype(np.float32),
+        coverage=(aligned / np.maximum(view.n_tokens[item], 1)).astype(np.float32),
         aligned=aligned,
         n_places=np.array([pair.n_places for pair in found], np.int32),
         answer_near=np.array([pair.answer_near for pair in found], np.bool_),
@@ -164,32 +164,32 @@ def _pairs(found: list[brute.Pair], lane: LaneItems, read: np.ndarray) -> Pairs:
         split=np.zeros(len(found), np.bool_),
         scattered=np.zeros(len(found), np.float32),
         renumbered=np.zeros(len(found), np.float32),
-        rival=np.full(len(found), -1, np.int32),
-        glued=np.zeros(len(found), np.int32),
+        competing_item=np.full(len(found), -1, np.int32),
+        variant_words=np.zeros(len(found), np.int32),
         read=read,
     )
 
 
-def totals_for(policy: Policy, lane: LaneItems, pairs: Pairs, longest_at: np.ndarray) -> Totals:
+def totals_for(policy: Policy, view: ViewItems, matches: Matches, longest_at: np.ndarray) -> Totals:
     """All documents added up under one policy: the first of the best documents is the best."""
-    score, hits = policy.score_pairs(pairs, lane), policy.hits(pairs, lane)
-    best_score = np.zeros(lane.n_items)
-    best = Pairs.zeros(lane.n_items, len(lane.read))
-    for i in range(lane.n_items):
-        mine = np.flatnonzero(pairs.item == i)
+    score, hits = policy.score_matches(matches, view), policy.hits(matches, view)
+    best_score = np.zeros(view.n_items)
+    best = Matches.zeros(view.n_items, len(view.read))
+    for i in range(view.n_items):
+        mine = np.flatnonzero(matches.item == i)
         if mine.size:
             first = mine[np.argmax(score[mine])]
             best_score[i] = score[first]
             for name in ("item", "shard", "row", "covered", "longest", "read"):
-                getattr(best, name)[i] = getattr(pairs, name)[first]
+                getattr(best, name)[i] = getattr(matches, name)[first]
     return Totals(
         longest_at=longest_at,
-        n_documents=np.bincount(pairs.item[hits], minlength=lane.n_items).astype(np.int64),
+        n_documents=np.bincount(matches.item[hits], minlength=view.n_items).astype(np.int64),
         n_occurrences=np.bincount(
-            pairs.item[hits], weights=pairs.n_runs[hits].sum(axis=1), minlength=lane.n_items
+            matches.item[hits], weights=matches.n_runs[hits].sum(axis=1), minlength=view.n_items
         ).astype(np.int64),
         best_score=best_score,
         best_shard=best.shard,
         best_row=best.row,
-        best_pair=best,
+        best_match=best,
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.model import LaneItems, Pairs, Totals
+from contam.detect.model import Matches, Totals, ViewItems
 from contam.detect.policies import segments
 from contam.detect.policies.policy import get_policy, list_policies, shortest_run
 from contam.errors import ContamError, InternalError, PolicyError
@@ -121,22 +121,22 @@ def test_a_policy_looks_for_items_shorter_than_its_runs_only_if_it_says_so(name)
 def test_no_items_and_no_documents_are_fine(name):
     policy = get_policy(name)
     unit = policy.spec.unit
-    lane, pairs, _ = harness.evidence(ITEMS, [], unit)
-    assert len(pairs) == 0
-    assert policy.score_pairs(pairs, lane).shape == policy.hits(pairs, lane).shape == (0,)
-    assert set(policy.judge(lane, Totals.empty(lane)).label.tolist()) == {CLEAN}
-    none = _without_items(lane)
+    view, matches, _ = harness.evidence(ITEMS, [], unit)
+    assert len(matches) == 0
+    assert policy.score_matches(matches, view).shape == policy.hits(matches, view).shape == (0,)
+    assert set(policy.judge(view, Totals.empty(view)).label.tolist()) == {CLEAN}
+    none = _without_items(view)
     assert policy.judge(none, Totals.empty(none)).label.shape == (0,)
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_types_and_ranges_of_what_a_policy_returns(name):
     policy = get_policy(name)
-    lane, pairs, longest_at = harness.evidence(ITEMS, [MILL, ROPE[30:], FILLER], policy.spec.unit)
-    totals = harness.totals_for(policy, lane, pairs, longest_at)
-    judged = policy.judge(lane, totals)
-    assert policy.score_pairs(pairs, lane).dtype == np.float64
-    assert policy.hits(pairs, lane).dtype == np.bool_
+    view, matches, longest_at = harness.evidence(ITEMS, [MILL, ROPE[30:], FILLER], policy.spec.unit)
+    totals = harness.totals_for(policy, view, matches, longest_at)
+    judged = policy.judge(view, totals)
+    assert policy.score_matches(matches, view).dtype == np.float64
+    assert policy.hits(matches, view).dtype == np.bool_
     assert (judged.label.dtype, judged.score.dtype) == (np.int8, np.float64)
     assert np.all(np.isfinite(judged.score))
     assert np.all(judged.score >= 0)
@@ -147,27 +147,27 @@ def test_types_and_ranges_of_what_a_policy_returns(name):
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_scan_that_cannot_see_short_runs_is_refused(name):
     policy = get_policy(name)
-    lane, pairs, _ = harness.evidence(ITEMS, [MILL], policy.spec.unit)
-    blind = _changed(lane, seed=policy.spec.n + 1)
+    view, matches, _ = harness.evidence(ITEMS, [MILL], policy.spec.unit)
+    blind = _changed(view, seed=policy.spec.n + 1)
     with pytest.raises(PolicyError) as caught:
-        policy.score_pairs(pairs, blind)
+        policy.score_matches(matches, blind)
     assert caught.value.hint
     with pytest.raises(ContamError):
         policy.judge(blind, Totals.empty(blind))
 
 
 def test_tulu3_refuses_another_least_run():
-    lane, pairs, _ = harness.evidence(ITEMS, [MILL], "word")
+    view, matches, _ = harness.evidence(ITEMS, [MILL], "word")
     with pytest.raises(PolicyError, match="runs of 8"):
-        get_policy("tulu3-50").score_pairs(pairs, _changed(lane, min_run=6))
+        get_policy("tulu3-50").score_matches(matches, _changed(view, min_run=6))
 
 
 def test_broken_evidence_is_a_defect_and_not_a_verdict():
-    lane, _, _ = harness.evidence(ITEMS, [MILL], "word")
-    totals = Totals.empty(lane)
+    view, _, _ = harness.evidence(ITEMS, [MILL], "word")
+    totals = Totals.empty(view)
     totals.longest_at[-1] = 2
     with pytest.raises(InternalError):
-        get_policy("lmeval-13").judge(lane, totals)
+        get_policy("lmeval-13").judge(view, totals)
     chars, _, _ = harness.evidence(ITEMS, [MILL], "char")
     with pytest.raises(InternalError):
         get_policy("igmini-50").judge(_changed(chars, word_start=None), Totals.empty(chars))
@@ -180,32 +180,34 @@ def test_decon_cannot_check_a_benchmark_of_one_item_since_none_of_its_grams_is_r
 
 
 def test_decon_refuses_where_there_is_no_text_to_read():
-    lane, _, _ = harness.evidence(ITEMS, [MILL], "word")
+    view, _, _ = harness.evidence(ITEMS, [MILL], "word")
     with pytest.raises(PolicyError, match="reads the text") as caught:
-        get_policy("decon-default").judge(_changed(lane, read=()), Totals.empty(lane))
+        get_policy("decon-default").judge(_changed(view, read=()), Totals.empty(view))
     assert caught.value.hint
 
 
 def test_pairs_may_come_in_any_number_and_order():
     policy = get_policy("lmeval-13")
-    lane, pairs, _ = harness.evidence(ITEMS, [MILL, ROPE, MILL + ROPE], "word")
-    backwards = np.arange(len(pairs))[::-1]
+    view, matches, _ = harness.evidence(ITEMS, [MILL, ROPE, MILL + ROPE], "word")
+    backwards = np.arange(len(matches))[::-1]
     assert (
-        policy.hits(pairs.take(backwards), lane).tolist() == policy.hits(pairs, lane)[::-1].tolist()
+        policy.hits(matches.take(backwards), view).tolist()
+        == policy.hits(matches, view)[::-1].tolist()
     )
-    doubled = Pairs.concat([pairs, pairs])
+    doubled = Matches.concat([matches, matches])
     assert (
-        policy.score_pairs(doubled, lane).tolist() == policy.score_pairs(pairs, lane).tolist() * 2
+        policy.score_matches(doubled, view).tolist()
+        == policy.score_matches(matches, view).tolist() * 2
     )
 
 
-def _changed(lane, **changes):
-    return LaneItems(**{name: getattr(lane, name) for name in lane.__slots__} | changes)
+def _changed(view, **changes):
+    return ViewItems(**{name: getattr(view, name) for name in view.__slots__} | changes)
 
 
-def _without_items(lane):
+def _without_items(view):
     empty = {
-        name: getattr(lane, name)[:0]
+        name: getattr(view, name)[:0]
         for name in (
             "benchmark",
             "n_tokens",
@@ -217,5 +219,5 @@ def _without_items(lane):
             "word_start",
         )
     }
-    read = tuple(replace(known, checkable=known.checkable[:0]) for known in lane.read)
-    return _changed(lane, n_items=0, read=read, **empty)
+    read = tuple(replace(known, checkable=known.checkable[:0]) for known in view.read)
+    return _changed(view, n_items=0, read=read, **empty)

@@ -1,0 +1,249 @@
+"""Benchmark files in, benchmarks out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from contam.benchmark.collector import Collector
+from contam.benchmark.compressed import read_unpacked, refuse_pointer, unreadable
+from contam.benchmark.delimited import read_delimited
+from contam.benchmark.fields import FieldPlan, Row, RowError, get, make_plan
+from contam.benchmark.folding import DECON_FIELDS, FIELD_PAIRS, DeconFolder, is_decon
+from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
+from contam.benchmark.jsonrows import NoItemsHereError, read_json
+from contam.benchmark.mapping import FieldMap, check_mapping
+from contam.benchmark.rows import read_parts
+from contam.benchmark.sources import BenchmarkFile, find_sources
+from contam.benchmark.values import as_label
+from contam.errors import BenchmarkError, Names, Place, Public, Remedy
+from contam.files.listed import FileState, difference
+from contam.files.single import open_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+def read_benchmarks(
+    paths: Sequence[str | Path],
+    *,
+    mapping: Mapping[str, str] | None = None,
+    name: str | None = None,
+    split: str | None = None,
+    secret: bool = False,
+) -> tuple[Benchmark, ...]:
+    """Read files, folders and globs as benchmarks, one for every benchmark name met, by name.
+
+    paths    JSONL, JSON, CSV, TSV (plain or compressed), Parquet, Arrow, folders of them, and
+             folders saved by Hugging Face `datasets`
+    mapping  part -> field where the usual names do not fit: passage, question, choices, answer,
+             answer_index, id, benchmark, split; dotted paths reach into records, `a+b` joins
+             fields, "" means that there is none
+    name     benchmark name for all rows, instead of the one rows or paths state
+    split    takes only the rows of this split where rows or data sets state theirs (the others
+             are counted as skipped), and names the split of rows that state none
+    secret   keeps the content of the files out of error messages
+
+    Raises BenchmarkError, with file and line, for anything that cannot be read as items, for two
+    items under one id, and for a benchmark without items; UsageError for a wrong mapping.
+    """
+    if secret:
+        try:
+            return read_benchmarks(paths, mapping=mapping, name=name, split=split)
+        except BenchmarkError as error:
+            # Not chained: the message of the cause quotes, too.
+            raise error.without_quotes() from None
+    field_map = check_mapping(mapping)
+    sources, skipped_files = find_sources(paths)
+    reading = _FileReader(field_map, name, split)
+    skipped = list(skipped_files)
+    for source in sources:
+        try:
+            reading.read(source)
+        except NoItemsHereError as error:
+            if source.explicit:
+                raise
+            skipped.append(SkippedRow(str(source.path), 0, error.reason))
+    return reading.finish(skipped)
+
+
+@dataclass(slots=True)
+class _FileState:
+    """What was learned while reading one file."""
+
+    source: BenchmarkFile
+    unit: str = "line"
+    plans: dict[tuple[str, ...], FieldPlan] = field(default_factory=dict)
+    benchmarks: dict[str, None] = field(default_factory=dict)
+    other_splits: dict[tuple[str, str], int] = field(default_factory=dict)
+    decon: bool = False
+    n_rows: int = 0
+
+    def at(self, place: int) -> str:
+        """Where a row stands, as error messages say it."""
+        path = self.source.path
+        return f"{path}:{place}" if self.unit == "line" else f"{path}, row {place}"
+
+
+class _FileReader:
+    """One call of `read_benchmarks`."""
+
+    def __init__(self, field_map: FieldMap, name: str | None, split: str | None) -> None:
+        self._field_map = field_map
+        self._name = name
+        self._split = split
+        self._collector = Collector()
+        self._folder = DeconFolder()
+
+    def read(self, source: BenchmarkFile) -> None:
+        """Take all rows of one file."""
+        state = _FileState(source)
+        if source.family in ("parquet", "arrow"):
+            state.unit = "row"
+            refuse_pointer(source.path)
+            listed = _state_of(source.path)
+            format_name, digest, size = source.family, *_digest(source.path)
+            self._take(state, enumerate(_table_rows(source, self._columns_wanted), 1))
+            if fact := difference(listed, _state_of(source.path)):
+                raise BenchmarkError(
+                    "{}: {} while it was read", source.path, Public(fact),
+                    remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+                )  # fmt: skip
+        else:
+            file = read_unpacked(source.path)
+            if source.family == "json":
+                found = read_json(source.path, file.data, self._field_map)
+            else:
+                kind: Literal["csv", "tsv"] = "tsv" if source.family == "tsv" else "csv"
+                found = read_delimited(source.path, file.data, kind, self._field_map)
+            state.unit = found.unit
+            format_name = found.format + (f"+{file.codec}" if file.codec else "")
+            digest, size = file.sha256, file.size
+            self._take(state, found.rows)
+        self._check_mapped_fields(state)
+        fields = dict.fromkeys(pair for plan in state.plans.values() for pair in plan.described())
+        if state.decon:
+            fields.update(dict.fromkeys(FIELD_PAIRS))
+        self._collector.add_source(
+            state.benchmarks,
+            SourceFile(str(source.path), digest, size, state.n_rows, format_name, tuple(fields)),
+        )
+
+    def finish(self, skipped_files: Sequence[SkippedRow]) -> tuple[Benchmark, ...]:
+        """All benchmarks, after the items of reference files have been put together."""
+        for item, skipped in self._folder.finish():
+            self._collector.add_item(item)
+            for row in skipped:
+                self._collector.skip(item.benchmark, row)
+        return self._collector.finish(skipped_files)
+
+    def _take(self, state: _FileState, rows: Iterable[tuple[int, Row]]) -> None:
+        for place, row in rows:
+            state.n_rows += 1
+            try:
+                self._take_row(state, place, row)
+            except RowError as error:
+                raise BenchmarkError(
+                    "{}: {}", Place(state.at(place)), error.statement, remedy=error.remedies
+                ) from error
+        if state.n_rows == 0:
+            raise NoItemsHereError(
+                state.source.path, "the file holds no rows", remedy=Remedy.CHECK_COMPLETE
+            )
+        for (benchmark, own), n_rows in state.other_splits.items():
+            reason = f"{n_rows} rows of split {own!r}, not {self._split!r}"
+            self._collector.skip(benchmark, SkippedRow(str(state.source.path), 0, reason))
+
+    def _take_row(self, state: _FileState, place: int, row: Row) -> None:
+        decon = not self._field_map.fields and is_decon(row)
+        plan = None if decon else self._plan(state, row)
+        benchmark, own_split = self._names(state, row, plan)
+        naming = state.source.naming
+        if not own_split and naming.split_sure:
+            own_split = naming.split
+        if self._split and own_split and own_split != self._split:
+            key = (benchmark, own_split)
+            state.other_splits[key] = state.other_splits.get(key, 0) + 1
+            return
+        state.benchmarks.setdefault(benchmark)
+        split = own_split or self._split or naming.split
+        source = str(state.source.path)
+        if plan is None:
+            state.decon = True
+            if not self._folder.add(row, benchmark, split, source, place):
+                self._collector.skip(benchmark, SkippedRow(source, place, "empty question"))
+            return
+        parts = read_parts(row, plan)
+        if not parts.question:
+            self._collector.skip(benchmark, SkippedRow(source, place, "empty question"))
+            return
+        item_id = as_label(get(row, plan.item_id), "id") if plan.item_id else ""
+        self._collector.add(benchmark, split, item_id, parts, source, place)
+
+    def _names(self, state: _FileState, row: Row, plan: FieldPlan | None) -> tuple[str, str]:
+        """Benchmark of a row, and the split that the row itself states or ""."""
+        if plan is None:
+            benchmark = as_label(row.get("eval_key", row.get("eval_name")), "eval_key")
+            split = as_label(row.get("split"), "split")
+        else:
+            benchmark = as_label(get(row, plan.benchmark), "benchmark") if plan.benchmark else ""
+            split = as_label(get(row, plan.split), "split") if plan.split else ""
+        return self._name or benchmark or state.source.naming.benchmark, split
+
+    def _plan(self, state: _FileState, row: Row) -> FieldPlan:
+        columns = tuple(row)
+        plan = state.plans.get(columns)
+        if plan is None:
+            plan = state.plans[columns] = make_plan(columns, self._field_map)
+        return plan
+
+    def _columns_wanted(self, columns: Sequence[str]) -> Sequence[str]:
+        if not self._field_map.fields and is_decon(columns):
+            return [column for column in columns if column in DECON_FIELDS]
+        roots = set(make_plan(columns, self._field_map).roots())
+        return [column for column in columns if column in roots]
+
+    def _check_mapped_fields(self, state: _FileState) -> None:
+        """A mapped field that no row has is a slip of the user's, not an absent part."""
+        seen = {column for columns in state.plans for column in columns}
+        for target, names in self._field_map.fields.items():
+            for name in names:
+                if name not in seen and name.split(".")[0] not in seen:
+                    raise BenchmarkError(
+                        "{}: no field {!r} for the {}", state.source.path, name, Public(target),
+                        remedy=Remedy.CHOOSE_AMONG_FIELDS(fields=Names(sorted(seen))),
+                    )  # fmt: skip
+
+
+def _table_rows(
+    source: BenchmarkFile, choose: Callable[[Sequence[str]], Sequence[str]]
+) -> Iterator[Row]:
+    """Rows of a Parquet or Arrow file, with the columns that hold parts."""
+    # Here, not above: who reads only text formats need not load the table library.
+    from contam.tables.input_tables import arrow_rows, parquet_rows
+
+    read = parquet_rows if source.family == "parquet" else arrow_rows
+    try:
+        yield from read(source.path, choose)
+    except RowError as error:
+        raise BenchmarkError(
+            "{}: {}", source.path, error.statement, remedy=error.remedies
+        ) from error
+
+
+def _state_of(path: Path) -> FileState:
+    try:
+        return FileState.at(str(path))
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _digest(path: Path) -> tuple[str, int]:
+    """SHA-256 and size of a file, read in pieces."""
+    try:
+        with open_file(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size
+    except OSError as error:
+        raise unreadable(path, error) from error

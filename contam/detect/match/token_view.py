@@ -1,0 +1,257 @@
+"""The items of a run as one unit sees them: tokens, weights and the table of their grams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contam.detect.match.grams import make_table, without_table
+from contam.detect.match.item_tokens import Block, in_blocks, read_block, read_variants, spans_of
+from contam.detect.match.variants import Variants
+from contam.detect.model import N_PARTS, ViewItems
+from contam.kernels.match_rows import ItemFacts
+from contam.kernels.pretokenized import PRETOKENIZED
+from contam.kernels.score_item import ViewSpec
+from contam.kernels.tokens import CHARS, WORDS
+from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
+from contam.text.common_words import announcing_texts, announcing_words
+from contam.text.token_kinds import number_hashes
+from contam.text.tokenizer import tokenize_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.benchmark.items import BenchItem
+    from contam.detect.match.variants import TracedVariants
+    from contam.detect.policies.policy import TextReader
+    from contam.kernels.gram_table import GramTable
+
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_NUMBERS = tuple(map(str, range(26)))
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class TokenView:
+    """One unit's view of all items, ready to be matched.
+
+    unit       as the user names it
+    spec       unit, seed and min_run as the kernels take them
+    items      what policies see
+    gram_table    what the kernels see
+    facts      letters of right choices, and words that announce an answer
+    spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
+               as the tokens themselves, and asked for once, at the end
+    longest    tokens of the longest part
+    benchmark  int32[n], of the items and of their variants, which lie behind them in plan and facts
+    variants   the variants of items, where there are some
+    tokenizer  what makes the tokens where the unit is a tokenizer file
+    readers    what reads documents for the policies of `items.read`, in their order
+    numbers    uint64[...], sorted hashes of the numbers in the questions; empty in units other
+               than words
+    reads_with  the tokenizer file they read with, if any
+    """
+
+    unit: str
+    spec: ViewSpec
+    items: ViewItems
+    gram_table: GramTable
+    facts: ItemFacts
+    spans: Callable[[], NDArray[np.int32]]
+    longest: int
+    benchmark: NDArray[np.int32]
+    variants: Variants | None = None
+    tokenizer: FileTokenizer | None = None
+    readers: tuple[TextReader, ...] = ()
+    numbers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    reads_with: FileTokenizer | None = None
+
+    def release_table(self) -> None:
+        """Give back the memory that only matching needs; the view cannot match any more."""
+        self.gram_table = without_table(self.gram_table)
+
+
+@cache
+def _mark_hashes(marks: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(int(tokenize_bytes(mark.encode()).hashes[0]) for mark in marks)
+
+
+def _choice_marks(
+    items: Sequence[BenchItem], marks: tuple[str, ...], tokenizer: FileTokenizer | None
+) -> NDArray[np.uint64]:
+    """Hash of the mark (a letter, a number) of each item's right choice, 0 where there is none."""
+    if tokenizer is None:
+        hashes = list(_mark_hashes(marks))
+    else:
+        found = [tokenizer.single_tokens([mark.upper()]) for mark in marks]
+        hashes = [int(one[0]) if len(one) else 0 for one in found]
+    right = [
+        hashes[item.answer_index]
+        if item.answer_index is not None
+        and 0 <= item.answer_index < min(len(item.choices), len(marks))
+        else 0
+        for item in items
+    ]
+    return np.array(right, np.uint64)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ViewTokens:
+    """The tokens of all parts of n items, and what else a view is told of them.
+
+    unit        as the kernels know it
+    hashes, starts  uint64[total] tokens, and where each part's begin: int64[4 * n + 1]
+    spans       see TokenView
+    weight      float32[total], what each token says by itself: the view writes its own over it
+    n_words, n_chars, n_single, word_start, stretch, item_ids  see ViewItems
+    variants    other variants, which lie behind the items everywhere but in item_ids
+    """
+
+    unit: int
+    hashes: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+    spans: Callable[[], NDArray[np.int32]]
+    weight: NDArray[np.float32]
+    n_words: NDArray[np.int32]
+    n_chars: NDArray[np.int32]
+    n_single: NDArray[np.int32]
+    word_start: NDArray[np.bool_] | None
+    stretch: NDArray[np.int32]
+    item_ids: tuple[str, ...]
+    variants: Variants | None = None
+
+
+def build_view(
+    items: Sequence[BenchItem],
+    *,
+    unit: str,
+    seed: int,
+    min_run: int,
+    stride: int = 1,
+    idf: bool = True,
+    with_variants: bool = False,
+) -> TokenView:
+    """Tokenise all parts of all items and enter their grams into the table.
+
+    unit     "word", "char" or the path of a tokenizer file
+    seed     tokens of the shortest run that is looked for; min_run  of one always reported
+    stride   how many of the grams are entered, see ViewSpec
+    idf      whether `Matches.gram_share` is asked for; else it stays 0
+    variants  whether items are searched without their punctuation, too: see match.variants
+
+    Raises UsageError or ConfigError when the unit is no tokenizer file.
+    """
+    tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
+    code = PRETOKENIZED if tokenizer is not None else CHARS if unit == "char" else WORDS
+    own = [read_block(some, code, tokenizer) for some in in_blocks(items)]
+    benchmarks = [item.benchmark for item in items]
+    traces: list[TracedVariants] = []
+    if with_variants:
+        others, traces, names = read_variants(items, own, code)
+        own += others
+        benchmarks += names
+        del others
+    columns = list(zip(*own, strict=True))
+    del own
+    # Column by column, so that no more than one is there twice.
+    columns.reverse()
+    whole = Block(*(np.concatenate(columns.pop()) for _ in Block._fields))
+    points = whole.points
+    starts = np.concatenate([[0], np.cumsum(whole.n_tokens)])
+    traced = Variants.of(traces, len(items), starts) if traces else None
+    if traced is not None:
+        traced.blot_out(whole.hashes)
+    again = partial(spans_of, items, code, with_variants=traced is not None)
+    spans = again if tokenizer is None else lambda: points
+    tokens = ViewTokens(
+        unit=code,
+        hashes=whole.hashes,
+        starts=starts,
+        spans=spans,
+        weight=whole.weight,
+        n_words=whole.n_words,
+        n_chars=whole.n_chars,
+        n_single=whole.n_single,
+        word_start=whole.word_start if code == CHARS else None,
+        stretch=whole.stretch,
+        item_ids=tuple(item.item_id for item in items),
+        variants=traced,
+    )
+    del whole
+    # A variant has the choices of its item, one by one.
+    alike = slice(0) if traced is None else traced.owner
+    letter = _choice_marks(items, _LETTERS, tokenizer)
+    number = _choice_marks(items, _NUMBERS, tokenizer)
+    facts = ItemFacts(
+        letter=np.concatenate([letter, letter[alike]]),
+        number=np.concatenate([number, number[alike]]),
+        answer_words=announcing_words()
+        if tokenizer is None
+        else tokenizer.single_tokens(announcing_texts()),
+    )
+    spec = ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
+    view = view_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
+    if code == WORDS:
+        view.numbers = number_hashes(item.question for item in items)
+    return view
+
+
+def view_of(
+    tokens: ViewTokens,
+    benchmarks: Sequence[str],
+    facts: ItemFacts,
+    spec: ViewSpec,
+    unit: str,
+    tokenizer: FileTokenizer | None = None,
+    *,
+    idf: bool = True,
+) -> TokenView:
+    """The view of items whose tokens are known.
+
+    benchmarks  of each item and variant, by name;  idf  see `build_view`
+    """
+    variants = tokens.variants
+    n_items = len(benchmarks) if variants is None else variants.n_items
+    names = sorted(set(benchmarks[:n_items]))
+    every_name = [*names, *sorted(set(benchmarks[n_items:]))]
+    place = {name: at for at, name in enumerate(every_name)}
+    benchmark = np.array([place[name] for name in benchmarks], np.int32)
+    gram_table = make_table(
+        tokens.hashes, tokens.starts, tokens.weight, benchmark, spec, variants, idf=idf
+    )
+    token_start = tokens.starts[:-1].reshape(-1, N_PARTS)[:n_items]
+    n_tokens = np.diff(tokens.starts).astype(np.int32).reshape(-1, N_PARTS)
+    own, total = slice(n_items), slice(tokens.starts[N_PARTS * n_items])
+    return TokenView(
+        unit=unit,
+        spec=spec,
+        items=ViewItems(
+            n_items=n_items,
+            benchmark=benchmark[own],
+            benchmark_names=tuple(names),
+            n_tokens=n_tokens[own],
+            n_words=tokens.n_words[own],
+            n_chars=tokens.n_chars[own],
+            token_start=token_start,
+            token_hash=gram_table.token[total],
+            token_weight=gram_table.weight[total],
+            part_weight=gram_table.part_weight.reshape(-1, N_PARTS)[own],
+            n_single=tokens.n_single[own],
+            word_start=tokens.word_start,
+            stretch=tokens.stretch[own],
+            seed=spec.seed,
+            min_run=spec.min_run,
+            item_ids=tokens.item_ids,
+        ),
+        gram_table=gram_table,
+        facts=facts,
+        spans=tokens.spans,
+        longest=int(n_tokens.max(initial=0)),
+        benchmark=benchmark,
+        variants=variants,
+        tokenizer=tokenizer,
+    )

@@ -1,0 +1,203 @@
+"""How an item reads without its punctuation, and which words of it ran together then."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from contam.kernels.constants import LEAST_LETTERS, LEAST_LOST, LEAST_WORDS_LOST
+from contam.kernels.tokenize_items import tokenize_parts
+from contam.kernels.tokens import WORDS
+from contam.text.tokenizer import char_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.benchmark.items import BenchItem
+    from contam.detect.model import Bools, Int32s, Int64s
+
+#: What copies leave out: what LaTeX alone needs, marks and brackets, or all punctuation of ASCII.
+_VARIANTS: Final = tuple(
+    (name, marks.encode())
+    for name, marks in (
+        ("without braces", "\\{}"),
+        ("without marks", "!\"#%&'()*,./:;?@[\\]{}"),
+        ("without punctuation", string.punctuation),
+    )
+)
+
+
+def is_among(marks: bytes) -> NDArray[np.bool_]:
+    """Which values of a byte are among these, bool[256]."""
+    table = np.zeros(256, np.bool_)
+    table[list(marks)] = True
+    return table
+
+
+#: Bytes that begin a letter of Latin, Greek or Cyrillic script, and all bytes of such letters.
+_LETTERS: Final = is_among(string.ascii_letters.encode() + bytes(range(0xC3, 0xD4)))
+_LETTER_BYTES: Final = _LETTERS | is_among(bytes(range(0x80, 0xC0)))
+_PUNCTUATION: Final = is_among(string.punctuation.encode())
+#: Bytes of letters and digits, or of characters that may be one.
+_IN_WORD: Final = is_among(
+    (string.ascii_letters + string.digits).encode() + bytes(range(0x80, 0x100))
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """One item with some characters left out.
+
+    owner  number of the item;  item  as it reads then;  marks  what is left out, ASCII
+    """
+
+    owner: int
+    item: BenchItem
+    marks: bytes
+
+
+class Trace(NamedTuple):
+    r"""The words of some texts with characters left out, and what they are made of.
+
+    starts       int64[texts + 1], where the words of each text begin
+    spans        int64[words, 2], bytes of each in all the data as it is
+    text         int64[words], of which text
+    own_starts   int64[texts + 1], the same of the words of the texts as they are
+    first, last  int64[words], the words each is made of: the first, and the one behind the last
+    ambiguous    bool[words], made of several of which none has letters enough to be a word
+    grown        bool[words], made of one and of letters that are no word there: `left2` of
+                 `\left(2`, where the name of a command is none
+    """
+
+    starts: Int64s
+    spans: Int64s
+    text: Int64s
+    own_starts: Int64s
+    first: Int64s
+    last: Int64s
+    ambiguous: Bools
+    grown: Bools
+
+    @classmethod
+    def of(cls, data: NDArray[np.uint8], offsets: Int64s, left_out: Bools) -> Trace:
+        """Trace texts that lie as in `behind_each_other`; left_out  bool[bytes]."""
+        kept = np.flatnonzero(~left_out)
+        left = data[kept]
+        # Kernels are compiled for texts that nobody can write to.
+        left.setflags(write=False)
+        own, own_starts = _tokens(data, offsets)
+        here, starts = _tokens(left, np.searchsorted(kept, offsets))
+        spans = np.stack([kept[here[:, 0]], kept[here[:, 1] - 1] + 1], axis=1)
+        first = np.searchsorted(own[:, 1], spans[:, 0], side="right")
+        last = np.maximum(first, np.searchsorted(own[:, 0], spans[:, 1], side="left"))
+        letters, others = _sums(_LETTERS[data]), _sums(~_LETTER_BYTES[data])
+        is_word = letters[own[:, 1]] - letters[own[:, 0]] >= LEAST_LETTERS
+        is_word &= others[own[:, 1]] == others[own[:, 0]]
+        words = _sums(is_word)
+        return cls(
+            starts=starts,
+            spans=spans,
+            text=np.repeat(np.arange(len(offsets) - 1), np.diff(starts)),
+            own_starts=own_starts,
+            first=first,
+            last=last,
+            ambiguous=(last - first > 1) & (words[last] == words[first]),
+            grown=(last - first == 1) & _wider(spans, own, first, letters),
+        )
+
+    def lost(self) -> Int64s:
+        """How many words of each text ran together, int64[texts]; 0 where all that is ambiguous."""
+        n = len(self.starts) - 1
+        gone = np.maximum(self.last - self.first - 1, 0) + self.grown
+        sure = np.bincount(self.text, np.where(self.ambiguous, 0, gone), minlength=n)
+        return np.where(sure > 0, np.bincount(self.text, gone, minlength=n), 0).astype(np.int64)
+
+
+def variants_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> list[Variant]:
+    """Other variants of the items that lose much of their words without punctuation.
+
+    n_words  int32[items], tokens of their questions;  first  number of the first item
+    return   by what is left out, then by item
+    """
+    texts = [item.question.encode() for item in items]
+    least = np.maximum(LEAST_WORDS_LOST, LEAST_LOST * n_words)
+    maybe = np.flatnonzero(_joints(*behind_each_other(texts)) >= least)
+    if not len(maybe):
+        return []
+    data, offsets = behind_each_other([texts[i] for i in maybe.tolist()])
+    found: list[Variant] = []
+    most = np.ceil(least[maybe]).astype(np.int64) - 1
+    for name, marks in _VARIANTS:
+        lost = Trace.of(data, offsets, is_among(marks)[data]).lost()
+        found += [
+            Variant(first + i, _without(items[i], name, marks), marks)
+            for i in maybe[lost > most].tolist()
+        ]
+        most = np.maximum(most, lost)
+    return found
+
+
+def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int64s) -> Bools:
+    """Whether a word has letters on either side of the one that it is made of, bool[words]."""
+    alike = own[np.minimum(first, len(own) - 1)] if len(own) else spans
+    before = letters[np.maximum(alike[:, 0], spans[:, 0])] - letters[spans[:, 0]]
+    behind = letters[spans[:, 1]] - letters[np.minimum(alike[:, 1], spans[:, 1])]
+    result: Bools = before + behind > 0
+    return result
+
+
+def _sums(values: NDArray[np.bool_]) -> Int64s:
+    """How many are set before each place, and in all."""
+    return np.concatenate([[0], np.cumsum(values)])
+
+
+def _joints(data: NDArray[np.uint8], offsets: Int64s) -> Int64s:
+    """How often nothing but punctuation parts two letters or digits of each text, int64[n].
+
+    About so many words a text loses with all of it.
+    """
+    kept = np.flatnonzero(~_PUNCTUATION[data[: offsets[-1]]])
+    in_word = _IN_WORD[data[kept]]
+    joint = (np.diff(kept) > 1) & in_word[1:] & in_word[:-1]
+    text = np.searchsorted(offsets, kept[1:][joint], side="right") - 1
+    same = np.searchsorted(offsets, kept[:-1][joint], side="right") - 1 == text
+    return np.bincount(text[same], minlength=len(offsets) - 1)
+
+
+def ways_to_read(text: bytes) -> list[bytes]:
+    """A text as it is, and in every reading."""
+    return [text, *(text.translate(None, marks) for _, marks in _VARIANTS)]
+
+
+def behind_each_other(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], Int64s]:
+    """All texts and one byte more, and where each begins: int64[n + 1]."""
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(list(map(len, texts)), out=offsets[1:])
+    return np.frombuffer(b"".join(texts) + b"\0", np.uint8), offsets
+
+
+def _without(item: BenchItem, name: str, marks: bytes) -> BenchItem:
+    def strip(text: str) -> str:
+        return text.encode().translate(None, marks).decode()
+
+    return replace(
+        item,
+        # No name of a benchmark holds a null character.
+        benchmark=f"{item.benchmark}\0{name}",
+        question=strip(item.question),
+        passage=None if item.passage is None else strip(item.passage),
+        choices=tuple(map(strip, item.choices)),
+        answer=None if item.answer is None else strip(item.answer),
+    )
+
+
+def _tokens(data: NDArray[np.uint8], offsets: Int64s) -> tuple[Int64s, Int64s]:
+    """Bytes of each token in all the data, int64[t, 2], and where those of each text begin."""
+    _, spans, starts = tokenize_parts(data, offsets, WORDS, char_tables())
+    placed = spans + np.repeat(offsets[:-1], np.diff(starts))[:, np.newaxis]
+    return placed, starts

@@ -1,0 +1,70 @@
+"""Is it the same question with other numbers, or another one? What a copy says of the numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contam.kernels._jit import int64, kernel
+from contam.kernels.constants import LEAST_NUMBERS
+from contam.kernels.match_rows import (
+    MATCH_ITEM,
+    PIECE_ITEM,
+    PIECE_LENGTH,
+    PIECE_PART,
+    QUESTION,
+    MatchRows,
+)
+from contam.kernels.nearby import is_known
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@kernel
+def renumbered_shares(
+    rows: MatchRows,
+    first_piece: NDArray[np.int64],
+    token: NDArray[np.uint64],
+    part_start: NDArray[np.int64],
+    numbers: NDArray[np.uint64],
+) -> NDArray[np.float32]:
+    """How much of each match's question stands there beside its numbers, all of which are others.
+
+    first_piece        int64[matches + 1], where a match's pieces begin
+    token, part_start  tokens of all items and readings, and where their parts begin
+    numbers            uint64[...], sorted hashes of numbers
+    return             float32[matches], share of the question's other tokens that any piece holds;
+                       0 where fewer than LEAST_NUMBERS numbers lie between the first token held and
+                       the last, or one of them is held
+    """
+    n = int64(rows.used[0])
+    share = np.zeros(n, np.float32)
+    for match in range(n):
+        part = 4 * int64(rows.matches[match, MATCH_ITEM]) + QUESTION
+        first = part_start[part]
+        m = part_start[part + 1] - first
+        held = np.zeros(m, np.bool_)
+        lo, hi = m, int64(0)
+        for p in range(first_piece[match], first_piece[match + 1]):
+            if rows.pieces[p, PIECE_PART] == QUESTION:
+                begin = int64(rows.pieces[p, PIECE_ITEM])
+                end = begin + int64(rows.pieces[p, PIECE_LENGTH])
+                lo, hi = min(lo, begin), max(hi, end)
+                for t in range(begin, end):
+                    held[t] = True
+        others = int64(0)
+        found = int64(0)
+        between = int64(0)
+        kept = int64(0)
+        for t in range(m):
+            if is_known(numbers, token[first + t]):
+                between += int64(lo <= t < hi)
+                kept += int64(held[t])
+            else:
+                others += 1
+                found += int64(held[t])
+        if between >= LEAST_NUMBERS and kept == 0 and others > 0:
+            share[match] = np.float32(found / others)
+    return share

@@ -1,0 +1,315 @@
+"""The items as the kernels see them, and the table that finds their grams.
+
+All parts of all items lie behind each other in flat token arrays; part number p belongs to item
+p >> 2 and is its passage, question, choices or answer (p & 3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from contam.kernels._jit import int64, kernel, lean_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+GRAM_BASE = np.uint64(0x9FB21C651E98DF25)
+_SPREAD = np.uint64(0xD6E8FEB86659FD93)
+_SIX_BITS = np.uint64(63)
+_SIX = np.uint64(6)
+#: Shares are told by the highest bits, so that those of one share still differ in the lowest.
+_SHARE_BITS = np.uint64(48)
+_ONE = np.uint64(1)
+EMPTY = -1
+
+
+class GramTable(NamedTuple):
+    """Everything a worker needs to know of the items; read-only, C order.
+
+    token         uint64[t], hashes of all item tokens, part by part
+    weight        float32[t], how much each token says (0..1)
+    gram_idf      float32[t], idf of the seed that starts at each token, 0 where none does; empty
+                  where nobody asks for the share of an item's grams
+    common_at     bool[t], whether the seed that starts at each token is common
+    part_start    int64[4 * items + 1], where a part's tokens begin in `token`
+    part_weight   float64[4 * items], sum of the weights of a part
+    gram_key      uint64[grams], spread hash of each gram; a gram is a seed, or where only every
+                  stride-th is entered (see ViewSpec) so much shorter
+    slot_gram     int32[2**b], open-addressing table of the keys: gram number or EMPTY
+    gram_start    int64[grams + 1], where a gram's places begin in `place`
+    gram_short    int32[grams], how many of a gram's places, which come first, lie in short parts
+                  (fewer than min_run tokens: those are matched whole)
+    gram_common   bool[grams], shared by so many items that a short run of it proves nothing
+    place         int64[places], index into `token` where the gram stands
+    place_part    int32[places], its part
+    place_skip    uint8[places], see note_skips
+                  (gram_short, gram_common and place_skip are empty where not every gram is entered)
+    filter_words  uint64[2**f], two bits a gram in one word
+    front_words   uint64[2**e], e <= f: the filter folded, so that it stays in a core's own cache
+    """
+
+    token: NDArray[np.uint64]
+    weight: NDArray[np.float32]
+    gram_idf: NDArray[np.float32]
+    common_at: NDArray[np.bool_]
+    part_start: NDArray[np.int64]
+    part_weight: NDArray[np.float64]
+    gram_key: NDArray[np.uint64]
+    slot_gram: NDArray[np.int32]
+    gram_start: NDArray[np.int64]
+    gram_short: NDArray[np.int32]
+    gram_common: NDArray[np.bool_]
+    place: NDArray[np.int64]
+    place_part: NDArray[np.int32]
+    place_skip: NDArray[np.uint8]
+    filter_words: NDArray[np.uint64]
+    front_words: NDArray[np.uint64]
+
+
+@lean_kernel
+def power(base: np.uint64, exponent: int) -> np.uint64:
+    """`base` to the power of `exponent`, modulo 2**64."""
+    value = _ONE
+    for _ in range(exponent):
+        value = value * base
+    return value
+
+
+@lean_kernel
+def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray[np.uint64]) -> int:
+    """Spread hashes of the n-grams of token[lo:hi] to out; returns how many (0 when too short)."""
+    if hi - lo < n:
+        return 0
+    drop = power(GRAM_BASE, n)
+    value = np.uint64(0)
+    for i in range(lo, lo + n):
+        value = value * GRAM_BASE + token[i]
+    count = hi - lo - n + 1
+    mixed = value * _SPREAD
+    out[0] = mixed ^ (mixed >> np.uint64(32))
+    for i in range(1, count):
+        value = value * GRAM_BASE + token[lo + i + n - 1] - token[lo + i - 1] * drop
+        mixed = value * _SPREAD
+        out[i] = mixed ^ (mixed >> np.uint64(32))
+    return count
+
+
+@kernel
+def item_grams(
+    token: NDArray[np.uint64],
+    part_start: NDArray[np.int64],
+    n: int,
+    stride: int,
+    share: tuple[int, int],
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32]]:
+    """Grams of n tokens of every part: hash, index of the first token, part number.
+
+    stride  of each part only every stride-th gram is taken, from its first on
+    share   (number, of): of the grams, equal ones together, the share with this number is taken
+    """
+    number, of = np.uint64(share[0]), np.uint64(share[1])
+    drop = power(GRAM_BASE, n)
+    # Counted, then written: what is taken may be a small part of all.
+    out = np.empty(0, np.uint64)
+    where = np.empty(0, np.int64)
+    part_of = np.empty(0, np.int32)
+    for writing in range(2):
+        total = 0
+        for part in range(part_start.shape[0] - 1):
+            lo, hi = part_start[part], part_start[part + 1]
+            value = np.uint64(0)
+            for i in range(lo, hi):
+                value = value * GRAM_BASE + token[i]
+                first = i - n + 1
+                if first < lo:
+                    continue
+                if first > lo:
+                    value -= token[first - 1] * drop
+                if (first - lo) % stride != 0:
+                    continue
+                mixed = value * _SPREAD
+                mixed ^= mixed >> np.uint64(32)
+                if (mixed >> _SHARE_BITS) % of != number:
+                    continue
+                if writing == 1:
+                    out[total] = mixed
+                    where[total] = first
+                    part_of[total] = part
+                total += 1
+        if writing == 0:
+            out = np.empty(total, np.uint64)
+            where = np.empty(total, np.int64)
+            part_of = np.empty(total, np.int32)
+    return out, where, part_of
+
+
+@lean_kernel
+def fill_table(
+    keys: NDArray[np.uint64],
+    slot_gram: NDArray[np.int32],
+    filter_words: NDArray[np.uint64],
+) -> None:
+    """Enter distinct gram hashes, in their order, into the open-addressing table and the filter."""
+    mask = np.uint64(slot_gram.shape[0] - 1)
+    words = np.uint64(filter_words.shape[0] - 1)
+    for gram in range(keys.shape[0]):
+        key = keys[gram]
+        slot = key & mask
+        while slot_gram[slot] != EMPTY:
+            slot = (slot + _ONE) & mask
+        slot_gram[slot] = gram
+        word = (key >> np.uint64(12)) & words
+        high = key >> np.uint64(52)
+        filter_words[word] |= (_ONE << (high & _SIX_BITS)) | (_ONE << (high >> _SIX))
+
+
+@lean_kernel
+def find_hits(
+    grams: NDArray[np.uint64],
+    count: int,
+    gram_table: GramTable,
+    hit_at: NDArray[np.int32],
+    hit_gram: NDArray[np.int32],
+    known: tuple[int, int],
+) -> int:
+    """Which of a document's grams[:count] are item grams.
+
+    known     (first, found): grams[0] is the document's gram number `first`; hits of those before
+    hit_at    int32[>= found + count], written from `found` on: number of the gram in the document
+    hit_gram  the same, written: gram number in the gram table
+    return    number of hits so far
+    """
+    first, found = known
+    filter_words = gram_table.filter_words
+    gram_key = gram_table.gram_key
+    slot_gram = gram_table.slot_gram
+    words = np.uint64(filter_words.shape[0] - 1)
+    front_words = gram_table.front_words
+    front = np.uint64(front_words.shape[0] - 1)
+    mask = np.uint64(slot_gram.shape[0] - 1)
+    maybe = int64(found)
+    for i in range(count):
+        key = grams[i]
+        word = front_words[(key >> np.uint64(12)) & front]
+        high = key >> np.uint64(52)
+        both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
+        hit_at[maybe] = i
+        maybe += int64(both)
+    if front < words:
+        passed = maybe
+        maybe = int64(found)
+        for j in range(found, passed):
+            i = hit_at[j]
+            key = grams[i]
+            word = filter_words[(key >> np.uint64(12)) & words]
+            high = key >> np.uint64(52)
+            both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
+            hit_at[maybe] = i
+            maybe += int64(both)
+    n = int64(found)
+    for j in range(found, maybe):
+        i = hit_at[j]
+        key = grams[i]
+        slot = key & mask
+        while slot_gram[slot] != EMPTY:
+            gram = slot_gram[slot]
+            if gram_key[gram] == key:
+                hit_at[n] = first + i
+                hit_gram[n] = gram
+                n += 1
+                break
+            slot = (slot + _ONE) & mask
+    return n
+
+
+@kernel
+def count_owners(
+    gram_start: NDArray[np.int64],
+    place_part: NDArray[np.int32],
+    benchmark: NDArray[np.int32],
+    n_items: int,
+    owners: NDArray[np.int32],
+    holders: NDArray[np.int32],
+) -> None:
+    """How many items hold each gram.
+
+    benchmark       int32[items and readings]
+    n_items         items: what comes behind them is other readings of them
+    owners          int32[places], written: items of the same benchmark that hold the place's gram
+    holders         int32[grams], written: items of any benchmark that hold the gram, no readings
+    Places of a gram are in part order, so the places of an item stand together.
+    """
+    n_benchmarks = benchmark.max() + 1 if benchmark.shape[0] else 1
+    per_benchmark = np.zeros(n_benchmarks, np.int32)
+    for gram in range(gram_start.shape[0] - 1):
+        lo, hi = gram_start[gram], gram_start[gram + 1]
+        last = -1
+        items = 0
+        for j in range(lo, hi):
+            item = place_part[j] >> 2
+            if item != last:
+                per_benchmark[benchmark[item]] += 1
+                if item < n_items:
+                    items += 1
+                last = item
+        holders[gram] = items
+        for j in range(lo, hi):
+            owners[j] = per_benchmark[benchmark[place_part[j] >> 2]]
+        for j in range(lo, hi):
+            per_benchmark[benchmark[place_part[j] >> 2]] = 0
+
+
+@lean_kernel
+def short_places_first(
+    gram_start: NDArray[np.int64],
+    part_start: NDArray[np.int64],
+    min_run: int,
+    place: NDArray[np.int64],
+    place_part: NDArray[np.int32],
+    gram_short: NDArray[np.int32],
+) -> None:
+    """Within each gram, move the places in parts of fewer than min_run tokens to the front."""
+    for gram in range(gram_start.shape[0] - 1):
+        lo, hi = gram_start[gram], gram_start[gram + 1]
+        front = lo
+        for j in range(lo, hi):
+            part = place_part[j]
+            if part_start[part + 1] - part_start[part] < min_run:
+                where = place[j]
+                for k in range(j, front, -1):
+                    place[k] = place[k - 1]
+                    place_part[k] = place_part[k - 1]
+                place[front] = where
+                place_part[front] = part
+                front += 1
+        gram_short[gram] = front - lo
+
+
+@kernel
+def note_skips(
+    token: NDArray[np.uint64],
+    part_start: NDArray[np.int64],
+    grams: tuple[NDArray[np.int64], NDArray[np.bool_]],
+    place: NDArray[np.int64],
+    place_part: NDArray[np.int32],
+) -> NDArray[np.uint8]:
+    """How many places of its gram, from each on, have the same token before them; 255 at most.
+
+    grams   (gram_start, gram_common): of those that are not common every figure is 1
+    return  uint8[places]; a place that begins its part has no token before it
+    """
+    gram_start, gram_common = grams
+    skip = np.ones(place.shape[0], np.uint8)
+    for gram in range(gram_start.shape[0] - 1):
+        hi = gram_start[gram + 1]
+        for j in range(hi - 1, gram_start[gram] - 1, -1):
+            more = int64(0)
+            if gram_common[gram] and j + 1 < hi:
+                here, after = place[j], place[j + 1]
+                inside = here > part_start[place_part[j]] and after > part_start[place_part[j + 1]]
+                if inside and token[here - 1] == token[after - 1]:
+                    more = int64(skip[j + 1])
+            skip[j] = min(more + 1, 255)
+    return skip

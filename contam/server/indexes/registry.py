@@ -1,0 +1,247 @@
+"""The indexes of a service, held open: leased to requests, and swapped while they are asked."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from contam.detect.indexed.index_reader import IndexReader
+from contam.detect.indexed.indexes import IndexSet
+from contam.errors import ConfigError, IndexDamageError, UsageError
+from contam.index.home import resolve_index
+from contam.index.manifest import index_id, read_manifest
+from contam.server.indexes.memory import text_cache_bytes, usable_bytes
+from contam.server.indexes.probing import probe
+from contam.server.indexes.watched import Watched
+from contam.server.problems.failures import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from contam.config import Settings
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""What may be part of an address as the name of something that is served."""
+
+_MOST_GROUPS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexSnapshot:
+    """Some indexes as one, in one state: whoever holds it is not disturbed by a reload.
+
+    names    as requests name them;  folders  where they lie;  states  what answers call their state
+    opened   what `reader` reads from;  files  those of the indexes, as they were when opened
+    """
+
+    names: tuple[str, ...]
+    folders: tuple[Path, ...]
+    states: tuple[str, ...]
+    opened: IndexSet
+    reader: IndexReader
+    files: Watched
+
+    @property
+    def etag(self) -> str:
+        """The state of these indexes as an entity tag."""
+        return f'"{"-".join(self.states)}"'
+
+
+class IndexRegistry:
+    """Opens every index of the settings under a name, alone and all together.
+
+    A name is that of the folder, or NAME of `NAME=DIR`. Several threads may use one.
+    """
+
+    def __init__(self, folders: dict[str, Path], corpus: Sequence[str], cache_bytes: int) -> None:
+        self._folders = folders
+        self._corpus = tuple(corpus) or None
+        self._cache_bytes = cache_bytes
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._snapshots: dict[str, IndexSnapshot] = {}
+        self._groups: OrderedDict[tuple[str, ...], IndexSnapshot] = OrderedDict()
+        self._damage: dict[str, IndexDamageError] = {}
+
+    @classmethod
+    def open(cls, settings: Settings) -> IndexRegistry:
+        """Open, probe and warm up all indexes. Raises ContamError subclasses."""
+        refuse_nothing(settings)
+        folders = named_folders(settings.index, settings.home)
+        cache_bytes = text_cache_bytes(settings.cache_bytes, len(folders), usable_bytes())
+        registry = cls(folders, settings.corpus, cache_bytes)
+        for name in registry.names:
+            registry._snapshots[name] = registry._open((name,))
+        return registry
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What requests call the indexes, in the order of the settings."""
+        return tuple(self._folders)
+
+    def chosen(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """These names once each, in the order of the settings; all for None or none.
+
+        Raises RequestError, 404, for a name that is not served, and where none is.
+        """
+        if not self._folders:
+            raise RequestError(
+                404, "this service has no index", code="no-index",
+                hint="it is there to review packs: /review",
+            )  # fmt: skip
+        for name in names or ():
+            if name not in self._folders:
+                raise RequestError(
+                    404, "there is no index of that name", code="no-index",
+                    hint="GET /v1/indexes lists them",
+                )  # fmt: skip
+        return tuple(name for name in self._folders if not names or name in names)
+
+    @contextlib.contextmanager
+    def snapshot(self, names: Sequence[str] | None = None) -> Iterator[IndexSnapshot]:
+        """These indexes as one, in their present state, for as long as the block runs.
+
+        Raises RequestError, 404, for an unknown name, IndexMismatchError when they cannot answer
+        as one, and IndexDamageError, at the end of the block at the latest, when somebody wrote
+        into their files: nothing that was read within it may be used then.
+        """
+        chosen = self.chosen(names)
+        snapshot = self._snapshots[chosen[0]] if len(chosen) == 1 else self._group(chosen)
+        damage = next((self._damage[name] for name in chosen if name in self._damage), None)
+        if damage is not None:
+            # Of a file that was cut, a look behind its end would end the process.
+            raise IndexDamageError(
+                damage.statement, file=damage.file, remedy=damage.remedies, hint=damage.hint
+            )
+        try:
+            yield snapshot
+            snapshot.files.check()
+        except IndexDamageError as error:
+            self._note_damage(snapshot, error)
+            raise
+
+    def reload(self, name: str) -> IndexSnapshot:
+        """Open an index anew, and hand it to all requests from now on.
+
+        Requests that hold the state before end with it. Raises RequestError, 404, for an unknown
+        name, and ContamError subclasses when it cannot be opened: then all stays as it was.
+        """
+        (chosen,) = self.chosen([name])
+        with self._opening:
+            try:
+                fresh = self._open((chosen,))
+            except UsageError as error:
+                # Whoever asked named an index that is served: it is its folder that is not there.
+                raise IndexDamageError(
+                    error.statement, file=str(self._folders[chosen]), remedy=error.remedies
+                ) from error
+            with self._lock:
+                self._snapshots[chosen] = fresh
+                self._damage.pop(chosen, None)
+                for group in [group for group in self._groups if chosen in group]:
+                    del self._groups[group]
+        return fresh
+
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """Names of the indexes that do not answer, because files of theirs are damaged."""
+        return tuple(self._damage)
+
+    def look(self) -> None:
+        """See whether files of the indexes, or shards of their corpora, have changed since."""
+        with self._lock:
+            groups = list(self._groups.values())
+        for name, snapshot in list(self._snapshots.items()):
+            try:
+                snapshot.files.check()
+            except IndexDamageError as error:
+                with self._lock:
+                    if self._snapshots[name] is snapshot:
+                        self._damage[name] = error
+        for snapshot in (*self._snapshots.values(), *groups):
+            snapshot.opened.check_shards()
+
+    def _note_damage(self, snapshot: IndexSnapshot, error: IndexDamageError) -> None:
+        """Let the indexes of a snapshot answer nothing more, unless they were opened anew since."""
+        of_file = [
+            name
+            for name, folder in zip(snapshot.names, snapshot.folders, strict=True)
+            if Path(error.file).is_relative_to(folder)
+        ]
+        with self._lock:
+            held = self._snapshots if len(snapshot.names) == 1 else self._groups
+            if snapshot in held.values():
+                self._damage.update(dict.fromkeys(of_file or snapshot.names, error))
+
+    def changed(self) -> list[str]:
+        """Names of the indexes whose folder is in another state than the one that answers.
+
+        One whose state cannot be read now is not among them: what is open goes on to answer.
+        """
+        found = []
+        for name, snapshot in list(self._snapshots.items()):
+            with contextlib.suppress(Exception):
+                if (index_id(read_manifest(self._folders[name])),) != snapshot.states:
+                    found.append(name)
+        return found
+
+    def _group(self, chosen: tuple[str, ...]) -> IndexSnapshot:
+        with self._lock:
+            found = self._groups.get(chosen)
+            if found is not None:
+                self._groups.move_to_end(chosen)
+                return found
+        with self._opening:
+            found = self._groups.get(chosen)
+            if found is None:
+                found = self._open(chosen)
+                with self._lock:
+                    self._groups[chosen] = found
+                    while len(self._groups) > _MOST_GROUPS:
+                        self._groups.popitem(last=False)
+        return found
+
+    def _open(self, names: tuple[str, ...]) -> IndexSnapshot:
+        folders = tuple(self._folders[name] for name in names)
+        # Before anything is read: what is written from now on is noticed.
+        files = Watched.of(folders)
+        opened = IndexSet.open(folders, corpus=self._corpus, cache_bytes=self._cache_bytes)
+        reader = IndexReader(opened)
+        probe(opened, reader)
+        return IndexSnapshot(names, folders, reader.ids, opened, reader, files)
+
+
+def refuse_nothing(settings: Settings) -> None:
+    """Raise ConfigError where a service would have neither an index nor a pack."""
+    if not (settings.index or settings.review):
+        raise ConfigError("there is no index to serve", hint="give --index DIR")
+
+
+def named_folders(index: Sequence[str], home: str | None) -> dict[str, Path]:
+    """Name -> folder of indexes given as `DIR`, `NAME` (in the home of indexes) or `NAME=DIR`.
+
+    Raises ConfigError when two have one name, or a name fits no address.
+    """
+    found: dict[str, Path] = {}
+    for text in index:
+        name, equals, place = text.partition("=")
+        if not equals or Path(text).exists():
+            name, place = "", text
+        folder = resolve_index(place, home)
+        name = name or folder.resolve().name
+        if not NAME.fullmatch(name):
+            raise ConfigError(
+                f"an index cannot be served under the name {name!r}",
+                hint="give it one of letters, digits, dots and dashes: --index NAME=DIR",
+            )
+        if name in found:
+            raise ConfigError(
+                f"two indexes have the name {name!r}", hint="name them: --index NAME=DIR"
+            )
+        found[name] = folder
+    return found

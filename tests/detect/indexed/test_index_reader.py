@@ -1,0 +1,183 @@
+"""One open index, many questions: at once from several threads, and only until a deadline."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import contam
+from contam.detect.indexed.indexes import IndexSet
+from contam.detect.indexed.search import search
+from contam.detect.match.deadline import Deadline, DeadlinePassed
+from contam.detect.plan import ScanParameters, make_plan
+from contam.errors import ShardError
+from tests.detect.indexed.indexes import make
+
+FIXTURES = Path(__file__).parents[3] / "bench_fixtures"
+ITEMS = sorted((FIXTURES / "items").glob("*.jsonl"))
+POLICIES = ("contam", "openr1-8")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    return make(FIXTURES / "corpus", tmp_path_factory.mktemp("index") / "whole")
+
+
+@pytest.fixture(scope="module")
+def items(home) -> list[contam.BenchItem]:
+    result = contam.query(home, ITEMS, workers=1)
+    flagged = {verdict.item_id for verdict in result.flagged()}
+    every = result.items_in_order
+    found = [item for item in every if item.item_id in flagged]
+    return found[:12] + [item for item in every if item.item_id not in flagged][:12]
+
+
+def said(result: contam.ScanResult) -> str:
+    run = {name: value for name, value in result.run.items() if name != "timings"}
+    tables = [result.verdicts, result.evidence, result.items]
+    return json.dumps([[table.to_pylist() for table in tables], run])
+
+
+def test_threads_that_ask_one_reader_at_once_get_what_one_alone_gets(home, items):
+    alone = [said(contam.open_index(home).check(item, policies=POLICIES)) for item in items]
+    reader = contam.open_index(home)
+    start = threading.Barrier(4)
+
+    def ask(thread: int) -> dict[int, str]:
+        start.wait()
+        order = [(i + 5 * thread) % len(items) for i in range(len(items))]
+        return {i: said(reader.check(items[i], policies=POLICIES)) for i in order}
+
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(ask, range(4)):
+            assert [found[i] for i in range(len(items))] == alone
+
+
+def test_of_shards_that_fail_at_once_none_is_forgotten(home):
+    opened = IndexSet.open(home)
+    n = len(opened.names)
+    start = threading.Barrier(n)
+
+    def fail(number: int) -> None:
+        start.wait()
+        opened.fail(number, ShardError("it is gone", shard=opened.names[number]))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(n) as pool:
+            list(pool.map(fail, range(n)))
+    finally:
+        sys.setswitchinterval(before)
+    assert {failure.shard for failure in opened.coverage.failures} == set(range(n))
+    assert n > 1
+
+
+@pytest.mark.parametrize("altered", [False, True])
+def test_a_shard_that_goes_under_an_open_index_changes_the_answer_once(tmp_path, items, altered):
+    corpus = shutil.copytree(FIXTURES / "corpus", tmp_path / "corpus")
+    home = make(corpus, tmp_path / "index")
+    reader = contam.open_index(home)
+    before = said(reader.check(items, policies=POLICIES))
+    path = min(corpus.rglob("*.parquet"))
+    if altered:
+        os.truncate(path, path.stat().st_size - 1)
+    else:
+        path.unlink()
+    after = said(reader.check(items, policies=POLICIES))
+    assert after != before
+    assert said(reader.check(items, policies=POLICIES)) == after
+    assert said(contam.open_index(home).check(items, policies=POLICIES)) == after
+    assert after == said(reader.check(items, policies=POLICIES, deadline=math.inf))
+
+
+def test_rows_are_those_of_the_tables(home, items):
+    result = contam.open_index(home).check(items[:12], policies=POLICIES)
+    assert [one.to_dict() for one in result] == result.verdicts.to_pylist()
+    assert result.evidence_rows() == result.evidence.to_pylist()
+    assert result.evidence_rows()
+    assert result.complete == result.coverage["complete"] is True
+
+
+def test_past_its_deadline_a_question_is_answered_by_nothing_but_that(home, items):
+    reader = contam.open_index(home)
+    late = reader.check(items, policies=POLICIES, deadline=0.0)
+    assert {(one.label, one.score, one.reason) for one in late} == {
+        ("not_checkable", None, "deadline")
+    }
+    assert len(late) == len(items) * len(POLICIES)
+    assert late.evidence_rows() == []
+    assert late.run["index"]["documents_read"] == 0
+    after = reader.check(items, policies=POLICIES)
+    assert said(after) == said(contam.open_index(home).check(items, policies=POLICIES))
+
+
+def test_a_deadline_that_does_not_pass_changes_nothing(home, items):
+    reader = contam.open_index(home)
+    later = reader.check(items, deadline=math.inf)
+    assert said(later) == said(reader.check(items))
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_what_takes_too_many_steps_for_an_answer_in_time_is_late_and_never_clean(
+    home, items, monkeypatch, workers
+):
+    monkeypatch.setattr("contam.detect.match.deadline.MOST_STEPS", 1000)
+    far = math.inf
+    if workers is None:
+        reader = contam.open_index(home)
+        late, whole = reader.check(items, deadline=far), reader.check(items)
+    else:
+        late = contam.query(home, ITEMS, workers=workers, deadline=far)
+        whole = contam.query(home, ITEMS, workers=workers)
+    assert {(one.label, one.reason) for one in late} == {("not_checkable", "deadline")}
+    assert {one.label for one in whole} >= {"contaminated"}
+
+
+def test_a_whole_query_keeps_a_deadline_too(home):
+    late = contam.query(home, ITEMS[:1], workers=1, deadline=0.0)
+    assert {(one.label, one.reason) for one in late} == {("not_checkable", "deadline")}
+
+
+class Countdown(Deadline):
+    """A deadline that passes when it was looked at so many times."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        super().__init__()
+        object.__setattr__(self, "left", left)
+
+    def check(self) -> None:
+        object.__setattr__(self, "left", self.left - 1)
+        if self.left < 0:
+            raise DeadlinePassed
+
+
+@pytest.mark.parametrize("keep_rows", [True, False])
+def test_wherever_a_search_is_when_time_is_over_it_stops_and_leaves_the_index_as_it_was(
+    home, keep_rows
+):
+    opened = IndexSet.open(home)
+    plan = make_plan(ITEMS, ScanParameters())
+    whole = search(opened, plan, keep_rows=keep_rows)
+    for left in range(100):
+        try:
+            search(opened, plan, keep_rows=keep_rows, deadline=Countdown(left))
+        except DeadlinePassed:
+            continue
+        break
+    assert 2 < left < 99
+    again = search(opened, plan, keep_rows=keep_rows)
+    assert again.wanted.row.tolist() == whole.wanted.row.tolist()
+    assert again.collection.counts[0].n_documents.tolist() == (
+        whole.collection.counts[0].n_documents.tolist()
+    )

@@ -1,0 +1,186 @@
+"""Array files: written as the format says, read only as far as they were checked."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.errors import IndexDamageError, OutputError
+from contam.index.array_files import (
+    BLOCK_BYTES,
+    HEADER_BYTES,
+    HeaderError,
+    header,
+    open_array,
+    parse_header,
+    record_file,
+    write_array,
+)
+from tests.twins import segment as twin
+
+ARRAYS = {
+    "none": np.empty(0, np.int64),
+    "no_rows": np.empty((0, 5), np.uint16),
+    "small": np.arange(10, dtype=np.uint32),
+    "rows": np.arange(50, dtype=np.uint16).reshape(10, 5),
+    "long": np.arange(40_000, dtype=np.uint64) * 7,
+    "wide": np.arange(100_000, dtype=np.uint16).reshape(-1, 5),
+    "bytes": np.arange(200, dtype=np.uint8),
+    "floats": np.linspace(0, 1, 9).astype(np.float32),
+    "one_block": np.zeros((BLOCK_BYTES - HEADER_BYTES) // 4, np.uint32),
+    "strided": np.arange(30, dtype=np.int64)[::3],
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_array_is_written_as_the_format_says_and_read_back(tmp_path, name):
+    array = ARRAYS[name]
+    record = write_array(tmp_path, name, array)
+    content = (tmp_path / f"{name}.npy").read_bytes()
+    code = array.dtype.newbyteorder("<").str
+    assert content == twin.npy(code, array.shape, np.ascontiguousarray(array).tobytes())
+    assert (tmp_path / f"{name}.crc").read_bytes() == twin.crc(content)
+    assert record.n_bytes == len(content)
+    file = open_array(tmp_path, record)
+    file.check_all()
+    assert np.array_equal(file.array, array)
+    assert file.array.dtype == array.dtype
+    assert not file.array.flags.writeable
+    assert np.array_equal(np.load(io.BytesIO(content), allow_pickle=False), array)
+
+
+def test_a_big_endian_array_is_written_little_endian(tmp_path):
+    file = open_array(tmp_path, write_array(tmp_path, "x", np.arange(9, dtype=">i8")))
+    assert file.array.dtype.str == "<i8"
+    assert file.array.tolist() == list(range(9))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.bool_, np.complex64, object, "U3"])
+def test_no_other_type_is_written(tmp_path, dtype):
+    with pytest.raises(HeaderError):
+        write_array(tmp_path, "x", np.zeros(3, dtype))
+
+
+@given(at=st.integers(0, HEADER_BYTES - 1), flip=st.integers(1, 255))
+def test_a_header_has_one_spelling(at, flip):
+    raw = bytearray(header(np.dtype("<u2"), (1234, 5)))
+    raw[at] ^= flip
+    try:
+        found = parse_header(bytes(raw))
+    except HeaderError:
+        return
+    # Another header, not another spelling of this one: the file's length will contradict it.
+    assert found != (np.dtype("<u2"), (1234, 5))
+
+
+def test_a_flipped_byte_is_noticed_in_its_block_and_no_other(tmp_path):
+    record = write_array(tmp_path, "x", np.arange(60_000, dtype=np.uint32))
+    path = tmp_path / "x.npy"
+    raw = bytearray(path.read_bytes())
+    raw[BLOCK_BYTES + 5] ^= 1
+    path.write_bytes(raw)
+    file = open_array(tmp_path, record)
+    first = (BLOCK_BYTES - HEADER_BYTES) // 4
+    file.check(0, first)
+    file.check(5, 5)
+    file.check(2 * first + 40, 60_000)
+    for lo, hi in ((first, first + 1), (0, first + 1), (2 * first, 2 * first + 1), (0, 60_000)):
+        with pytest.raises(IndexDamageError, match=r"x\.npy: bytes 65536 to 131071 were altered"):
+            file.check(lo, hi)
+    file.check_many([0, 2 * first + 40], [first, 60_000])
+    with pytest.raises(IndexDamageError):
+        file.check_many([0, first - 1], [2, first + 1])
+    with pytest.raises(IndexDamageError):
+        file.check_all()
+
+
+@given(
+    ranges=st.lists(
+        st.tuples(st.integers(0, 60_000), st.integers(0, 60_000)), min_size=1, max_size=5
+    ),
+    bad=st.integers(0, 240_000 + HEADER_BYTES - 1),
+)
+def test_many_ranges_are_checked_like_each_by_itself(tmp_path_factory, ranges, bad):
+    folder = tmp_path_factory.mktemp("array")
+    record = write_array(folder, "x", np.arange(60_000, dtype=np.uint32))
+    raw = bytearray((folder / "x.npy").read_bytes())
+    raw[max(bad, HEADER_BYTES)] ^= 0xFF
+    (folder / "x.npy").write_bytes(raw)
+    bad_block = max(bad, HEADER_BYTES) // BLOCK_BYTES
+    touched = any(
+        (HEADER_BYTES + 4 * lo) // BLOCK_BYTES
+        <= bad_block
+        <= (HEADER_BYTES + 4 * hi - 1) // BLOCK_BYTES
+        for lo, hi in ranges
+        if lo < hi
+    )
+    lo, hi = zip(*ranges, strict=True)
+    many, single = open_array(folder, record), open_array(folder, record)
+    assert fails(lambda: many.check_many(lo, hi)) == touched
+    assert fails(lambda: [single.check(*one) for one in ranges]) == touched
+
+
+def fails(action):
+    try:
+        action()
+    except IndexDamageError:
+        return True
+    return False
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def grow(path):
+    path.write_bytes(path.read_bytes() + b"\0")
+
+
+def flip_first(path):
+    raw = bytearray(path.read_bytes())
+    raw[0] ^= 0x10
+    path.write_bytes(raw)
+
+
+def remove(path):
+    path.unlink()
+
+
+def make_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.crc"])
+@pytest.mark.parametrize("harm", [cut, grow, flip_first, remove, make_folder])
+def test_other_damage_is_noticed_when_the_array_is_opened(tmp_path, name, harm):
+    record = write_array(tmp_path, "x", np.arange(1000, dtype=np.int64))
+    harm(tmp_path / name)
+    with pytest.raises(IndexDamageError, match=name) as found:
+        open_array(tmp_path, record)
+    assert found.value.file == str(tmp_path / name)
+    assert "index" in found.value.hint
+
+
+def test_an_open_array_outlives_its_files(tmp_path):
+    file = open_array(tmp_path, write_array(tmp_path, "x", np.arange(1000, dtype=np.int64)))
+    remove(tmp_path / "x.npy")
+    remove(tmp_path / "x.crc")
+    file.check_all()
+    assert file.array.sum() == 499_500
+
+
+def test_what_cannot_be_written_is_said(tmp_path):
+    with pytest.raises(OutputError, match=r"x\.npy"):
+        write_array(tmp_path / "nowhere", "x", np.arange(3))
+
+
+def test_a_file_that_is_no_array_has_a_record_without_a_table(tmp_path):
+    (tmp_path / "documents.parquet").write_bytes(b"abc")
+    record = record_file(tmp_path / "documents.parquet")
+    assert (record.n_bytes, record.checks) == (3, None)
+    assert record.sha256.startswith("ba7816bf")

@@ -1,0 +1,244 @@
+"""The frozen character and name tables against Unicode data, the lists and the twin."""
+
+from __future__ import annotations
+
+import bisect
+import unicodedata
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from contam.errors import InternalError
+from contam.text import generate_tables, markup_names
+from contam.text.fold_rules import FoldKind
+from contam.text.lookalikes import CONSISTENT_BIT, FIRST, LAST
+from contam.text.text_tables import NORMALISER, TABLE_FILE, load_tables, read_tables
+from contam.text.token_hash import hash_code_points, token_hash
+from contam.text.token_kinds import character_tokens, is_among
+from tests.twins import tokens as twin
+
+TABLES = load_tables()
+SAME_UNICODE = TABLES.unicode_version == unicodedata.unidata_version
+# A newer Python may classify a handful of old code points anew; none of these tests is about them.
+RECLASSIFIED_AT_MOST = 0 if SAME_UNICODE else 60
+
+NAME_TABLES = {
+    "latex_skip": dict.fromkeys(markup_names.LATEX_SKIP, 1),
+    "latex_words": dict.fromkeys(markup_names.LATEX_WORDS, 1),
+    "html_tags": markup_names.HTML_TAGS,
+    "entities": markup_names.ENTITIES,
+}
+
+
+def entries(code: int) -> list[tuple[str, int]]:
+    """The (kind, folded) entries the arrays hold for a code point."""
+    packed = [int(TABLES.entry[int(TABLES.page[code >> 8]) * 256 + (code & 255)])]
+    if packed[0] & 7 == FoldKind.EXPANSION:
+        at = packed[0] >> 3
+        packed = TABLES.expansion[at + 1 : at + 1 + int(TABLES.expansion[at])].tolist()
+    return [(FoldKind(entry & 7).name.lower(), entry >> 3) for entry in packed]
+
+
+def expected(code: int) -> list[tuple[str, int]]:
+    """What the twin says, with runs of separators as one and a dropped character as transparent."""
+    found: list[tuple[str, int]] = []
+    for kind, folded in twin.fold(code):
+        entry = (kind, 0 if kind == twin.SEPARATOR else folded)
+        if entry != (twin.SEPARATOR, 0) or found[-1:] != [entry]:
+            found.append(entry)
+    return found or [(twin.TRANSPARENT, 0)]
+
+
+def assigned_code_points() -> list[int]:
+    return [
+        code
+        for first, last in TABLES.assigned.tolist()
+        for code in range(first, last + 1)
+        if unicodedata.category(chr(code)) != "Co"
+    ]
+
+
+def test_every_assigned_code_point_folds_as_the_twin_says():
+    different = [code for code in assigned_code_points() if entries(code) != expected(code)]
+    assert len(different) <= RECLASSIFIED_AT_MOST, [hex(code) for code in different]
+
+
+def test_unassigned_surrogate_and_private_code_points_never_open_a_word():
+    known = set(assigned_code_points())
+    kinds = {entries(code)[0][0] for code in range(0x110000) if code not in known}
+    assert kinds == {"separator", "transparent"}
+    for code in (0x0378, 0xD800, 0xDFFF, 0xE000, 0xF8FF, 0x10FFFF):
+        assert entries(code) == [("separator", 0)]
+    for code in (0x2065, 0xFFF0, 0xE0000, 0xE0FFF):
+        assert entries(code) == [("transparent", 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SAME_UNICODE, reason="this Python's Unicode data is not the tables'")
+def test_the_file_is_what_the_generator_writes():
+    made = generate_tables.all_arrays()
+    with np.load(TABLE_FILE, allow_pickle=False) as file:
+        assert sorted(file.files) == sorted(made)
+        for name, array in made.items():
+            assert file[name].dtype == array.dtype
+            np.testing.assert_array_equal(file[name], array)
+
+
+def test_arrays_have_the_documented_types_and_are_read_only():
+    dtypes = {
+        "page": np.uint16, "entry": np.int32, "expansion": np.int32, "confusable": np.uint8,
+        "assigned": np.int32,
+        **{f"{table}_keys": np.uint64 for table in NAME_TABLES},
+        **{f"{table}_values": np.int32 for table in NAME_TABLES},
+    }  # fmt: skip
+    arrays = {field.name: getattr(TABLES, field.name) for field in fields(TABLES)}
+    assert arrays.pop("normaliser") == NORMALISER
+    assert arrays.pop("unicode_version").count(".") == 2
+    assert arrays.keys() == dtypes.keys()
+    for name, array in arrays.items():
+        assert array.dtype == dtypes[name], name
+        assert array.flags.c_contiguous, name
+        assert not array.flags.writeable, name
+    assert TABLES.page.shape == (0x1100,)
+    assert TABLES.entry.size == (int(TABLES.page.max()) + 1) * 256
+    assert TABLES.confusable.shape == (LAST - FIRST + 1,)
+
+
+def test_no_index_leaves_its_array():
+    kinds = TABLES.entry & 7
+    assert set(np.unique(kinds)) <= {int(kind) for kind in FoldKind}
+    at = 0
+    starts = set()
+    while at < TABLES.expansion.size:
+        starts.add(at)
+        count = int(TABLES.expansion[at])
+        assert count >= 2
+        inside = TABLES.expansion[at + 1 : at + 1 + count]
+        assert inside.size == count
+        assert set((inside & 7).tolist()) <= {
+            FoldKind.SEPARATOR,
+            FoldKind.LETTER,
+            FoldKind.DIGIT,
+            FoldKind.SINGLE,
+        }
+        at += 1 + count
+    pointed = set((TABLES.entry[kinds == FoldKind.EXPANSION] >> 3).tolist())
+    assert pointed == starts
+
+
+def test_one_byte_gives_at_most_two_words_and_five_characters():
+    most_words = most_chars = 0.0
+    for code in assigned_code_points():
+        found = [twin.Piece(*entry, code, 0, 0) for entry in entries(code)]
+        n_bytes = len(chr(code).encode("utf-8", "surrogatepass"))
+        chars = [piece for piece in found if piece.kind in {"letter", "digit", "single"}]
+        most_chars = max(most_chars, len(chars) / n_bytes)
+        if len(chars) > n_bytes:  # a word takes an entry, so no other character can give more
+            pieces = [piece for piece in found if piece.kind != "transparent"]
+            most_words = max(most_words, len(list(twin.words(pieces))) / n_bytes)
+    assert (most_words, most_chars) == (2.0, 5.0)
+
+
+def test_folding_again_changes_nothing():
+    folded = {code for number in assigned_code_points() for kind, code in entries(number) if code}
+    unstable = [code for code in folded if [code] != [again for _, again in entries(code)]]
+    assert unstable == []
+
+
+def test_upper_and_lower_case_fold_alike():
+    def letters(text: str) -> list[tuple[str, int]]:
+        return [entry for char in text for entry in entries(ord(char)) if entry[0] != "transparent"]
+
+    different = [
+        code
+        for code in assigned_code_points()
+        # In capitals the iota subscript is a letter: there Unicode's own case folding differs.
+        if "\u0345" not in unicodedata.normalize("NFD", chr(code))
+        and not letters(chr(code)) == letters(chr(code).upper()) == letters(chr(code).lower())
+    ]
+    assert len(different) <= RECLASSIFIED_AT_MOST, [hex(code) for code in different]
+
+
+def test_lookalikes_are_single_letters_that_read_as_a_latin_letter():
+    for code in range(FIRST, LAST + 1):
+        value = int(TABLES.confusable[code - FIRST])
+        if value:
+            assert ord("a") <= value & 0x7F <= ord("z")
+            assert [kind for kind, _ in entries(code)] == ["letter"]
+
+
+def test_consistent_lookalikes_read_the_same_in_both_cases():
+    for code in range(FIRST, LAST + 1):
+        value = int(TABLES.confusable[code - FIRST])
+        if value & CONSISTENT_BIT:
+            for other in (chr(code).upper(), chr(code).lower(), chr(entries(code)[0][1])):
+                assert int(TABLES.confusable[ord(other[0]) - FIRST]) == value, hex(code)
+
+
+@pytest.mark.parametrize(
+    ("letter", "latin"),
+    list(zip("асԁеһіјӏорԛѕԝухАВЕКМНОРСТХ", "acdehijlopqswyxabekmhopctx", strict=True)),
+)
+def test_the_usual_cyrillic_lookalikes_are_consistent(letter, latin):
+    assert int(TABLES.confusable[ord(letter) - FIRST]) == ord(latin) | CONSISTENT_BIT
+
+
+@pytest.mark.parametrize("table", NAME_TABLES)
+def test_name_tables_hold_exactly_the_lists(table):
+    keys = getattr(TABLES, f"{table}_keys").tolist()
+    values = getattr(TABLES, f"{table}_values").tolist()
+    assert keys == sorted(set(keys))
+    assert len(keys) == len(values) == len(NAME_TABLES[table])
+    for name, value in NAME_TABLES[table].items():
+        at = bisect.bisect_left(keys, token_hash(name.encode("ascii")))
+        assert keys[at] == token_hash(name.encode("ascii"))
+        assert values[at] == value
+
+
+def test_names_are_lower_case_ascii_and_fit_the_rules_that_look_them_up():
+    for table in NAME_TABLES.values():
+        assert all(name.isascii() and name == name.lower() for name in table)
+    assert all(name.isalpha() for name in markup_names.LATEX_SKIP | markup_names.LATEX_WORDS)
+    assert {name[0] for name in markup_names.LATEX_WORDS} == {"n", "t", "r"}
+    assert not markup_names.LATEX_WORDS & {"n", "t", "r", "ni", "the", "nor", "nless"}
+    assert not markup_names.LATEX_WORDS & markup_names.LATEX_SKIP
+    assert all(name.isalnum() and 2 <= len(name) <= 8 for name in markup_names.ENTITIES)
+    assert [name for name, value in markup_names.HTML_TAGS.items() if value == 2] == ["wbr"]
+    assert {"svg", "path"}.isdisjoint(markup_names.HTML_TAGS)
+
+
+def test_a_missing_or_damaged_file_is_refused(tmp_path):
+    with pytest.raises(InternalError, match="cannot read the text tables"):
+        read_tables(tmp_path / "none.npz")
+    cut = tmp_path / "cut.npz"
+    cut.write_bytes(TABLE_FILE.read_bytes()[:1000])
+    with pytest.raises(InternalError, match="cannot read the text tables"):
+        read_tables(cut)
+    other = tmp_path / "other.npz"
+    with np.load(TABLE_FILE) as file:
+        np.savez(other, **{**file, "normaliser": np.array("word-0")})
+    with pytest.raises(InternalError, match="word-0"):
+        read_tables(other)
+
+
+def test_tables_are_read_once():
+    assert load_tables() is TABLES
+
+
+def test_tokens_of_one_character_are_known_by_their_hash():
+    known = character_tokens()
+    for text, where in (("a", "short"), ("7", "short"), ("x2", "pair"), ("ж", "pair"), ("中", "single"),
+                        ("か", "single"), ("ก", "single"), ("abc", None), ("été", None)):  # fmt: skip
+        hashes = np.array([token_hash(twin_fold(text).encode())], np.uint64)
+        found = [name for name in known._fields if is_among(hashes, getattr(known, name))[0]]
+        assert found == ([where] if where else [])
+
+
+def twin_fold(text: str) -> str:
+    return "".join(chr(folded) for char in text for _, folded in twin.fold(ord(char)))
+
+
+def test_hashes_of_code_points_are_hashes_of_tokens():
+    codes = np.array([0x31, 0x7F, 0x80, 0x7FF, 0x800, 0x4E2D, 0xFFFD, 0x10000, 0x2F800, 0x10FFFF])
+    assert hash_code_points(codes).tolist() == [token_hash(chr(code).encode()) for code in codes]
