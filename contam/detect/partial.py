@@ -1,4 +1,4 @@
-"""What some units of a corpus gave: merged in any order, in one process or sent from another."""
+"""Merge partial answers of some chunks in any order, from one process or several."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "lanes": [[view.unit, *view.spec[:4]] for view in plan.views],
         "items": [[item.benchmark, item.split, item.item_id] for item in plan.items],
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
-        "units": [repr(unit) for unit in corpus.chunks],
+        "units": [repr(chunk) for chunk in corpus.chunks],
     }
     digest = hashlib.sha256(json.dumps(asked).encode())
     for view in plan.views:

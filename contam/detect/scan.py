@@ -1,4 +1,4 @@
-"""Corpus shards and benchmarks -> a finished result: plan, scan every unit, merge, judge."""
+"""Scan a corpus for benchmark items: plan, scan every chunk, merge and judge."""
 
 from __future__ import annotations
 
@@ -317,10 +317,10 @@ def scan_chunks(
         matchers = [Matcher(view) for view in plan.views]
         while not stop.is_set():
             with lock:
-                unit = next(waiting, None)
-            if unit is None:
+                chunk = next(waiting, None)
+            if chunk is None:
                 break
-            scan_chunk(plan, corpus, unit, matchers, partial, progress, stop)
+            scan_chunk(plan, corpus, chunk, matchers, partial, progress, stop)
         for collection in partial.collections:
             collection.flush()
         return partial
