@@ -1,1 +1,1 @@
-"""Compiled loops over arrays: the only place that knows Numba."""
+"""Compiled loops over arrays: the only package that uses Numba."""

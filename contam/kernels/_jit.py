@@ -1,4 +1,4 @@
-"""The `kernel` decorators: nogil, cached under a folder named by everything that decides the code.
+"""Define the `kernel` decorators: no GIL, and a cache keyed by content.
 
 Numba does not notice when a helper in another file changes, and it reuses a cached binary compiled
 without bounds checks when they are asked for.  So each module of kernels has a cache folder named

@@ -1,4 +1,4 @@
-"""Runs of one item part in one document -> chains: collinear runs with the gaps between filled."""
+"""Align one part with one document: chain runs and fill the gaps between them."""
 
 from __future__ import annotations
 

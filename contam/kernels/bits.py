@@ -1,4 +1,4 @@
-"""Single words of memory: unaligned loads and stores, bit tricks and the frozen 64-bit mixing."""
+"""Load, store and mix 64-bit words."""
 
 from __future__ import annotations
 

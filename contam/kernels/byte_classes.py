@@ -1,4 +1,4 @@
-"""Sixty-four bytes of text at once: which belong to words, and which may do more than part them.
+"""Classify 64 bytes of text at once: word characters, and those that may do more.
 
 Bit i of a mask stands for byte i. The compiler turns the comparisons into the vectors that the
 machine has.

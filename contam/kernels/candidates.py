@@ -1,4 +1,4 @@
-"""Postings of the items' grams -> the documents that are worth reading.
+"""Choose the documents worth reading from the postings of the items' grams.
 
 An indexed gram keeps four bits of each of three tokens on either side (its context). A gram of an
 item part *reaches* as far as its neighbours agree with those bits; where it reaches so far that a

@@ -1,4 +1,4 @@
-"""Is it the same question with other numbers, or another one? What a copy says of the numbers."""
+"""Detect copies of a question that have other numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UTF-8 decoding and what hides characters: backslash, entity, percent, tag, line-break hyphen.
+"""Decode UTF-8 and what hides characters: escapes, entities, tags, line-break hyphens.
 
 Every reader looks at `text[p:stop]` and answers (code, next): code >= 0 is a code point, SKIP a
 separator, JOIN nothing at all.  The rules are docs/normaliser.md.

@@ -1,4 +1,4 @@
-"""Whose text is it? Items of one benchmark whose evidence lies in the same place of a document."""
+"""Find which of several items that match in one place the text belongs to."""
 
 from __future__ import annotations
 

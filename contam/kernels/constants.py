@@ -1,4 +1,4 @@
-"""Every number of the matching that can decide a verdict of `contam`, each named once.
+"""Name every number of the matching that can decide a `contam` verdict.
 
 They are compiled into the kernels, so a policy file cannot change them; the fingerprint of `contam`
 holds their values.  What a policy can choose are its parameters; what a run can choose (unit, seed,

@@ -1,4 +1,4 @@
-"""One document, or one batch of them, against all items: the loop a worker spends its time in."""
+"""Match documents against all items: the loop where a worker spends its time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs found by a few grams of each part, where a table of all of them would be too large."""
+"""Find runs by a few grams of each part, where a table of all would be too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alignment of the stretches between and beside exact runs, token by token."""
+"""Align the stretches between and beside exact runs, token by token."""
 
 from __future__ import annotations
 

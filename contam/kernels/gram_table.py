@@ -1,4 +1,4 @@
-"""The items as the kernels see them, and the table that finds their grams.
+"""Hold the items as arrays, and look up their grams in a hash table.
 
 All parts of all items lie behind each other in flat token arrays; part number p belongs to item
 p >> 2 and is its passage, question, choices or answer (p & 3).

@@ -1,4 +1,4 @@
-"""Runs of one document -> one row per item that has evidence in it, with the aligned blocks."""
+"""Write one row per matching item of a document, with its aligned blocks."""
 
 from __future__ import annotations
 

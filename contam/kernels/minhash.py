@@ -1,4 +1,4 @@
-"""MinHash signatures over shingles of tokens, bit for bit those of `datasketch`.
+"""Compute MinHash signatures of shingles, bit for bit those of `datasketch`.
 
 A shingle is `n` consecutive tokens; its value is the higher half of the spread hash of that gram
 (`contam.kernels.gram_table.hash_grams`). To `datasketch` that value is what its `hashfunc`

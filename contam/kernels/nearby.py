@@ -1,4 +1,4 @@
-"""What stands beside a question in a document: its choices and its answer."""
+"""Find choices and answers near a question in a document."""
 
 from __future__ import annotations
 

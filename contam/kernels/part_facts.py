@@ -1,4 +1,4 @@
-"""What a view must know of its items' texts beside their tokens, and their grams put together."""
+"""Compute facts about item parts besides their tokens, and combine their grams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries -> postings sorted by gram and place, the cap on frequent grams, and looking them up.
+"""Sort entries into postings, cap frequent grams, and look postings up.
 
 A posting is five words of 16 bits: rest of the key (24 bits) and context (24 bits), then the
 entry's ordinal (32 bits), each number low word first. The 16 highest bits of the key choose the

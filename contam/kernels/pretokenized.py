@@ -1,4 +1,4 @@
-"""Batches of documents that come with their tokens, against all items."""
+"""Match batches of documents that come with their tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hits of one document -> maximal runs of equal tokens, each found once, at its first token."""
+"""Grow gram hits into maximal runs of equal tokens, each found once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every w-th gram of a document, with a little of what stands beside it: what an index keeps.
+"""Sample every w-th gram of a document with a little context, for an index.
 
 An entry is one word of 64 bits: the 40 highest bits of the gram's hash (its key), then 24 bits of
 context, four for each of three tokens to the left (nearest lowest) and three to the right.

@@ -1,4 +1,4 @@
-"""One item against one document: which of its parts are aligned, and what is reported."""
+"""Score one item against one document: which parts align, and what to report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands around the runs of an item: a stem without runs, the choices, the answer."""
+"""Look around the runs of an item for a short stem, the choices and the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of all item parts, one part behind the other."""
+"""Tokenise all item parts, one behind the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UTF-8 text -> token hashes with byte offsets, for the `word` and the `char` unit.
+"""Tokenise UTF-8 text into hashes with byte offsets, for the units `word` and `char`.
 
 Plain ASCII words are found 64 bytes at a time and hashed together. What may be more than a border
 between words (characters outside ASCII, escapes, tags, entities, line-break hyphens) is looked at

@@ -1,4 +1,4 @@
-"""Whether the kernels are compiled already."""
+"""Check whether the kernels are compiled already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sketches of windows: which shingles a window is found by, and which windows share them.
+"""Sketch windows of text and find windows that share rare shingles.
 
 A document of n shingles has windows of `window` shingles, one every `step`, the last one cut by
 its end. A window is entered under the shingle that each permutation makes smallest, unless the

@@ -1,4 +1,4 @@
-"""Single words: their hash, what their letters tell, and the quick ways to read most of them."""
+"""Hash single words and take the fast paths for most of them."""
 
 from __future__ import annotations
 
