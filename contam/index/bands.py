@@ -1,4 +1,4 @@
-"""Permutations and bands of MinHash sketches, those of `datasketch`, and sketches in its types."""
+"""Permutations and bands of MinHash sketches, made by `datasketch`, and sketches in its types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 SEED: Final = 1
 """What datasketch draws its permutations from unless told otherwise."""
 
-_MERSENNE: Final = (1 << 61) - 1
 _NAMES: Final = {"affine32": "affine32", "mersenne61": "legacy"}
 #: crc32 of the first eight permutations: other ones would find no near copy in a stored index.
 _KNOWN: Final = {"affine32": 3725234358, "mersenne61": 3720390116}
@@ -40,28 +39,18 @@ def permutations(
     known = _draw(8, scheme, SEED)
     if zlib.crc32(known.tobytes()) != _KNOWN[scheme]:
         raise ConfigError(
-            "this release of NumPy draws other permutations than indexes were made with",
-            remedy=Remedy.INSTALL_KNOWN_NUMPY,
+            "this release of datasketch draws other permutations than indexes were made with",
+            remedy=Remedy.INSTALL_KNOWN_DATASKETCH,
         )
     factor, shift = _draw(n_perm, scheme, seed)
     return factor, shift
 
 
 def _draw(n_perm: int, scheme: str, seed: int) -> NDArray[np.uint64]:
-    """uint64[2, n_perm], read-only: what `datasketch.MinHash` draws, without loading it.
+    """uint64[2, n_perm], read-only."""
+    from datasketch import MinHash
 
-    Its import takes longer than to answer a check. NumPy promises that RandomState never changes.
-    """
-    chance = np.random.RandomState(seed)
-    if scheme == "affine32":
-        # Odd factors: then no two values meet.
-        odd = 2 * chance.randint(1 << 31, size=n_perm, dtype=np.uint32) + 1
-        drawn = np.array([odd, chance.randint(1 << 32, size=n_perm, dtype=np.uint32)], np.uint64)
-    else:
-        drawn = np.empty((2, n_perm), np.uint64)
-        for pair in drawn.T:
-            for at, least in enumerate((1, 0)):
-                pair[at] = chance.randint(least, _MERSENNE, dtype=np.uint64)
+    drawn = np.array(MinHash(n_perm, seed=seed, scheme=_NAMES[scheme]).permutations, np.uint64)
     drawn.setflags(write=False)
     return drawn
 
@@ -87,14 +76,8 @@ def as_datasketch(
 
     It can be compared and merged with any that datasketch made of the same shingles: its
     `hashfunc` has to return the values that `contam.index.sketches.shingle_values` gives.
-    Raises ConfigError where the datasketch installed draws other permutations.
     """
     from datasketch import LeanMinHash, MinHash
 
     made = MinHash(hashvalues=signature, seed=seed, scheme=_NAMES[scheme], hashfunc=int)
-    if not np.array_equal(made.permutations, permutations(len(signature), scheme, seed)):
-        raise ConfigError(
-            "this release of datasketch draws other permutations than contam does",
-            remedy=Remedy.INSTALL_KNOWN_DATASKETCH,
-        )
     return LeanMinHash(made) if lean else made
