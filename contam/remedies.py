@@ -131,8 +131,7 @@ class Remedy(Enum):
     PUT_SHARD_BACK = "put the shard back, or ask verdicts, evidence and items alone"
     CHOOSE_KNOWN = "known: {known}"
     CHOOSE_KNOWN_RECIPE_OR_FILE = "known: {known}; or give the path of a TOML file"
-    INSTALL_KNOWN_DATASKETCH = "install datasketch 2.0.0, which draws the same"
-    INSTALL_KNOWN_NUMPY = "install one whose `numpy.random.RandomState` draws as it always did"
+    INSTALL_KNOWN_DATASKETCH = "install datasketch 2.0.0, which draws those"
     LEAVE_OUT_FOR_ONE_PER_CORE = "leave it out for one per core"
     GIVE_MORE_MEMORY = "give {megabytes}MB or more"
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TextIO
 
 import typer
 
-from contam.cli import (
+from contam.cli.commands import (
     annotate,
     audit,
     check,

@@ -12,7 +12,7 @@ from contam.benchmark.items import PARTS
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.model import CHOICES, PASSAGE, QUESTION
 from contam.errors import UsageError
-from contam.index.bands import best_bands, permutations
+from contam.index.minhash.bands import best_bands, permutations
 from contam.kernels.minhash import AFFINE32, hash_shingles, sign
 from contam.text.tokenizer import tokenize_bytes
 

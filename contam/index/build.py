@@ -12,7 +12,18 @@ from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import survey
 from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError, UsageError
 from contam.index.array_files import writing
-from contam.index.intake import (
+from contam.index.manifest import (
+    LOCK,
+    MANIFEST,
+    SEGMENTS,
+    publish_manifest,
+    read_manifest,
+    writer_lock,
+)
+from contam.index.model import Manifest
+from contam.index.recipe import load_recipe
+from contam.index.states import STATES, note_states
+from contam.index.writing.intake import (
     Done,
     Intake,
     IntakeReader,
@@ -23,19 +34,8 @@ from contam.index.intake import (
     new_record,
     pending_places,
 )
-from contam.index.manifest import (
-    LOCK,
-    MANIFEST,
-    SEGMENTS,
-    publish_manifest,
-    read_manifest,
-    writer_lock,
-)
-from contam.index.model import Manifest
-from contam.index.pipeline import running
-from contam.index.recipe import load_recipe
-from contam.index.states import STATES, note_states
-from contam.index.write import write_segment
+from contam.index.writing.pipeline import running
+from contam.index.writing.write import write_segment
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contam.corpus.shards import Shard
-    from contam.index.intake import BuildProgress
     from contam.index.model import Recipe, SegmentRecord, ShardRecord
-    from contam.index.pipeline import Pipeline
-    from contam.index.sampling import Sampled
     from contam.index.states import States
+    from contam.index.writing.intake import BuildProgress
+    from contam.index.writing.pipeline import Pipeline
+    from contam.index.writing.sampling import Sampled
 
     PathLike = str | Path
 

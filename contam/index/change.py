@@ -21,14 +21,14 @@ from contam.index.build import (
     remove_strays,
     worker_count,
 )
-from contam.index.intake import new_record, shard_of
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
-from contam.index.merge import merge_segments, merged_id
 from contam.index.open import check_normaliser
 from contam.index.retired import read_retired, write_retired
-from contam.index.sampling import sketcher_of
 from contam.index.segment import Segment
 from contam.index.states import change_since, note_states, read_states, state_for
+from contam.index.writing.intake import new_record, shard_of
+from contam.index.writing.merge import merge_segments, merged_id
+from contam.index.writing.sampling import sketcher_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.index.intake import BuildProgress
     from contam.index.model import Manifest, SegmentRecord, ShardRecord
     from contam.index.states import States
+    from contam.index.writing.intake import BuildProgress
 
     PathLike = str | Path
 

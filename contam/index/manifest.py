@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, Remedy, UsageError
 from contam.files.single import read_file
 from contam.index.array_files import damaged, reading, sync, write_synced, writing
-from contam.index.consistency import Inconsistent, check_manifest
+from contam.index.checks.consistency import Inconsistent, check_manifest
 from contam.index.json_values import PlainError, from_plain, to_plain
 from contam.index.model import FORMAT, Manifest
 

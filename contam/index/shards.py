@@ -13,7 +13,7 @@ from contam.corpus.listing import list_files
 from contam.corpus.shards import Shard, file_sha256, seen, shard_digest, survey
 from contam.errors import ContamError, ShardError
 from contam.files.natural_order import natural_key
-from contam.index.intake import shard_of
+from contam.index.writing.intake import shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

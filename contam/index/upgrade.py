@@ -18,8 +18,8 @@ from contam.index.shards import check_shards
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.index.intake import BuildProgress
     from contam.index.model import Manifest, ShardRecord
+    from contam.index.writing.intake import BuildProgress
 
 _NAMED: Final = 5
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from contam.errors import ContamError, IndexBusyError, IndexDamageError, OutputError
 from contam.index.array_files import map_file, open_array
+from contam.index.checks.resample import Resampler
+from contam.index.checks.soundness import check_segment
 from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest, writer_lock
 from contam.index.model import KEY_BITS
-from contam.index.resample import Resampler
 from contam.index.retired import Retired, read_retired
 from contam.index.segment import Segment
 from contam.index.shards import by_digest, check_shards
-from contam.index.soundness import check_segment
 from contam.index.states import note_states, read_states
 
 if TYPE_CHECKING:

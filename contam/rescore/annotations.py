@@ -14,13 +14,13 @@ from contam.detect.labels import LABELS, NOT_CHECKABLE
 from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
 from contam.rescore.logs.item_parts import PartsReader, Texts
 from contam.rescore.logs.log_files import LogFile
-from contam.rescore.logs.plain_tables import load
+from contam.rescore.logs.tools.plain_tables import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from contam.rescore.logs.plain_tables import Table
+    from contam.rescore.logs.tools.plain_tables import Table
 
 ROLES: Final[dict[str, tuple[str, ...]]] = {
     "id": ("item_id", "instance_id", "sample_id", "doc_id", *ITEM_ID),

@@ -249,7 +249,8 @@ def test_the_reference_names_every_default(repository, command):
 
 
 def test_the_reference_names_every_exit_code(repository):
-    from contam.cli import main, scan
+    from contam.cli import main
+    from contam.cli.commands import scan
 
     known = {"0", str(scan.EXIT_FLAGGED), str(main.EXIT_INTERRUPTED)}
     known |= {str(one.exit_code) for one in every_error()}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.index import build as build_module
-from contam.index import intake
 from contam.index.array_files import open_array
 from contam.index.model import Manifest, Recipe
 from contam.index.recipe import load_recipe
+from contam.index.writing import intake
 from contam.kernels import gram_table
 from tests.corpus_files import find_shards
 from tests.integration.processes import fixture_texts

@@ -15,10 +15,10 @@ import pytest
 
 from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
+from contam.index.checks.resample import entries_of
 from contam.index.manifest import LOCK, MANIFEST, publish_manifest, read_manifest
 from contam.index.open import Index
 from contam.index.recipe import load_recipe
-from contam.index.resample import entries_of
 from contam.index.retired import write_retired
 from contam.index.states import STATES
 from contam.index.verify import verify
@@ -243,7 +243,7 @@ def test_a_sampled_document_that_is_not_in_the_index_is_noticed(home):
     with harmed(path, raw), harmed(index / MANIFEST, (index / MANIFEST).read_bytes()):
         write_shard(path, ["", "another text of no less than eight words stands here", NEAR])
         from contam.corpus.shards import file_sha256, shard_digest
-        from contam.index.intake import shard_of
+        from contam.index.writing.intake import shard_of
 
         record = manifest.shards[place]
         shard = shard_of(record)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from contam.index import segment
 from contam.index.array_files import header
-from contam.index.write import document_seed
+from contam.index.writing.write import document_seed
 from contam.kernels.gram_table import hash_grams
 from contam.kernels.postings import hash_documents
 from contam.tables.documents import DOCUMENTS

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import contam
+from contam.index.checks.resample import entries_of
 from contam.index.manifest import read_manifest
 from contam.index.open import Index
-from contam.index.resample import entries_of
 from contam.index.verify import verify
 from contam.text.tokenizer import tokenize_bytes
 

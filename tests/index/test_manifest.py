@@ -19,7 +19,7 @@ from contam.errors import (
     UsageError,
 )
 from contam.index import manifest as manifests
-from contam.index.consistency import Inconsistent
+from contam.index.checks.consistency import Inconsistent
 from contam.index.manifest import (
     MANIFEST,
     index_id,

@@ -12,11 +12,11 @@ import contam
 from contam.cli.remedies import hint
 from contam.errors import IndexMismatchError, OutputError
 from contam.index.change import add
-from contam.index.intake import IntakeReader
 from contam.index.manifest import read_manifest
 from contam.index.open import Index
 from contam.index.upgrade import upgrade
 from contam.index.verify import verify
+from contam.index.writing.intake import IntakeReader
 from contam.text.text_tables import NORMALISER
 
 

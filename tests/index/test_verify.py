@@ -10,10 +10,10 @@ import pytest
 
 from contam.errors import IndexDamageError, IndexMismatchError, UsageError
 from contam.index.array_files import write_array
+from contam.index.checks.resample import entries_of
+from contam.index.checks.soundness import check_segment
 from contam.index.manifest import MANIFEST, publish_manifest, read_manifest
 from contam.index.open import Index
-from contam.index.resample import entries_of
-from contam.index.soundness import check_segment
 from contam.index.verify import verify
 from tests.index.tiny import BASE, RECIPE, SPREAD, documents, write_index
 from tests.twins.segment import context, entries

@@ -31,9 +31,9 @@ from contam.detect.indexed import search
 from contam.detect.query import query
 from contam.detect.scan import scan
 from contam.index import build as build_module
-from contam.index import intake
 from contam.index.change import add
 from contam.index.open import Index
+from contam.index.writing import intake
 from tests.corpus_files import delimited, find_shards, wet_records
 from tests.index.builds import build
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, write_items

@@ -23,13 +23,13 @@ from contam.errors import ConfigError
 from contam.files.compression import DamagedError
 from contam.index.recipe import load_recipe
 from contam.server.checks.asking import _part, parse
+from contam.server.jobs.intake.reception import hidden
+from contam.server.jobs.intake.unpacking import Budget, LineCounter, UploadUnpacker
+from contam.server.jobs.intake.uploads import Upload, safe_name
 from contam.server.jobs.model import StoreError
 from contam.server.jobs.ranges import file_answer
-from contam.server.jobs.reception import hidden
 from contam.server.jobs.results import PARQUET, TableLines, wants_parquet
 from contam.server.jobs.store import JobStore
-from contam.server.jobs.upload_unpacking import Budget, LineCounter, UploadUnpacker
-from contam.server.jobs.uploads import Upload, safe_name
 from contam.server.middleware import local
 from contam.server.middleware.auth import Keyring
 from contam.server.middleware.body import unpacker

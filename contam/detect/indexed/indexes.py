@@ -19,7 +19,7 @@ from contam.files.natural_order import natural_key
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
 from contam.index.states import change_since, state_for
-from contam.index.write import document_seed
+from contam.index.writing.write import document_seed
 from contam.kernels.candidates import SHUT
 
 if TYPE_CHECKING:

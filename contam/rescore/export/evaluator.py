@@ -17,10 +17,10 @@ from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.rescore.direction import directed
 from contam.rescore.export.every_eval_write import every_eval_files
 from contam.rescore.join import Joiner
-from contam.rescore.logs.inspect_ai import document_of
 from contam.rescore.logs.log_files import LogFile, as_dict, as_list
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
+from contam.rescore.logs.tools.inspect_ai import document_of
 from contam.rescore.panel import flags_in, labels_at
 
 if TYPE_CHECKING:

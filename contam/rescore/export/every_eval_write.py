@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import LogError, Place
-from contam.rescore.logs.every_eval import SUFFIX
+from contam.rescore.logs.tools.every_eval import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from contam.rescore.logs.log_files import LogFile
 from contam.rescore.logs.log_reader import NoScoresError
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.readers import parts_of, reader_of, rows_of, titles
-from contam.rescore.logs.simple import check_columns
+from contam.rescore.logs.tools.simple import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

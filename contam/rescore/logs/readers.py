@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from contam.facts import Public
 from contam.remedies import Remedy
-from contam.rescore.logs import (
+from contam.rescore.logs.log_files import as_dict
+from contam.rescore.logs.log_reader import LogReader, NoScoresError, document
+from contam.rescore.logs.tools import (
     eval_plus,
     every_eval,
     helm,
@@ -20,8 +22,6 @@ from contam.rescore.logs import (
     simple,
     swe_bench,
 )
-from contam.rescore.logs.log_files import as_dict
-from contam.rescore.logs.log_reader import LogReader, NoScoresError, document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

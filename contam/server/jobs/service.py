@@ -17,13 +17,13 @@ from contam.errors import ConfigError, UsageError
 from contam.files.publish import sync_path
 from contam.server.indexes.registry import named_folders
 from contam.server.jobs.events import Watch
+from contam.server.jobs.intake.reception import Receiving, hidden, own
 from contam.server.jobs.model import KeyInUseError, KeyReusedError, QueueFullError, StoreError
-from contam.server.jobs.reception import Receiving, hidden, own
-from contam.server.jobs.run import LOCK, REQUEST, RESULT
 from contam.server.jobs.store import JobStore
-from contam.server.jobs.tasks import VERDICTS
 from contam.server.jobs.views import RUN, job_view, read_summary
-from contam.server.jobs.worker import KILLER, MOST_ATTEMPTS, Hooks, Worker
+from contam.server.jobs.work.run import LOCK, REQUEST, RESULT
+from contam.server.jobs.work.tasks import VERDICTS
+from contam.server.jobs.work.worker import KILLER, MOST_ATTEMPTS, Hooks, Worker
 from contam.server.problems.failures import RequestError
 from contam.server.problems.remedies import hint_for
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from contam.config import Settings
+    from contam.server.jobs.intake.uploads import Received
     from contam.server.jobs.model import Kind, StoredJob
-    from contam.server.jobs.uploads import Received
 
 
 _FAILURE: Final = "failure.json"

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from contam.server.jobs.intake.reception import make_private
 from contam.server.jobs.model import (
     KeyInUseError,
     KeyReusedError,
@@ -17,7 +18,6 @@ from contam.server.jobs.model import (
     StoreDamagedError,
     StoredJob,
 )
-from contam.server.jobs.reception import make_private
 from contam.server.jobs.store_file import (
     COLUMNS,
     FORMAT,

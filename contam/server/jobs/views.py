@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.server.jobs.model import StoredJob
-    from contam.server.jobs.process import JobProgress
+    from contam.server.jobs.work.process import JobProgress
 
 RUN: Final = "run.json"
 

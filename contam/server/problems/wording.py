@@ -146,7 +146,7 @@ def _message(error: Found) -> str:
 def known_names() -> frozenset[str]:
     """Names of the fields of every request, and of the rows that a request may give back."""
     # Imported here: what describes requests also tells what does not fit in them.
-    from contam.server.jobs import requests
+    from contam.server.jobs.intake import requests
     from contam.server.schemas import check
     from contam.server.schemas.common import Strict
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from contam.server.jobs.events import event_stream
-from contam.server.jobs.intake import ITEMS, LOGS, VERDICTS, owner_of, receive
+from contam.server.jobs.intake.accept import ITEMS, LOGS, VERDICTS, owner_of, receive
 from contam.server.jobs.model import StoredJob
 from contam.server.jobs.ranges import file_answer
 from contam.server.jobs.results import PARQUET, TableLines, table_path, wants_parquet

@@ -13,7 +13,7 @@ from contam.detect.labels import SHOWN
 from contam.server.checks.answers import summary
 from contam.server.checks.asking import items_of, judge, within
 from contam.server.checks.policies import known_policies
-from contam.server.jobs.intake import owner_of
+from contam.server.jobs.intake.accept import owner_of
 from contam.server.middleware.auth import CALLER, Caller
 from contam.server.page import visit
 from contam.server.page.forms import MEDIA_TYPE, Form, check_of

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from contam.server.jobs.events import until_ended
-from contam.server.jobs.intake import LOGS, VERDICTS, owner_of, receive
+from contam.server.jobs.intake.accept import LOGS, VERDICTS, owner_of, receive
 from contam.server.jobs.results import refuse_unfinished, rescore_answer
 from contam.server.problems.failures import STATUS, RequestError
 from contam.server.routes.jobs import Asker, JobId, accepted, answer

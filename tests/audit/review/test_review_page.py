@@ -309,7 +309,7 @@ def test_the_page_draws_as_the_terminal_does_unless_told_otherwise(audited, tmp_
     from inspect import signature
 
     from contam.audit.review.session import DOCUMENTS, ITEMS, SEED
-    from contam.cli.review import review
+    from contam.cli.commands.review import review
 
     usual = {name: parameter.default for name, parameter in signature(review).parameters.items()}
     assert (usual["flagged"], usual["clean"], usual["seed"]) == (ITEMS, ITEMS, SEED)

@@ -12,7 +12,7 @@ from contam.detect.policies.verdict import COLUMNS
 from contam.detect.report import load_report
 from contam.detect.result import VERDICTS
 from contam.errors import OutputError, UsageError
-from contam.server.jobs.inline import write_inline, write_scores
+from contam.server.jobs.intake.inline import write_inline, write_scores
 
 VERDICT = {
     "benchmark": "b", "split": "", "item_id": "1", "policy": "contam", "label": "clean", "score": 0.0,

@@ -114,7 +114,7 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
 def run_job(folder, order):
     """The process of a job, without a service."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "contam.server.jobs.run"],
+        [sys.executable, "-m", "contam.server.jobs.work.run"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.server.jobs.allowance import Allowance
 from contam.server.jobs.model import StoreBusyError
-from contam.server.jobs.queues import JobQueue
 from contam.server.jobs.store import JobStore
+from contam.server.jobs.work.allowance import Allowance
+from contam.server.jobs.work.queues import JobQueue
 from tests.server.jobs.jobbing import alive, processes
 from tests.server.jobs.test_job_time import added, ended, jobs_at_work
 from tests.server.running import serving

@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from contam.config import Settings
-from contam.server.jobs.allowance import STRETCH_S, Allowance
 from contam.server.jobs.service import Jobs
+from contam.server.jobs.work.allowance import STRETCH_S, Allowance
 from tests.server.jobs.jobbing import processes
 from tests.waiting import HANG_S, wait_until
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.config import Settings
-from contam.server.jobs.uploads import Upload, safe_name
+from contam.server.jobs.intake.uploads import Upload, safe_name
 from contam.server.problems.failures import RequestError
 
 BOUNDARY = "xx-boundary-xx"

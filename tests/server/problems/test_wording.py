@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 
 from contam.config import Settings
 from contam.server.checks.asking import parse
-from contam.server.jobs.requests import parse_job
+from contam.server.jobs.intake.requests import parse_job
 from contam.server.problems.wording import describe_errors
 
 ONE = {"id": "a", "question": "b"}

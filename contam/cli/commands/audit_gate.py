@@ -1,0 +1,124 @@
+"""`contam audit gate`: decide whether a pack meets the rules of a release."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contam.cli import options
+from contam.cli.commands.audit_waive import Today, day
+from contam.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from contam.audit.gate.decide import GateVerdict
+
+EXIT_FAILED = 3
+
+
+class GateFormat(StrEnum):
+    """Who reads the lines."""
+
+    TEXT = "text"
+    GITHUB = "github"
+
+
+def gate(
+    rules: Annotated[Path, typer.Argument(metavar="RULES.toml", help="What must hold.")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="The pack, instead of the one the rules name."),
+    ] = None,
+    *,
+    digest: Annotated[
+        str | None, typer.Option(metavar="HEX", help="The digest the pack must have.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML, too.")
+    ] = None,
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append a summary in Markdown, too.")
+    ] = None,
+    fmt: Annotated[
+        GateFormat,
+        typer.Option(
+            "--format", help="`github`: errors, outputs and summary for GitHub Actions, too."
+        ),
+    ] = GateFormat.TEXT,
+    today: Today = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Judge a pack by rules: a line for each, and exit code 3 when one does not hold.
+
+    A rule that cannot be judged does not hold. The pack must be, byte for byte, what was published.
+    """
+    from contam.audit.gate.decide import run_gate
+    from contam.audit.gate.rules import load_rules
+    from contam.audit.verify import refuse_inside
+    from contam.cli import render
+
+    read = load_rules(rules)
+    where = folder or (Path(read.pack) if read.pack else None)
+    if where is None:
+        raise UsageError("there is no pack to judge", hint="give DIR, or pack = in the rules")
+    for path in (junit, summary):
+        if path is not None:
+            refuse_inside(path, where)
+    verdict = run_gate(read.rules, where, day(today), digest)
+    if as_json:
+        render.emit_json({**asdict(verdict), "passed": verdict.passed})
+    else:
+        _print_lines(verdict)
+    _write(verdict, fmt, junit, summary, as_json=as_json)
+    return 0 if verdict.passed else EXIT_FAILED
+
+
+def _print_lines(verdict: GateVerdict) -> None:
+    from contam.audit.gate.junit import STATUS
+    from contam.cli.terminal import emit, plain
+
+    for outcome in verdict.outcomes:
+        shown = (
+            STATUS[outcome.status] if outcome.status == "pass" else STATUS[outcome.status].upper()
+        )
+        emit(f"{shown:16s}  {plain(outcome.rule)}: {plain(outcome.said)}\n")
+
+
+def _write(
+    verdict: GateVerdict,
+    fmt: GateFormat,
+    junit: Path | None,
+    summary: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    from contam.audit.gate import junit as forms
+    from contam.cli.terminal import emit, talk, visible
+    from contam.files.single import write_file
+
+    if junit is not None:
+        write_file(junit, forms.junit(verdict), overwrite=True)
+    if fmt == GateFormat.GITHUB:
+        for line in forms.github_lines(verdict):
+            # Where stdout is one JSON document, the runner reads its commands from stderr.
+            (talk if as_json else lambda text: emit(f"{text}\n"))(visible(line))
+        outputs = os.environ.get("GITHUB_OUTPUT")
+        if outputs:
+            _append(Path(outputs), forms.github_outputs(verdict).encode("ascii"))
+        page = os.environ.get("GITHUB_STEP_SUMMARY")
+        summary = summary or (Path(page) if page else None)
+    if summary is not None:
+        _append(summary, forms.summary(verdict).encode("utf-8", "replace"))
+
+
+def _append(path: Path, text: bytes) -> None:
+    try:
+        with path.open("ab") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error

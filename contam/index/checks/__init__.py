@@ -1,0 +1,1 @@
+"""Check what an index file says against itself and against the corpus."""

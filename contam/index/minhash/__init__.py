@@ -1,0 +1,1 @@
+"""The MinHash part of an index: signatures, bands, and checks of both."""

@@ -1,0 +1,198 @@
+"""Make the MinHash part of a segment: document signatures and windows.
+
+Layout of the arrays: indexes/FORMAT.md. What is said of a corpus does not depend on how it is cut
+into segments: a shingle that is too frequent in one segment is too frequent in all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.errors import OutputError, Remedy
+from contam.index.minhash.bands import permutations
+from contam.kernels.minhash import AFFINE32, MERSENNE61, NOTHING, sign_documents
+from contam.kernels.windows import (
+    BUCKETS,
+    ENTRY_BYTES,
+    WINDOW_BITS,
+    drop_frequent,
+    enter_windows,
+    pack_entries,
+)
+from contam.tables.distinct import distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.index.model import MinHashRecipe
+
+MOST_WINDOWS: Final = 1000
+"""A shingle that more windows are entered under says nothing: those windows are not kept."""
+
+SCHEME_CODES: Final = {"affine32": AFFINE32, "mersenne61": MERSENNE61}
+
+_UNUSED_BITS: Final = np.uint64(0xF << 32)
+_WINDOW_MASK: Final = np.uint64((1 << WINDOW_BITS) - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MinHashSketch:
+    """What is kept of the documents of one batch.
+
+    entries     uint64[n], shingle << 32 | window, windows numbered from 0
+    windows     uint32[docs], windows of each document
+    signatures  uint32[docs, n_perm]
+    """
+
+    entries: NDArray[np.uint64]
+    windows: NDArray[np.uint32]
+    signatures: NDArray[np.uint32]
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of memory until the segment is written, its entries copied once for sorting."""
+        return 2 * self.entries.nbytes + self.windows.nbytes + 2 * self.signatures.nbytes
+
+
+class MinHashSketcher:
+    """Makes the MinHash part of segments by one recipe; several threads may call `sketch`."""
+
+    def __init__(self, recipe: MinHashRecipe) -> None:
+        self._recipe = recipe
+        self._factor, self._shift = permutations(recipe.n_perm, recipe.scheme)
+        self._scheme = SCHEME_CODES[recipe.scheme]
+
+    def sketch(self, hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> MinHashSketch:
+        """Sketch a batch: the tokens of document i are hashes[starts[i] : starts[i + 1]]."""
+        recipe = self._recipe
+        lengths = np.diff(starts)
+        scratch = np.empty((2, int(lengths.max(initial=0))), np.uint32)
+        signatures = np.empty((len(lengths), recipe.n_perm), np.uint32)
+        permuted = (self._scheme, self._factor, self._shift)
+        sign_documents(hashes, starts, recipe.shingle, *permuted, scratch[0], signatures)
+        windows = window_counts(lengths, recipe)
+        entries = np.empty(recipe.bands * int(windows.sum(dtype=np.int64)) + 1, np.uint64)
+        geometry = (recipe.shingle, recipe.window, recipe.step)
+        bands = slice(recipe.bands)
+        n, _ = enter_windows(
+            hashes,
+            starts,
+            geometry,
+            self._scheme,
+            self._factor[bands],
+            self._shift[bands],
+            scratch[0],
+            scratch[1],
+            entries,
+        )
+        return MinHashSketch(entries[:n].copy(), windows, signatures)
+
+    def arrays(self, sketches: Sequence[MinHashSketch]) -> dict[str, NDArray[Any]]:
+        """All sketches of a segment, in the order of its documents, as the arrays to be written.
+
+        Raises OutputError when a segment has more windows than can be numbered.
+        """
+        entries = np.empty(sum(len(sketch.entries) for sketch in sketches), np.uint64)
+        window = at = 0
+        for sketch in sketches:
+            entries[at : at + len(sketch.entries)] = sketch.entries + np.uint64(window)
+            at += len(sketch.entries)
+            window += int(sketch.windows.sum(dtype=np.int64))
+        windows = _concatenated([sketch.windows for sketch in sketches], np.empty(0, np.uint32))
+        none = np.empty((0, self._recipe.n_perm), np.uint32)
+        signatures = _concatenated([sketch.signatures for sketch in sketches], none)
+        return _arrays(entries, windows, signatures, np.empty(0, np.uint32))
+
+    def merge(
+        self,
+        segments: Sequence[Mapping[str, NDArray[Any]]],
+        n_documents: Sequence[int],
+        kept: NDArray[np.bool_],
+    ) -> dict[str, NDArray[Any]]:
+        """The arrays of one segment that has the documents of several, for compaction.
+
+        n_documents  documents of each segment
+        kept         bool[documents of all]: of the others nothing is left but their place
+        """
+        parts, window, document = [], 0, 0
+        for arrays, n in zip(segments, n_documents, strict=True):
+            first = arrays["minhash_windows"].astype(np.int64)
+            entries = unpack(arrays["minhash_starts"], arrays["minhash_entries"])
+            owner = np.searchsorted(first, entries & _WINDOW_MASK, side="right") - 1
+            parts.append(entries[kept[document : document + n][owner]] + np.uint64(window))
+            window += int(first[-1])
+            document += n
+        windows = _concatenated(
+            [np.diff(arrays["minhash_windows"]) for arrays in segments], np.empty(0, np.uint32)
+        )
+        none = np.empty((0, self._recipe.n_perm), np.uint32)
+        signatures = _concatenated([segment["minhash_signatures"] for segment in segments], none)
+        signatures[~kept] = NOTHING
+        frequent = [arrays["minhash_capped"] for arrays in segments]
+        capped = distinct(_concatenated(frequent, np.empty(0, np.uint32)))
+        return _arrays(_concatenated(parts, np.empty(0, np.uint64)), windows, signatures, capped)
+
+
+@cache
+def sketcher(recipe: MinHashRecipe) -> MinHashSketcher:
+    """The sketcher of a recipe."""
+    return MinHashSketcher(recipe)
+
+
+def window_counts(n_tokens: NDArray[np.int64], recipe: MinHashRecipe) -> NDArray[np.uint32]:
+    """Windows of documents of so many tokens, uint32[docs]."""
+    n_shingles = np.maximum(n_tokens - recipe.shingle, 0) + 1
+    beyond = np.maximum(n_shingles - recipe.window, 0)
+    windows = np.where(n_tokens > 0, 1 + -(-beyond // recipe.step), 0)
+    return windows.astype(np.uint32)
+
+
+def unpack(starts: NDArray[np.int64], rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Entries as they lie on disk -> uint64[n], shingle << 32 | window, ascending."""
+    wide = np.zeros((len(rows), 8), np.uint8)
+    wide[:, :ENTRY_BYTES] = rows
+    value = wide.view("<u8")[:, 0]
+    bucket = np.repeat(np.arange(BUCKETS, dtype=np.uint64), np.diff(starts))
+    shingle = (bucket << np.uint64(16)) | ((value >> np.uint64(WINDOW_BITS)) << np.uint64(4))
+    entries: NDArray[np.uint64] = (shingle << np.uint64(32)) | (value & _WINDOW_MASK)
+    return entries
+
+
+def _arrays(
+    entries: NDArray[np.uint64],
+    windows: NDArray[np.uint32],
+    signatures: NDArray[np.uint32],
+    capped: NDArray[np.uint32],
+) -> dict[str, NDArray[Any]]:
+    first = np.zeros(len(windows) + 1, np.int64)
+    np.cumsum(windows, out=first[1:])
+    if first[-1] >= 1 << WINDOW_BITS:
+        raise OutputError(
+            f"a segment would hold {int(first[-1]):,} windows, more than can be numbered",
+            remedy=Remedy.LESS_MEMORY_FOR_BUILD,
+        )
+    entries &= ~_UNUSED_BITS
+    entries.sort()
+    over = np.empty(len(entries) // (MOST_WINDOWS + 1) + 1, np.uint32)
+    kept, n_over = drop_frequent(entries, MOST_WINDOWS, capped, over)
+    entries = entries[:kept]
+    starts = np.zeros(BUCKETS + 1, np.int64)
+    rows = np.empty((len(entries), ENTRY_BYTES), np.uint8)
+    pack_entries(entries, starts, rows)
+    return {
+        "minhash_capped": np.union1d(capped, over[:n_over]),
+        "minhash_entries": rows,
+        "minhash_signatures": signatures,
+        "minhash_starts": starts,
+        "minhash_windows": first.astype(np.uint32),
+    }
+
+
+def _concatenated(parts: Sequence[NDArray[Any]], none: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([none, *parts])

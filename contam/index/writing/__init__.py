@@ -1,0 +1,1 @@
+"""Write an index: read shards, sample documents, write and merge segments."""

@@ -1,0 +1,246 @@
+"""Take shards into an index: their records, their tasks, and one task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from contam.corpus.batches import BATCH_BYTES, read_chunk
+from contam.corpus.chunks import plan_chunks
+from contam.corpus.columns import select_columns
+from contam.corpus.coverage import ShardCoverage
+from contam.corpus.metadata import MetadataStream
+from contam.corpus.shards import Shard, file_sha256, seen, shard_digest
+from contam.errors import CorpusError, InternalError, Remedy, ShardError
+from contam.index.model import ShardRecord
+from contam.index.writing.sampling import (
+    TOKENIZER_BATCH_BYTES,
+    Sampled,
+    Sampler,
+    SegmentSketcher,
+    sketcher_of,
+    tokenizer_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from contam.corpus.chunks import Chunk
+    from contam.corpus.columns import Selection
+    from contam.index.model import Manifest, Recipe
+    from contam.text.bpe import FileTokenizer
+
+
+class BuildProgress(Protocol):
+    """Who is told how far a build has come; every method may be called from any thread."""
+
+    def start(self, total_bytes: int) -> None:
+        """The shards have this many bytes to read."""
+
+    def advance(self, n_bytes: int) -> None:
+        """This many more bytes are read."""
+
+    def note(self, message: str) -> None:
+        """Something worth a line."""
+
+    def finish(self) -> None:
+        """No more will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One unit of a shard to sample, or, where there is none, the whole file to digest."""
+
+    shard: int
+    chunk: Chunk | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Done:
+    """What one task gave besides documents.
+
+    counts  of a unit that was read to its end;  sha256  of a shard's file
+    """
+
+    counts: ShardCoverage
+    sha256: str
+
+
+Result = Sampled | Done
+"""What tasks hand over: the documents of a unit, then Done."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tools:
+    """What every worker of a build shares."""
+
+    recipe: Recipe
+    tokenizer: FileTokenizer | None
+    sketcher: SegmentSketcher | None
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Tools:
+        """Load what a recipe needs. Raises ContamErrors of the tokenizer file."""
+        return cls(recipe, tokenizer_of(recipe), sketcher_of(recipe.minhash))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intake:
+    """The shards of a manifest that are still to be read.
+
+    shards      all of the manifest, by their places there
+    selections  columns to read, None for shards that are not to be read
+    failures    why a pending shard cannot be read, by its place
+    units       of each pending shard that can be, by its place
+    """
+
+    shards: tuple[Shard, ...]
+    selections: tuple[Selection | None, ...]
+    failures: dict[int, str]
+    chunks: dict[int, list[Chunk]]
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Intake:
+        """Find columns and units of what is pending.
+
+        Raises CorpusError when nothing is indexed and no shard has a text column.
+        """
+        shards = [shard_of(record) for record in manifest.shards]
+        selections: list[Selection | None] = [None] * len(shards)
+        failures: dict[int, str] = {}
+        refusals: list[CorpusError] = []
+        pending = pending_places(manifest)
+        for place in pending:
+            record = manifest.shards[place]
+            if record.failure is not None:
+                failures[place] = record.failure
+                continue
+            try:
+                shards[place], digest = seen(shards[place])
+                if digest != record.digest:
+                    raise _changed(record)
+                selections[place] = select_columns(shards[place], record.column)
+            except (CorpusError, ShardError) as error:
+                failures[place] = error.message
+                if isinstance(error, CorpusError):
+                    refusals.append(error)
+        if refusals and not manifest.segments and not any(selections):
+            raise refusals[0]
+        chunks, unreadable = plan_chunks(shards, selections)
+        failures.update((failure.shard, failure.reason) for failure in unreadable)
+        by_shard: dict[int, list[Chunk]] = {place: [] for place in pending if place not in failures}
+        for chunk in chunks:
+            by_shard[chunk.shard].append(chunk)
+        return cls(tuple(shards), tuple(selections), failures, by_shard)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes to read, as far as can be told without reading."""
+        return sum(chunk.n_bytes for chunks in self.chunks.values() for chunk in chunks)
+
+    def tasks(self) -> list[Task]:
+        """All there is to do, shard by shard, each ending with its digest."""
+        return [
+            Task(place, chunk)
+            for place, chunks in sorted(self.chunks.items())
+            for chunk in [*chunks, None]
+        ]
+
+
+class IntakeReader:
+    """One worker's part of the intake. Not shared between threads."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        records: Sequence[ShardRecord],
+        tools: Tools,
+        progress: BuildProgress | None,
+    ) -> None:
+        self._intake = intake
+        self._records = records
+        self._progress = progress
+        self._sampler = Sampler(tools.recipe, tools.tokenizer, tools.sketcher)
+        slow = tools.tokenizer is not None
+        self._batch_bytes = TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
+
+    def __call__(self, task: Task, put: Callable[[Result, int], None]) -> None:
+        """Do one task. Raises ShardError when the shard cannot be read, or changed meanwhile."""
+        if task.chunk is None:
+            put(Done(ShardCoverage(), self._digest(task.shard)), 0)
+            return
+        intake, chunk = self._intake, task.chunk
+        selection = intake.selections[task.shard]
+        if selection is None:
+            raise InternalError(f"{intake.shards[task.shard].name}: a unit without columns")
+        metadata = MetadataStream(chunk, intake.shards[task.shard], selection)
+        counts = ShardCoverage()
+        reported = 0
+        for batch in read_chunk(chunk, intake.shards, intake.selections, self._batch_bytes):
+            sampled = self._sampler.sample(batch, metadata.take(batch.n_docs))
+            counts += ShardCoverage.of_batch(batch)
+            put(sampled, sampled.weight)
+            step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
+            self._report(step)
+            reported += step
+        self._report(max(chunk.n_bytes - reported, 0))
+        put(Done(counts + ShardCoverage(units=1), ""), 0)
+
+    def _report(self, n_bytes: int) -> None:
+        if self._progress is not None:
+            self._progress.advance(n_bytes)
+
+    def _digest(self, place: int) -> str:
+        shard = self._intake.shards[place]
+        sha256 = file_sha256(shard)
+        if shard_digest(shard) != self._records[place].digest:
+            raise _changed(self._records[place])
+        return sha256
+
+
+def shard_of(record: ShardRecord) -> Shard:
+    """The shard as it was when it was recorded."""
+    return Shard(record.uri, record.name, record.format, record.size_bytes)
+
+
+def new_record(shard: Shard, text: str | None) -> ShardRecord:
+    """The record of a shard that nobody has read yet; `failure` is set when nobody can."""
+    failure = None
+    digest = ""
+    try:
+        digest = shard_digest(shard)
+    except ShardError as error:
+        failure = error.message
+    return ShardRecord(
+        name=shard.name,
+        uri=shard.uri,
+        format=shard.format,
+        size_bytes=shard.size_bytes,
+        digest=digest,
+        sha256="",
+        column=text,
+        counts=ShardCoverage().to_dict(),
+        failure=failure,
+    )
+
+
+def _changed(record: ShardRecord) -> ShardError:
+    return ShardError(
+        f"{record.name}: its content changed after it was listed", shard=record.name,
+        remedy=Remedy.ADD_AGAIN_WHEN_UNCHANGED,
+    )  # fmt: skip
+
+
+def failed(record: ShardRecord, reason: str) -> ShardRecord:
+    """The record of a shard that could not be read."""
+    return replace(record, failure=reason, sha256="", counts=ShardCoverage().to_dict())
+
+
+def pending_places(manifest: Manifest) -> list[int]:
+    """Places of the shards that are still to be read, in order."""
+    pending = set(manifest.pending)
+    return [
+        place
+        for place, record in enumerate(manifest.shards)
+        if record.name in pending and not record.retired
+    ]

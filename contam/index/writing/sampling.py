@@ -1,0 +1,210 @@
+"""Sample the grams of document batches for a segment: one worker's part of a build."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from contam.errors import IndexMismatchError, Remedy
+from contam.kernels.sample_grams import sample_text, sample_tokens
+from contam.kernels.tokens import CHARS, WORDS
+from contam.text.tokenizer import char_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.corpus.batches import DocBatch
+    from contam.corpus.metadata import MetaColumns
+    from contam.index.model import MinHashRecipe, Recipe
+    from contam.text.bpe import FileTokenizer
+
+TOKENIZER_BATCH_BYTES = 1 << 20
+"""Text sampled at once where a tokenizer file makes the tokens: it keeps Python objects of them."""
+
+_ENTRY_BYTES = 18  # the entry itself, and its posting
+_DOCUMENT_BYTES = 64  # rows of the document arrays, and a share of the lists that hold batches
+
+
+class BatchSketch(Protocol):
+    """What a sketcher made of one batch."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of memory it holds."""
+
+
+class SegmentSketcher(Protocol):
+    """Makes the MinHash part of a segment; several threads may call `sketch` at once."""
+
+    def sketch(self, hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> BatchSketch:
+        """Sketch a batch: the tokens of document i are hashes[starts[i] : starts[i + 1]].
+
+        `hashes` is overwritten after the call.
+        """
+
+    def arrays(self, sketches: Sequence[Any]) -> Mapping[str, NDArray[Any]]:
+        """All sketches of a segment, in the order of its documents, as the arrays to be written."""
+
+    def merge(
+        self,
+        segments: Sequence[Mapping[str, NDArray[Any]]],
+        n_documents: Sequence[int],
+        kept: NDArray[np.bool_],
+    ) -> Mapping[str, NDArray[Any]]:
+        """The arrays of several segments as those of one, whose documents are numbered through.
+
+        kept  bool[all documents]: the others are to be found no more
+        """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """What is kept of consecutive documents of one shard.
+
+    shard, first_row  where they lie
+    entries           uint64[n], see contam.kernels.sample_grams
+    doc_entries, doc_tokens, doc_crc   uint32[docs], doc_bytes int64[docs]
+    metadata          what the corpus says of them
+    sketch            their sketch, None where the recipe has no MinHash
+    """
+
+    shard: int
+    first_row: int
+    entries: NDArray[np.uint64]
+    doc_entries: NDArray[np.uint32]
+    doc_tokens: NDArray[np.uint32]
+    doc_crc: NDArray[np.uint32]
+    doc_bytes: NDArray[np.int64]
+    metadata: MetaColumns
+    sketch: BatchSketch | None
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents."""
+        return len(self.doc_entries)
+
+    @property
+    def weight(self) -> int:
+        """Bytes of memory until the segment is written: depends on the documents alone."""
+        texts = sum(len(text) for some in self.metadata.values() for text in some if text)
+        n_bytes = _ENTRY_BYTES * len(self.entries) + _DOCUMENT_BYTES * self.n_docs + 3 * texts
+        return n_bytes + (self.sketch.n_bytes if self.sketch is not None else 0)
+
+
+class Sampler:
+    """One worker's buffers for one recipe. Not shared between threads.
+
+    tokenizer, sketcher  as the recipe has them; these may be shared
+    """
+
+    def __init__(
+        self, recipe: Recipe, tokenizer: FileTokenizer | None, sketcher: SegmentSketcher | None
+    ) -> None:
+        self._recipe = recipe
+        self._tokenizer = tokenizer
+        self._sketcher = sketcher
+        self._unit = CHARS if recipe.unit == "char" else WORDS
+        self._hashes = np.empty(0, np.uint64)
+        self._spans = np.empty((0, 2), np.int32)
+        self._entries = np.empty(0, np.uint64)
+
+    def sample(self, batch: DocBatch, metadata: MetaColumns) -> Sampled:
+        """Sample every document of a batch."""
+        doc_entries = np.empty(batch.n_docs, np.uint32)
+        if self._tokenizer is None:
+            hashes, starts, n = self._sample_text(batch, doc_entries)
+        else:
+            tokens = self._tokenizer.encode(batch.data, batch.offsets)
+            hashes, starts = tokens.hashes, tokens.starts
+            recipe = self._recipe
+            self._entries = _capacity(self._entries, len(hashes) // recipe.stride + batch.n_docs)
+            n = sample_tokens(
+                hashes, starts, recipe.gram, recipe.stride, doc_entries, self._entries
+            )
+        sketch = self._sketcher.sketch(hashes, starts) if self._sketcher is not None else None
+        return Sampled(
+            shard=batch.shard,
+            first_row=batch.first_row,
+            entries=self._entries[:n].copy(),
+            doc_entries=doc_entries,
+            doc_tokens=np.diff(starts).astype(np.uint32),
+            doc_crc=text_crc(batch.data, batch.offsets),
+            doc_bytes=np.diff(batch.offsets),
+            metadata=metadata,
+            sketch=sketch,
+        )
+
+    def _sample_text(
+        self, batch: DocBatch, doc_entries: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], int]:
+        recipe, n_docs = self._recipe, batch.n_docs
+        keep = self._sketcher is not None
+        longest = int(np.diff(batch.offsets).max(initial=0))
+        each = 5 if self._unit == CHARS else 2
+        most = each * batch.n_bytes + 16 * n_docs
+        self._hashes = _capacity(self._hashes, (most if keep else each * longest) + 16)
+        if len(self._spans) < each * longest + 16:
+            self._spans = np.empty((each * longest + 16, 2), np.int32)
+        # Untouched pages cost nothing: there are far fewer tokens than room for them.
+        self._entries = _capacity(self._entries, most // recipe.stride + n_docs)
+        starts = np.empty(n_docs + 1, np.int64)
+        n = sample_text(
+            batch.data,
+            batch.offsets,
+            self._unit,
+            recipe.gram,
+            recipe.stride,
+            keep,
+            self._hashes,
+            self._spans,
+            char_tables(),
+            starts,
+            doc_entries,
+            self._entries,
+        )
+        return self._hashes[: starts[-1] if keep else 0], starts, n
+
+
+def _capacity(buffer: NDArray[Any], n: int) -> NDArray[Any]:
+    return buffer if len(buffer) >= n else np.empty(n, buffer.dtype)
+
+
+def text_crc(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """CRC-32 of each text data[offsets[i] : offsets[i + 1]]; 0 for an empty one."""
+    view, ends = data.data, offsets.tolist()
+    found = (zlib.crc32(view[begin:end]) for begin, end in pairwise(ends))
+    return np.fromiter(found, np.uint32, len(ends) - 1)
+
+
+def tokenizer_of(recipe: Recipe) -> FileTokenizer | None:
+    """The tokenizer of a recipe's unit, None for words and letters.
+
+    Raises UsageError or ConfigError when the file is gone or no tokenizer, and IndexMismatchError
+    when it is not the one that the recipe was made with.
+    """
+    if recipe.tokenizer is None:
+        return None
+    from contam.text.bpe import load_tokenizer
+
+    loaded = load_tokenizer(recipe.tokenizer["path"])
+    if loaded.sha256 != recipe.tokenizer["sha256"]:
+        raise IndexMismatchError(
+            f"{recipe.tokenizer['path']} is not the tokenizer that the index was made with",
+            remedy=Remedy.PUT_TOKENIZER_BACK,
+        )
+    return loaded
+
+
+def sketcher_of(recipe: MinHashRecipe | None) -> SegmentSketcher | None:
+    """The sketcher of a recipe; None where it has no MinHash."""
+    if recipe is None:
+        return None
+    from contam.index.minhash.arrays import sketcher
+
+    return sketcher(recipe)

@@ -1,0 +1,1 @@
+"""One reader for each tool that writes logs of evaluations."""

@@ -1,0 +1,1 @@
+"""Take in a job: read its request and uploads, and accept or refuse it."""

@@ -1,0 +1,1 @@
+"""Work on jobs: one process for each, in turns."""

@@ -1,0 +1,149 @@
+"""`contam index`: calls, what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from contam.cli.commands.index import parse_memory
+from contam.cli.main import main
+from contam.errors import UsageError
+from tests.integration.inputs import corpus_of, write_parquet
+
+TEXTS = [f"row {n}: five words and then some, number {n} of many lines" for n in range(20)]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return corpus_of(tmp_path / "corpus", TEXTS[:12], TEXTS[12:])
+
+
+def call(capsys, *arguments):
+    """(exit code, JSON or text on stdout, talk on stderr)."""
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if "--json" in arguments else out, err
+
+
+def build(capsys, corpus, index, *more):
+    return call(
+        capsys, "index", "build", "--corpus", corpus, "--index", index, "--recipe", "compact",
+        "--quiet", *more,
+    )  # fmt: skip
+
+
+def test_a_build_says_what_it_made(corpus, tmp_path, capsys):
+    code, out, _ = build(capsys, corpus, tmp_path / "ix")
+    assert code == 0
+    assert "compact: every run of 13 words is found" in out
+    assert "read 2 of 2 shards, 20 documents" in out
+    again, shown, _ = call(capsys, "index", "show", "--index", tmp_path / "ix")
+    assert (again, shown) == (0, out)
+
+
+def test_without_a_command_there_is_help(capsys):
+    assert main(["index"]) == 0
+    out, err = capsys.readouterr()
+    assert "verify" in out
+    assert "\n" in out.strip()
+    assert not err
+
+
+def test_the_figures_come_as_json(corpus, tmp_path, capsys):
+    code, facts, _ = build(capsys, corpus, tmp_path / "ix", "--json")
+    assert code == facts["exit_code"] == 0
+    assert facts["guarantee_tokens"] == 13
+    assert facts["n_documents"] == 20
+    assert facts["coverage"]["complete"] is True
+    assert facts["n_index_bytes"] == sum(facts["bytes_by_file"].values())
+    assert facts["dates"] is None
+
+
+def test_a_shard_that_cannot_be_read_is_named_with_exit_code_4(corpus, tmp_path, capsys):
+    bad = corpus / "part-0.parquet"
+    good = bad.read_bytes()
+    bad.write_bytes(good[:300])
+    code, out, err = build(capsys, corpus, tmp_path / "ix")
+    assert code == 4
+    assert "NOT READ part-0.parquet" in out
+    assert "contam index add" in err
+    bad.write_bytes(good)
+    options = ("--corpus", corpus, "--index", tmp_path / "ix")
+    code, out, err = call(capsys, "index", "add", *options)
+    assert code == 0
+    assert "read 2 of 2 shards" in out
+    assert "indexed already: part-1.parquet" in err
+
+
+def test_a_finished_index_is_refused_with_the_way_out(corpus, tmp_path, capsys):
+    build(capsys, corpus, tmp_path / "ix")
+    code, out, err = build(capsys, corpus, tmp_path / "ix")
+    assert (code, out) == (1, "")
+    assert "--overwrite" in err
+    assert "contam index add" in err
+    assert build(capsys, corpus, tmp_path / "ix", "--overwrite")[0] == 0
+
+
+def test_retired_shards_and_documents_are_counted_and_compacted_away(corpus, tmp_path, capsys):
+    build(capsys, corpus, tmp_path / "ix")
+    (tmp_path / "ids.txt").write_text("part-0.parquet-4\n\npart-0.parquet-5\n")
+    code, out, _ = call(
+        capsys, "index", "retire", "--index", tmp_path / "ix", "--shard", "part-1.parquet",
+        "--list", tmp_path / "ids.txt", "--document", "part-0.parquet-1", "part-0.parquet-2",
+    )  # fmt: skip
+    assert code == 0
+    assert "retired    1 shard, 4 documents" in out
+    code, out, _ = call(capsys, "index", "compact", "--index", tmp_path / "ix")
+    assert code == 0
+    assert "read 1 of 1 shard" in out
+
+
+def test_retiring_nothing_or_nobody_is_a_wrong_call(corpus, tmp_path, capsys):
+    build(capsys, corpus, tmp_path / "ix")
+    for more in ((), ("--shard", "x"), ("--document", "x"), ("--list", tmp_path / "none")):
+        assert call(capsys, "index", "retire", "--index", tmp_path / "ix", *more)[0] == 2
+
+
+def test_an_index_is_verified(corpus, tmp_path, capsys):
+    build(capsys, corpus, tmp_path / "ix")
+    call_ = ("index", "verify", "--index", tmp_path / "ix")
+    code, out, _ = call(capsys, *call_)
+    assert code == 0
+    assert "nothing is wrong" in out
+    write_parquet(corpus / "part-1.parquet", TEXTS[:3])
+    assert call(capsys, *call_)[0] == 4
+    (postings,) = (tmp_path / "ix").rglob("postings.npy")
+    raw = bytearray(postings.read_bytes())
+    raw[-1] ^= 1
+    postings.write_bytes(raw)
+    code, facts, _ = call(capsys, *call_, "--json")
+    assert code == 1
+    assert facts["ok"] is False
+
+
+def test_an_index_by_name_lies_in_its_home(corpus, tmp_path, capsys):
+    assert build(capsys, corpus, "mine", "--home", tmp_path / "home")[0] == 0
+    assert (tmp_path / "home" / "mine" / "MANIFEST.json").is_file()
+    assert call(capsys, "index", "show", "--index", "mine", "--home", tmp_path / "home")[0] == 0
+    assert call(capsys, "index", "show", "--index", "other", "--home", tmp_path / "home")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [
+        ("2GB", 2_000_000_000),
+        ("1.5g", 1_500_000_000),
+        ("500 MB", 500_000_000),
+        ("70000000", 70_000_000),
+        ("1TiB", 10**12),
+    ],
+)
+def test_a_size_is_read_as_people_write_it(text, n_bytes):
+    assert parse_memory(text) == n_bytes
+
+
+@pytest.mark.parametrize("text", ["", "much", "-2GB", "2 G B", "2XB"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(UsageError, match="--memory"):
+        parse_memory(text)
