@@ -23,7 +23,7 @@ from contam.benchmark.items import BenchItem
 from contam.config import Settings
 from contam.detect.indexed.blind import check_blind, hash_items
 from contam.server.warm import warm_kernels
-from contam.server.indexes.registry import IndexHolder
+from contam.server.indexes.registry import IndexRegistry
 
 def counts():
     found = {}
@@ -33,7 +33,7 @@ def counts():
                 found[f"{module.name}.{name}"] = len(value.signatures)
     return found
 
-holder = IndexHolder.open(Settings(index=(sys.argv[1],)))
+registry = IndexRegistry.open(Settings(index=(sys.argv[1],)))
 warm_kernels()
 before = counts()
 rows = [json.loads(line) for line in Path(sys.argv[2]).read_text().splitlines()]
@@ -43,8 +43,8 @@ items = [
 ]
 items.append(replace(items[0], item_id="formula", question="(" + "frac{x}{y}{z} " * 9 + ")"))
 with registry.snapshot() as snapshot:
-    labels = {verdict.label for verdict in lease.reader.check(items)}
-    check_blind(lease.opened, hash_items(items, lease.opened.recipe))
+    labels = {verdict.label for verdict in snapshot.reader.check(items)}
+    check_blind(snapshot.opened, hash_items(items, snapshot.opened.recipe))
 assert "contaminated" in labels
 print(sorted(name for name, n in counts().items() if n != before[name]))
 """
