@@ -1,4 +1,4 @@
-"""Which test items does a pretraining corpus already contain, and what text proves it?
+"""Find which test items a pretraining corpus contains, and the text that proves it.
 
     import contam
 

@@ -1,4 +1,4 @@
-"""`python -m contam` is the `contam` command."""
+"""Run the `contam` command with `python -m contam`."""
 
 from contam.cli.main import run
 

@@ -1,4 +1,4 @@
-"""Settings of the service, each said once; a flag beats the environment, that the file."""
+"""Define every setting of the service once; flags beat the environment, which beats the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every error a caller can meet: what happened, as facts, and the way out."""
+"""Define every error a user can meet: what happened, as facts, and what to do."""
 
 from __future__ import annotations
 

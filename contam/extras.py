@@ -1,4 +1,4 @@
-"""What a package needs beyond the core: `pip install 'contam[EXTRA]'` brings it."""
+"""Check that the optional packages a command needs are installed."""
 
 from __future__ import annotations
 

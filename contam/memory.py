@@ -1,4 +1,4 @@
-"""How a process takes memory from the system and gives it back. Nothing heavy is imported here."""
+"""Control how a process takes memory from the system and gives it back."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What an auditor signs: checks, calibration, review and the pack that holds them."""
+"""Audits: checks, chance estimates, reviews and the pack that holds them."""

@@ -1,4 +1,4 @@
-"""One corpus of an audit: scanned or asked, with the items of all its benchmarks at once."""
+"""Check one corpus of an audit, by scan or index, for the items of all benchmarks at once."""
 
 from __future__ import annotations
 

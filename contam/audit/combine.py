@@ -1,4 +1,4 @@
-"""Several corpora as one: an item is clean only where it is clean in every corpus."""
+"""Combine several corpora: an item is clean only if it is clean in every one."""
 
 from __future__ import annotations
 

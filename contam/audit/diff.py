@@ -1,4 +1,4 @@
-"""What changed between two audits: items, scores, ranks, coverage, corpora, policies, waivers."""
+"""Compare two audits: items, scores, ranks, coverage, corpora, policies and waivers."""
 
 from __future__ import annotations
 

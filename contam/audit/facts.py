@@ -1,4 +1,4 @@
-"""What report.json holds: every figure a report shows, typed, with a schema made from the types."""
+"""The schema of report.json: every figure a report shows, typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A first AUDIT.toml, with what was found and what is left to say."""
+"""Write a first AUDIT.toml from what was found, with the rest left to fill in."""
 
 from __future__ import annotations
 

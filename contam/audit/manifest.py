@@ -1,4 +1,4 @@
-"""What a pack consists of: a digest of every file, of every input, and of the list itself."""
+"""Write and check a pack's manifest: digests of every file, every input and the list itself."""
 
 from __future__ import annotations
 

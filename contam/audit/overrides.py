@@ -1,4 +1,4 @@
-"""Single keys of AUDIT.toml, given without a file: `--set 'logs.allow_partial = true'`."""
+"""Override single keys of AUDIT.toml: `--set 'logs.allow_partial = true'`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An audit from its spec to a published folder: check, combine, score, tell, seal."""
+"""Run an audit from its spec to a published folder: check, combine, score, report, seal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit is to check: AUDIT.toml, read and refused where it says what nobody can do."""
+"""Read AUDIT.toml, what an audit is to check, and refuse what cannot be done."""
 
 from __future__ import annotations
 

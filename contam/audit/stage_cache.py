@@ -1,4 +1,4 @@
-"""Stages of an audit that need not be done twice: kept until the pack is published, and after."""
+"""Cache finished stages of an audit, until the pack is published and after."""
 
 from __future__ import annotations
 

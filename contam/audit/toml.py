@@ -1,4 +1,4 @@
-"""Values as TOML writes them, and what is wrong with those of a file."""
+"""Write values as TOML, and describe mistakes in a TOML file."""
 
 from __future__ import annotations
 

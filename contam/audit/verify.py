@@ -1,4 +1,4 @@
-"""Is a pack what was published, and does its evidence still stand in the corpora?"""
+"""Verify that a pack is as published and that its evidence still stands in the corpora."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Benchmarks in: files of any usual format become items with parts, ids and content keys.
+"""Read benchmark files of any usual format into items with parts, ids and content keys.
 
 Names are loaded when first used: whoever only names an item need not load what reads files.
 """

@@ -1,4 +1,4 @@
-"""Items of many files gathered into benchmarks: unique ids, duplicates, what was skipped."""
+"""Collect items of many files into benchmarks: unique ids, duplicates, skipped rows."""
 
 from __future__ import annotations
 

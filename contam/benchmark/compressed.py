@@ -1,4 +1,4 @@
-"""Bytes of a benchmark file, unpacked; what packed them is seen from the bytes, not the name."""
+"""Unpack benchmark files; the bytes, not the name, say how they are compressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV and TSV, with a header or, as MMLU is published, without."""
+"""Read CSV and TSV benchmarks, with a header or, like MMLU, without."""
 
 from __future__ import annotations
 

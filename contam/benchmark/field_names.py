@@ -1,4 +1,4 @@
-"""The field names that known benchmarks use for each part of an item.
+"""List the field names that known benchmarks use for each part of an item.
 
 Names are compared in the form `plain` gives: lower case, blanks and hyphens as underscores.
 """

@@ -1,4 +1,4 @@
-"""Which field of a row holds which part: decided once for every set of columns met."""
+"""Decide which field holds which part, once for every set of columns."""
 
 from __future__ import annotations
 

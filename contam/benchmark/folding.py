@@ -1,4 +1,4 @@
-"""decon reference files: one row per choice, folded back into one item."""
+"""Fold decon reference files, one row per choice, back into items."""
 
 from __future__ import annotations
 

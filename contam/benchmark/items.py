@@ -1,4 +1,4 @@
-"""Benchmark items as the rest of contam sees them."""
+"""Define benchmark items and their parts."""
 
 from __future__ import annotations
 

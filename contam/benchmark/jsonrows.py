@@ -1,4 +1,4 @@
-"""JSON in all the shapes benchmarks come in: one object a line, a list, a record with a list."""
+"""Read JSON benchmarks: lines, a list, or a record that holds a list."""
 
 from __future__ import annotations
 

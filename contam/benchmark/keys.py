@@ -1,4 +1,4 @@
-"""Content keys `ck1`: names for an item that survive re-typing and shuffled choices.
+"""Compute content keys `ck1`, which survive retyping and shuffled choices.
 
 Frozen: a change to anything here that alters a key needs a new version name, because keys are
 stored beside results and joined with the logs of other tools.

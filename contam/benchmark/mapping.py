@@ -1,4 +1,4 @@
-"""`--map question=prompt,answer=meta.solution`: the user's own word on which field is what."""
+"""Parse `--map question=prompt,answer=meta.solution`, which says which field is what."""
 
 from __future__ import annotations
 

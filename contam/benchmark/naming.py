@@ -1,4 +1,4 @@
-"""Benchmark and split names that a path implies, for rows that do not name their own."""
+"""Derive benchmark and split names from a path, for rows that do not name their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files, folders and globs as a user gives them -> the paths that are there, in natural order."""
+"""Expand files, folders and globs into existing paths, in natural order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Benchmark files in, benchmarks out."""
+"""Read benchmark files into benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row, under a plan of its fields, as the parts of an item."""
+"""Turn one row into the parts of an item."""
 
 from __future__ import annotations
 

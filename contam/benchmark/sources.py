@@ -1,4 +1,4 @@
-"""From the paths a user gives to the files that hold items."""
+"""Find the files that hold items among the paths a user gives."""
 
 from __future__ import annotations
 

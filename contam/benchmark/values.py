@@ -1,4 +1,4 @@
-"""Values of a row as texts, choices and the right answer."""
+"""Convert values of a row into texts, choices and the right answer."""
 
 from __future__ import annotations
 

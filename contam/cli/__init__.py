@@ -1,1 +1,1 @@
-"""The `contam` command: arguments in, one call to the library, text out."""
+"""The `contam` command: parse arguments, call the library, print."""

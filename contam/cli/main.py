@@ -1,4 +1,4 @@
-"""The `contam` command: parse, call one function, turn errors into one line and an exit code.
+"""Run the `contam` command: parse, call one function, turn errors into exit codes.
 
 Exit codes: 0 done; 1 failed; 2 wrong call; 3 items flagged (only with --fail-on-flagged);
 4 the corpus was not read whole; 130 interrupted. Nothing heavy is imported here.

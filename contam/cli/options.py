@@ -1,4 +1,4 @@
-"""Options that several commands take, in one wording, and how several values are given."""
+"""Define options and arguments that several commands share."""
 
 from __future__ import annotations
 

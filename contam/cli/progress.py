@@ -1,4 +1,4 @@
-"""What a long run says: a bar on a terminal, a line per tenth elsewhere, or nothing."""
+"""Report progress: a bar on a terminal, a line per tenth elsewhere, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rankings of a re-scoring in the terminal: all items and clean ones side by side."""
+"""Print rankings of a re-scoring: all items and clean items side by side."""
 
 from __future__ import annotations
 

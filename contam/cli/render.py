@@ -1,4 +1,4 @@
-"""Results as tables for people and as JSON for machines."""
+"""Print results as tables for people and JSON for machines."""
 
 from __future__ import annotations
 

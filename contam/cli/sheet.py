@@ -1,4 +1,4 @@
-"""Tables of names and numbers that lose neither where a terminal is narrow."""
+"""Print tables that stay complete on a narrow terminal."""
 
 from __future__ import annotations
 

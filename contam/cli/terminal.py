@@ -1,4 +1,4 @@
-"""Where words go: data to stdout, talk to stderr, and nothing that could steer a terminal."""
+"""Write data to stdout and messages to stderr, without terminal control codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a contam service over HTTP, from a script or from an event loop.
+"""Ask a contam service over HTTP, from a script or from an event loop.
 
     from contam.client import Client
 

@@ -1,4 +1,4 @@
-"""A client for event loops: the flows of `Client`, awaited."""
+"""The asynchronous client: the same flows as `Client`, awaited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs at the end of a run -> clean scores beside the tool's own, whose files stay as they are."""
+"""Write clean scores beside a tool's logs when a run ends, without changing its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client hands back: verdicts as the library has them, their evidence, and jobs."""
+"""Define what a client returns: verdicts, evidence and jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a flow asks of the network, and how: the flows decide, a driver only does as told."""
+"""Define the requests a flow asks its driver to make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the service; nothing of it ever passes for an answer."""
+"""Define the errors of a client; none of them can pass for an answer."""
 
 from __future__ import annotations
 

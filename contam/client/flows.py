@@ -1,4 +1,4 @@
-"""What a client does, step by step, without doing it: generators that ask a driver for requests.
+"""Write each client operation once, as a generator that asks a driver for requests.
 
 `Client` and `AsyncClient` run the same flows; one waits for each step, the other awaits it.
 """

@@ -1,4 +1,4 @@
-"""A result folder from the service: the files that `contam query --out` would have written."""
+"""Write a service's answer as the result folder that `contam query --out` writes."""
 
 from __future__ import annotations
 

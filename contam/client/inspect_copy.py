@@ -1,4 +1,4 @@
-"""A copy of an Inspect log whose scores count clean items alone, made by Inspect's own functions.
+"""Copy an Inspect log with scores over clean items only, computed by Inspect itself.
 
 The only module beside the hook that loads Inspect, which has to be installed where this runs.
 """

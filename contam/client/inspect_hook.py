@@ -1,4 +1,4 @@
-"""A hook of Inspect: when a task ends, its clean scores are written beside the log's folder.
+"""Hook into Inspect: write clean scores beside a task's log when it ends.
 
 Inspect finds it through the entry points of the installed contam. It does nothing unless
 CONTAM_SERVER is set; CONTAM_KEY or CONTAM_KEY_FILE hold the key, CONTAM_CHECK_INDEX the names of

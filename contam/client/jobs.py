@@ -1,4 +1,4 @@
-"""The flows of jobs: send one, wait for it, take its results."""
+"""Send jobs, wait for them and fetch their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to ask again, and how long to wait before."""
+"""Decide when to retry a request and how long to wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that waits for each answer."""
+"""The synchronous client: waits for each answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items and answers as they cross the wire: pure functions, the same for every client."""
+"""Encode items and decode answers: pure functions that all clients share."""
 
 from __future__ import annotations
 

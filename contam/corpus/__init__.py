@@ -1,1 +1,1 @@
-"""Pretraining text: which shards there are, how they are cut into work, and their documents."""
+"""Read pretraining corpora: shards, chunks and documents."""

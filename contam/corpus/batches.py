@@ -1,4 +1,4 @@
-"""Documents of a chunk, streamed as flat UTF-8 in bounded batches."""
+"""Stream the documents of a chunk as flat UTF-8 in bounded batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cut shards into chunks that threads can take one by one."""
+"""Cut shards into chunks that threads process one by one."""
 
 from __future__ import annotations
 

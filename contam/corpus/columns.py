@@ -1,4 +1,4 @@
-"""Which columns of a shard hold the text and what is known about a document."""
+"""Choose the columns of a shard that hold the text and a document's metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of the corpus was really read, shard by shard."""
+"""Count how much of the corpus was actually read, shard by shard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates of documents, in whatever form their corpus writes them.
+"""Parse dates of documents in the forms that corpora write them.
 
 ISO 8601 (also only a year or a month, also without dashes), the form of mail and HTTP headers
 (RFC 2822), and seconds, milliseconds or microseconds since 1970.

@@ -1,4 +1,4 @@
-"""Second look at a few documents: who they are, what they say, and which turn of a chat."""
+"""Read a few documents again: their metadata, text, and turn of a chat."""
 
 from __future__ import annotations
 

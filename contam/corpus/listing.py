@@ -1,4 +1,4 @@
-"""Walk files, folders and globs, and tell corpus files from what lies beside them."""
+"""Walk files, folders and globs, and tell corpus files from others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was used last, bounded by bytes."""
+"""Cache values by last use, bounded by bytes."""
 
 from __future__ import annotations
 

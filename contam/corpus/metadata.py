@@ -1,4 +1,4 @@
-"""What a corpus says about all documents of a chunk, row after row, beside its text."""
+"""Stream a chunk's document metadata, row by row, along with its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row numbers inside a file that several threads read at once, counted only as far as needed."""
+"""Count row numbers in a file that several threads read at once."""
 
 from __future__ import annotations
 

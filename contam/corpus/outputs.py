@@ -1,4 +1,4 @@
-"""What contam itself wrote into a folder: results, packs and indexes are no corpus."""
+"""Recognise contam's own results, packs and indexes, which are not part of a corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read documents back by shard and row, each proved to be the text that an index saw.
+"""Read documents again by shard and row, and check that each is the text that was indexed.
 
 Documents that were asked for are kept, and beside them whole row groups: those read while there was
 room, and later those that are asked for again and again. Of any other only as much is decoded as

@@ -1,4 +1,4 @@
-"""Find the shards of a corpus: files, folders, globs."""
+"""Find the shards of a corpus among files, folders and globs."""
 
 from __future__ import annotations
 

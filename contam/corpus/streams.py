@@ -1,4 +1,4 @@
-"""The bytes of a shard, unpacked: a megabyte at a time, to the last one or an error."""
+"""Stream the unpacked bytes of a shard, a megabyte at a time, to the end or an error."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Matching, evidence, policies and verdicts."""
+"""Match items against documents, and turn evidence into verdicts."""

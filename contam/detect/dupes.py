@@ -1,4 +1,4 @@
-"""Near-duplicate items of benchmarks and their splits: a MinHash self-join, verified on text."""
+"""Find near-duplicate items in benchmarks: a MinHash self-join, verified on the texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merged evidence -> verdicts, evidence rows and the record of the run."""
+"""Turn merged evidence into verdicts, evidence rows and the record of a run."""
 
 from __future__ import annotations
 

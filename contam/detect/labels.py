@@ -1,4 +1,4 @@
-"""The labels of verdicts and the orders they come in. Loads nothing: clients use it, too."""
+"""Define verdict labels and their order; imports nothing, so clients can use it."""
 
 from __future__ import annotations
 

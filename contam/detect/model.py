@@ -1,4 +1,4 @@
-"""What matching hands to policies, and what policies hand back: plain arrays, no behaviour.
+"""Define what matching and policies exchange: plain arrays without behaviour.
 
 A *view* is one (unit, seed, min_run) configuration of the scan. All columns of a table are arrays
 of the same length.

@@ -1,4 +1,4 @@
-"""What some units of a corpus gave: merged in any order, in one process or sent from another."""
+"""Merge partial answers of some chunks in any order, from one process or several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run will look for: items, policies, and one view for every unit the policies need."""
+"""Plan a run: items, policies, and one token view per unit the policies need."""
 
 from __future__ import annotations
 

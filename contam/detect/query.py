@@ -1,4 +1,4 @@
-"""Indexes and benchmarks -> a finished result, like a scan's: look up, read back, match, judge."""
+"""Answer a query: look up an index, read documents back, match and judge."""
 
 from __future__ import annotations
 

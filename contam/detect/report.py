@@ -1,4 +1,4 @@
-"""A scan result on disk: written whole, and read back only when it is what was written."""
+"""Write a scan result to disk as a whole, and read it back only if it is unchanged."""
 
 from __future__ import annotations
 

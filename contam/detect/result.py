@@ -1,4 +1,4 @@
-"""What a finished scan hands back: verdicts, evidence and items, and how the run was made."""
+"""Define the result of a scan: verdicts, evidence, items and how the run was made."""
 
 from __future__ import annotations
 

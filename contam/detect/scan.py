@@ -1,4 +1,4 @@
-"""Corpus shards and benchmarks -> a finished result: plan, scan every unit, merge, judge."""
+"""Scan a corpus for benchmark items: plan, scan every chunk, merge and judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the documents of an answer come from, and who they are: all that finishing it needs.
+"""Tell who the documents of an answer are and where they come from.
 
 A scan answers from the shards it has just read; an index answers from what it kept of them.
 """

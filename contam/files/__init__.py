@@ -1,1 +1,1 @@
-"""Files and folders on disk: opened as listed, written whole, read strictly."""
+"""Open files as listed, write them whole, and read them strictly."""

@@ -1,4 +1,4 @@
-"""Unpack gzip, zstd, bz2 and xz: bounded memory, every member, and no quiet end in the middle."""
+"""Unpack gzip, zstd, bz2 and xz in bounded memory; a truncated file is an error."""
 
 from __future__ import annotations
 

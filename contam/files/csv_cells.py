@@ -1,4 +1,4 @@
-"""The csv module's limit on a cell, which is one for the whole process, and too low for texts."""
+"""Raise the csv module's cell limit, which is too low for texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of a JSON text in which one name stands twice: parsers keep one of the two, silently."""
+"""Reject JSON objects with duplicate keys, of which parsers silently keep one."""
 
 from __future__ import annotations
 

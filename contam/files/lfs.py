@@ -1,4 +1,4 @@
-"""Pointers of Git Large File Storage: what a clone without it leaves in place of a file."""
+"""Recognise Git LFS pointers, which a clone without LFS leaves in place of files."""
 
 from __future__ import annotations
 

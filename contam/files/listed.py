@@ -1,4 +1,4 @@
-"""Files as they were when they were listed: read as that, or not at all."""
+"""Open files only if they are still as they were listed."""
 
 from __future__ import annotations
 

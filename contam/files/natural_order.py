@@ -1,4 +1,4 @@
-"""The order in which people count: part-2 before part-10."""
+"""Sort names the way people count: part-2 before part-10."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make a folder of results appear whole or not at all.
+"""Publish a folder of results as a whole or not at all.
 
     with publishing(out, names=("a.parquet", "run.json"), last="run.json") as draft:
         ...write every file into `draft`...

@@ -1,4 +1,4 @@
-"""Single files: opened only where they end, told apart, and written whole or not at all."""
+"""Open, compare and atomically write single files."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""An index over corpus shards that outlives a run: built once, asked by any benchmark."""
+"""A persistent index over corpus shards: built once, queried by any benchmark."""

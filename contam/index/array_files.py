@@ -1,4 +1,4 @@
-"""Array files with a checksum for every block: nothing of a file is used before it was checked.
+"""Array files with a checksum per block: no byte is used before it is verified.
 
 `name.npy` is the array, `name.crc` the CRC-32 of each of its blocks of 64 KiB, header included.
 """

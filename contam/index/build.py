@@ -1,4 +1,4 @@
-"""Corpus shards -> an index: segment after segment, resumable, the same bytes for any workers."""
+"""Build an index from corpus shards: resumable, and the same bytes for any workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index in figures: what `contam index show` prints."""
+"""Describe an index in figures, for `contam index show`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where indexes live, and which one is meant by a name."""
+"""Find indexes by name in the folder where they live."""
 
 from __future__ import annotations
 

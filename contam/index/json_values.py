@@ -1,4 +1,4 @@
-"""Dataclasses to plain JSON values and back, believing nothing that is read."""
+"""Convert dataclasses to plain JSON values and back, with every value checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest: which segments make up the index now. Published whole or not at all, read strictly.
+"""Publish and read the manifest, which lists the segments of an index.
 
     {"body":{...},"format":1,"sha256":"digest of the body"}
 

@@ -1,4 +1,4 @@
-"""What an index says of itself: recipe, shards, segments and their files. Plain data only.
+"""Define the data of an index: recipe, shards, segments and their files.
 
 indexes/FORMAT.md specifies how each of these is written down.
 """

@@ -1,4 +1,4 @@
-"""An index, opened: one snapshot that writers do not disturb."""
+"""Open an index as a snapshot that writers do not disturb."""
 
 from __future__ import annotations
 

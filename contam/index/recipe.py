@@ -1,4 +1,4 @@
-"""Recipes: what an index holds of a corpus, from a TOML file or by the name of one that ships."""
+"""Read recipes: what an index holds of a corpus, from TOML or by name."""
 
 from __future__ import annotations
 

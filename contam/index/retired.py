@@ -1,4 +1,4 @@
-"""Documents that no answer counts any more: a file of shard and row, named by its content."""
+"""Store retired documents, which no answer counts, as a file of shards and rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One segment of an index, opened for reading: mapped arrays, and who its documents are."""
+"""Open one segment of an index: mapped arrays and a table of documents."""
 
 from __future__ import annotations
 

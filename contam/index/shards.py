@@ -1,4 +1,4 @@
-"""The shards that an index was made of: where are they, and are they still the same?"""
+"""Locate the shards an index was made of, and check that they are unchanged."""
 
 from __future__ import annotations
 

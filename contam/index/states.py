@@ -1,4 +1,4 @@
-"""The states of the shards' files when all their bytes were those of the index.
+"""Record the file states of shards whose bytes were verified against the index.
 
 A change in the middle of a shard shows in none of the digests that an answer has time for, but in
 the time of the file. These states lie beside the manifest, not in it: copying a corpus changes

@@ -1,4 +1,4 @@
-"""An index of an older normaliser, built again from its shards by the one there is now."""
+"""Rebuild an index of an older normaliser from its shards."""
 
 from __future__ import annotations
 

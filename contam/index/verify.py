@@ -1,4 +1,4 @@
-"""Look at every byte of an index, and at the corpus behind it, and tell all that is wrong."""
+"""Verify every byte of an index and of the corpus behind it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Verdicts and evaluation logs -> what each model scores without the contaminated items."""
+"""Compute what each model scores without the contaminated items."""

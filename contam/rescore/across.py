@@ -1,4 +1,4 @@
-"""The tables across benchmarks: means, win rates, Borda counts; what the ranking hangs on."""
+"""Make the tables across benchmarks: means, win rates, Borda counts, sensitivity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotations and logs -> what a re-scoring needs of verdicts: items, labels, and where logs lie.
+"""Use annotations as verdicts: items, labels and where the logs lie.
 
 Annotations rarely name every item. The items of a re-scoring are therefore those of the file and,
 behind them, those of the logs that the file does not name.

@@ -1,4 +1,4 @@
-"""Labels of items from elsewhere: one's own annotations, decon's report, a published list."""
+"""Read labels of items from files: one's own, decon's report, or a published list."""
 
 from __future__ import annotations
 

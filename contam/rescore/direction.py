@@ -1,4 +1,4 @@
-"""Which way a metric counts: as the user says, as a log records, or as its name says."""
+"""Decide whether more or less of a metric is better: by user, log or name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of tasks as series: one number over several benchmarks, weighed as the tool weighed it."""
+"""Score groups of tasks as one series, weighted as the tool weights them."""
 
 from __future__ import annotations
 

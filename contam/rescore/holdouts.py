@@ -1,4 +1,4 @@
-"""The table of second test sets: each model's gain on a benchmark beside one nobody has seen."""
+"""Make the table of second test sets: each model's gain beside an unseen benchmark."""
 
 from __future__ import annotations
 

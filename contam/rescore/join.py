@@ -1,4 +1,4 @@
-"""Which item of a result is which row of a log: by what the texts say, ids only to cross-check.
+"""Join items of a result to rows of a log by text; ids only cross-check.
 
 No two tools number items alike (from 0, from 1, across splits), so a number alone proves nothing.
 The order of proof: question with choices and passage; question alone, where that leaves one item;

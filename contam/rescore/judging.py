@@ -1,4 +1,4 @@
-"""What judges the items of logs: the folder that a scan wrote, or a file of labels."""
+"""Choose what labels the items of logs: a scan's folder or a file of labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models stand in one ranking: those of one set-up, on the items that all of them have.
+"""Choose the models of one ranking: same set-up, on items they all have.
 
 A short run must not take the items away from all others: it is left out by name and compared with
 each model on the items that both were scored on.

@@ -1,4 +1,4 @@
-"""One metric a benchmark: the one that benchmarks are put together by, and that pictures show."""
+"""Choose one main metric per benchmark, for averages and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of models beside verdicts: the arrays that every table of a re-scoring is made from."""
+"""Arrange scores and verdicts as the arrays behind every re-scoring table."""
 
 from __future__ import annotations
 

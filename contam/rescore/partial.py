@@ -1,4 +1,4 @@
-"""Which judged items a log has no score for: nothing else tells half a table from a whole one."""
+"""Find judged items that a log has no score for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables across models of one benchmark: ranks and pairs, full and clean."""
+"""Make the tables across models of one benchmark: ranks and pairs, full and clean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts and logs -> a re-scoring: read, check, join, compute, write whole or not at all."""
+"""Run a re-scoring: read, check, join, compute, and write as a whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of scores: full, clean and flagged, for all items and for subsets of them."""
+"""Make the table of scores: full, clean and flagged, for all items and for subsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Series and flags -> the tables of a re-scoring."""
+"""Make the tables of a re-scoring from series and flags."""
 
 from __future__ import annotations
 

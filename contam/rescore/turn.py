@@ -1,4 +1,4 @@
-"""Metrics of which less is better, turned so that more is, and their figures turned back.
+"""Flip metrics of which less is better, and flip their figures back.
 
 All statistics then read one way only: a higher score is better. A share s becomes 1 - s, so that it
 stays a share; any other score becomes -s. What tables show is in the metric's own units again.

@@ -1,4 +1,4 @@
-"""The logs of a re-scoring that are whole, and what is said of those that are not."""
+"""Keep complete logs for a re-scoring, and note the others."""
 
 from __future__ import annotations
 

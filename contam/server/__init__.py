@@ -1,4 +1,4 @@
-"""The HTTP service: the same verdicts as the command line, asked over the network."""
+"""The HTTP service: the same verdicts as the command line, over the network."""
 
 from contam.extras import require
 

@@ -1,4 +1,4 @@
-"""The app: wiring only. What it does is in the modules it names."""
+"""Assemble the app; the modules it names do the work."""
 
 from __future__ import annotations
 

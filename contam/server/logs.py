@@ -1,4 +1,4 @@
-"""What the service says of itself: lines of JSON on stderr, with nothing of what it was asked.
+"""Log JSON lines to stderr, without the content of requests.
 
 Messages of libraries and of exceptions may quote an unpublished test, so a line has places in the
 code and names of types instead. Only uvicorn's own words about itself are kept.

@@ -1,4 +1,4 @@
-"""What the service counts and measures for Prometheus: one table of names, and where they live.
+"""Define the Prometheus metrics of the service in one table.
 
 Labels are few and the operator's own: routes as templates, policies, verdict labels, ids of
 indexes and states. Never anything of a request, never an item, never a path as it was asked.

@@ -1,4 +1,4 @@
-"""The service's description of itself: OpenAPI 3.1, the same bytes as `service/openapi.json`."""
+"""Write the OpenAPI 3.1 document, the same bytes as `service/openapi.json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening the indexes beside a service that lives already, and looking for new states of them."""
+"""Open indexes while the service runs, and look for new states of them."""
 
 from __future__ import annotations
 

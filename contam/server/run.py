@@ -1,4 +1,4 @@
-"""The service as a process: listen, tell where, drain when told to stop."""
+"""Run the service as a process: listen, announce the address, drain on stop."""
 
 from __future__ import annotations
 

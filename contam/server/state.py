@@ -1,4 +1,4 @@
-"""What the handlers of one service share, made once when it starts."""
+"""Hold what the handlers of one service share, made once at start."""
 
 from __future__ import annotations
 

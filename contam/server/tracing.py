@@ -1,4 +1,4 @@
-"""OpenTelemetry spans, if they are asked for: routes, counts and durations, never any text."""
+"""Send OpenTelemetry spans if configured: routes, counts and durations, no text."""
 
 from __future__ import annotations
 

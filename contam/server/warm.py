@@ -1,4 +1,4 @@
-"""Compile whatever the service runs, before it starts: `python -m contam.server.warm`.
+"""Compile all the service runs before it starts: `python -m contam.server.warm`.
 
 For images: a service that finds all of it compiled is ready in a second instead of a minute.
 """

@@ -1,1 +1,1 @@
-"""Parquet and Arrow files: the only package that imports pyarrow."""
+"""Read and write Parquet and Arrow: the only package that imports pyarrow."""

@@ -1,4 +1,4 @@
-"""Arrow text arrays as flat bytes and offsets, without a copy wherever Arrow allows it."""
+"""View Arrow text arrays as flat bytes and offsets, without copies where possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of documents as two flat arrays, free of any file format."""
+"""Hold a block of documents as two flat arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations as one text: turns joined by line feeds, wherever the turns come from."""
+"""Join the turns of a conversation into one text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow lists of turns as one text a row: flat where the turns are plain, value by value else."""
+"""Join Arrow lists of chat turns into one text per row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns of a file can serve for, without handing Arrow types to the callers."""
+"""Tell what the columns of a file can be used for, without exposing Arrow types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The different values of a large array."""
+"""Find the distinct values of a large array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of an index segment's documents: one row per document, in the segment's order."""
+"""Read the document table of an index segment, one row per document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows without a text in the column that is read: find it in the other columns."""
+"""Find the text of rows whose main column is empty in the other columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pick one field out of record batches: by dotted path, inside structs, JSON text and chats."""
+"""Extract one field from record batches: dotted paths, structs, JSON text and chats."""
 
 from __future__ import annotations
 

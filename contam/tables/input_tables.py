@@ -1,4 +1,4 @@
-"""Parquet and Arrow files that benchmarks and logs are shipped in, as rows or as columns."""
+"""Read the Parquet and Arrow files of benchmarks and logs, as rows or columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow IPC shards, file and stream format."""
+"""Read Arrow IPC shards, file and stream format."""
 
 from __future__ import annotations
 

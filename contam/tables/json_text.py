@@ -1,4 +1,4 @@
-"""Values inside JSON records: by path, also through text that holds JSON itself."""
+"""Extract values from JSON records by path, also from JSON inside text."""
 
 from __future__ import annotations
 

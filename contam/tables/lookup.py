@@ -1,4 +1,4 @@
-"""Second pass over Parquet and Arrow shards: a few rows, a few columns."""
+"""Read a few rows and columns of Parquet and Arrow shards in a second pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that the parts of a long run no longer need."""
+"""Release Arrow memory that a long run no longer needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet shards: footers, and text columns streamed in small batches."""
+"""Read Parquet shards: footers, and text columns in small batches."""
 
 from __future__ import annotations
 

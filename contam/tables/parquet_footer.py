@@ -1,4 +1,4 @@
-"""The footer of a Parquet file, read with care before the library sees it.
+"""Parse and check a Parquet footer before the library sees it.
 
 The library ends the whole process over metadata of a column that it cannot decrypt or does not
 understand. So what we need of the layout is read here, in Python, and nothing of it is asked of

@@ -1,4 +1,4 @@
-"""The columns of every table we publish, and how columns become a table and a file.
+"""Define the columns of every published table, and write them.
 
 The columns of a table and their order are part of the result format: a change is a new
 `RESULT_FORMAT`.

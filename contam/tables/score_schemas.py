@@ -1,4 +1,4 @@
-"""The columns of the tables that re-scoring publishes; a change is a new `RESCORE_FORMAT`."""
+"""Define the columns of re-scoring tables; a change needs a new `RESCORE_FORMAT`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open shards for Arrow, and turn whatever a reader raises into an error that names the shard."""
+"""Open shards for Arrow, and turn any reader's error into one that names the shard."""
 
 from __future__ import annotations
 

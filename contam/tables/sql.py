@@ -1,4 +1,4 @@
-"""Ask Parquet files in SQL: DuckDB in memory, with views over what it is given."""
+"""Query Parquet files in SQL with an in-memory DuckDB."""
 
 from __future__ import annotations
 

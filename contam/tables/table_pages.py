@@ -1,4 +1,4 @@
-"""A published table as JSON lines, a stretch of its rows at a time."""
+"""Stream a published table as JSON lines, some rows at a time."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Text to tokens: the frozen character tables, name lists and what reads them."""
+"""Turn text into tokens: frozen character tables, name lists and tokenizers."""

@@ -1,4 +1,4 @@
-"""Text to tokens for any Hugging Face `tokenizer.json`: unit `bpe-1` of docs/normaliser.md.
+"""Tokenise with any Hugging Face `tokenizer.json`: unit `bpe-1` of docs/normaliser.md.
 
 A text is cut at white space other than one single space, each stretch is encoded by itself with
 the same space before it, and every token gets a hash of its id and its bytes of the original text.

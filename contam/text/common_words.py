@@ -1,4 +1,4 @@
-"""Words that say little about what a text is: they stand in every document of their language."""
+"""List common words, which say little about what a text is."""
 
 from __future__ import annotations
 

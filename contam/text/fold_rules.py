@@ -1,4 +1,4 @@
-"""What one code point becomes: the rules behind the character table, from Unicode data."""
+"""Define how code points fold: the rules behind the character table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the frozen table file from Unicode data and the name lists (for maintainers).
+"""Write the frozen table file from Unicode data and name lists (for maintainers).
 
 ``python -m contam.text.generate_tables`` replaces ``data/word-3.npz``. Run it only to make a new
 normaliser version: the file decides what every token is.

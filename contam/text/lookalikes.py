@@ -1,4 +1,4 @@
-"""Which Greek, Cyrillic and Armenian letters pass for which Latin one."""
+"""Map Greek, Cyrillic and Armenian letters to the Latin ones they resemble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names the scanner knows: LaTeX commands, HTML elements, character entities.
+"""List the names the tokeniser knows: LaTeX commands, HTML elements and entities.
 
 All lower-case ASCII, because the scanner compares lower-cased names. The lists belong to the
 normaliser's version: adding a name changes tokens.

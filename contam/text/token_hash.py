@@ -1,4 +1,4 @@
-"""The frozen 64-bit token hash, in plain Python, for anything that is not a hot loop."""
+"""Compute the frozen 64-bit token hash in plain Python, outside hot loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hashes of tokens of a kind: single characters (letters, digits, Han, kana, ...) and numbers."""
+"""Collect hashes of single characters and of numbers."""
 
 from __future__ import annotations
 

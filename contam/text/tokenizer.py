@@ -1,4 +1,4 @@
-"""Text to tokens for the units `word` and `char`: the kernels, their frozen tables and buffers."""
+"""Tokenise text in the units `word` and `char` with the kernels."""
 
 from __future__ import annotations
 

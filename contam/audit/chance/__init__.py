@@ -1,1 +1,1 @@
-"""How many flags are chance: decoys, false discovery, and q-values."""
+"""Estimate how many flags are chance: decoys, false discovery rates and q-values."""

@@ -1,4 +1,4 @@
-"""The stages that tell chance from leaks: search for decoys as for items, and compare."""
+"""Run the stages that tell chance from leaks: search for decoys and compare."""
 
 from __future__ import annotations
 

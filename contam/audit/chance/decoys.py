@@ -1,4 +1,4 @@
-"""Items that look like a benchmark's own and cannot be in a corpus: clones and joined items.
+"""Make decoys: items that look like a benchmark's but cannot be in a corpus.
 
 A clone has other numbers and other names. Where its question has neither, the word that fewest
 items have is another one. Where there is no such word, the question is joined to the choices and

@@ -1,4 +1,4 @@
-"""Verdicts of items and of their decoys -> how many flags are chance, and q-values per item."""
+"""Estimate from items and decoys how many flags are chance, with a q-value per item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many flags are chance: target-decoy estimates of false discovery, with q-values per item.
+"""Estimate false discovery rates by target-decoy competition, with q-values per item.
 
 Decoys are items that look like the benchmark's to the detector and cannot be in the corpus. A
 decoy's score says what chance overlap gives. Here a false discovery is a flag of an overlap that

@@ -1,4 +1,4 @@
-"""The q-value of a single item: beside its verdict, what share of such flags may be chance."""
+"""Look up the q-value of an item to show beside its verdict."""
 
 from __future__ import annotations
 

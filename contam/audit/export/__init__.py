@@ -1,1 +1,1 @@
-"""An audit in the forms of other tools."""
+"""Export an audit for other tools."""

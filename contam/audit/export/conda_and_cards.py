@@ -1,4 +1,4 @@
-"""A pack in the forms of others: rows of the CONDA database, a section of a model card."""
+"""Export a pack as rows of the CONDA database and as a section of a model card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An audit as a run of MLflow: figures, parameters, tags, and flagged items without any text."""
+"""Log an audit as an MLflow run: figures, parameters, tags and flagged items, without texts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Whether an audit fulfils the rules of a release."""
+"""Decide whether an audit meets the rules of a release."""

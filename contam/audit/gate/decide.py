@@ -1,4 +1,4 @@
-"""May this pack pass? One outcome for each rule; what cannot be judged does not pass."""
+"""Decide whether a pack passes: one outcome per rule; what cannot be judged does not pass."""
 
 from __future__ import annotations
 

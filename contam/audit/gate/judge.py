@@ -1,4 +1,4 @@
-"""Single rules on the facts of a report; whatever a rule asks for and is not there is unknown."""
+"""Evaluate single rules on the facts of a report; a missing fact makes a rule unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gate decided, as other systems read it: JUnit XML, Markdown, lines for GitHub Actions."""
+"""Write a gate's outcome as JUnit XML, Markdown and GitHub Actions annotations."""
 
 from __future__ import annotations
 

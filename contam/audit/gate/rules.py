@@ -1,4 +1,4 @@
-"""What a release must fulfil: RULES.toml, read and refused where it says what nobody can judge."""
+"""Read RULES.toml, what a release must meet, and refuse rules that cannot be judged."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The report of an audit: its facts, as HTML and as Markdown."""
+"""The report of an audit, as facts, HTML and Markdown."""

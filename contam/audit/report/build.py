@@ -1,4 +1,4 @@
-"""Results of all stages -> the facts of the report."""
+"""Build the facts of a report from the results of all stages."""
 
 from __future__ import annotations
 

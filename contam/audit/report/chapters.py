@@ -1,4 +1,4 @@
-"""What a report says of each benchmark besides its verdicts: scores, ranks and plots."""
+"""Lay out a benchmark's chapter of a report: scores, ranks and plots beside its verdicts."""
 
 from __future__ import annotations
 

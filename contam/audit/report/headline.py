@@ -1,4 +1,4 @@
-"""The first screen of a report: a status, what a busy reader can act on, and the limits."""
+"""Write the top of a report: the status, what to act on, and the limits."""
 
 from __future__ import annotations
 

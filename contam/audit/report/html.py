@@ -1,4 +1,4 @@
-"""report.html: one file that opens offline, holds all evidence and runs only its own code."""
+"""Write report.html: one self-contained file that opens offline and holds all evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""report.md: the tables of an audit for a reader of plain text; every figure is from the facts."""
+"""Write report.md: the tables of an audit as plain text, every figure from the facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every flagged item with its evidence side by side, in pages that a report opens one by one."""
+"""Lay out flagged items with their evidence side by side, in pages that open one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which flagged items a model can have seen: in its own corpora, written before its data ends."""
+"""Find which flagged items a model can have seen: in its corpora, before its cutoff."""
 
 from __future__ import annotations
 

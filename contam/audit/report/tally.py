@@ -1,4 +1,4 @@
-"""Verdicts and evidence -> the counts of a report, by benchmark and policy."""
+"""Count verdicts and evidence by benchmark and policy."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What readers say of a sample of items, and what follows for all."""
+"""Review a sample of items by hand, and estimate rates for all items."""

@@ -1,4 +1,4 @@
-"""What a few read items say of all: precision, misses, the corrected rate, and two readers' kappa.
+"""Compute precision, misses, the corrected rate and Cohen's kappa from reviewed items.
 
 Formulas: prediction-powered inference (Angelopoulos et al. 2023) and its tuned form, PPI++; the
 limit of what a judge can save (Dorner, Nastl, Hardt 2025); kappa (Cohen 1960).

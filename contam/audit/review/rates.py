@@ -1,4 +1,4 @@
-"""What readers said of a sample -> precision, recall at the least, and the rate of leaks."""
+"""Estimate precision, a lower bound on recall, and the rate of leaks from reviews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which items a reader is shown, and the file that holds what the reader said of them."""
+"""Draw the items to review, and store the labels that readers give them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one reader after the other is shown of a result: the same items, in one order, blind.
+"""Show each reader the same sample, in one order, without the verdicts.
 
 The terminal (`contam review`) and the page of the service ask by this code, so that their labels
 are those of one random sample.

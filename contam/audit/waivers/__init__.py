@@ -1,1 +1,1 @@
-"""Flags that a person has looked at and waived."""
+"""Waivers: flags that a person has looked at and accepted."""

@@ -1,4 +1,4 @@
-"""Flags that a person has looked at: false alarms and accepted leaks, for a while, with a reason.
+"""Read the file of waivers: false alarms and accepted leaks, with a reason and an end date.
 
 A waiver hides nothing. It names one item, says why its flag need not stop a release, who says so
 and until when, and holds a digest of what that person looked at: when the item, its verdicts or its

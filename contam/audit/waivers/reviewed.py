@@ -1,4 +1,4 @@
-"""What a reviewer looks at before a flag is waived: the item, its verdicts, its evidence."""
+"""Show what a reviewer needs before waiving a flag: item, verdicts and evidence."""
 
 from __future__ import annotations
 

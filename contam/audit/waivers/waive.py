@@ -1,4 +1,4 @@
-"""A waiver for one item of a pack, ready for the file of waivers."""
+"""Write a waiver for one item of a pack."""
 
 from __future__ import annotations
 

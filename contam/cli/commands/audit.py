@@ -1,4 +1,4 @@
-"""`contam audit`: one folder that a release can rest on, and how to check it."""
+"""`contam audit`: make and check the pack of an audit."""
 
 from __future__ import annotations
 

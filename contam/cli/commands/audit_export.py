@@ -1,4 +1,4 @@
-"""`contam audit export`: a pack in the forms of others."""
+"""`contam audit export`: write a pack in the formats of other tools."""
 
 from __future__ import annotations
 

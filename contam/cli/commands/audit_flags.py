@@ -1,4 +1,4 @@
-"""The options of `contam audit run` as the tables of AUDIT.toml."""
+"""Turn the options of `contam audit run` into tables of AUDIT.toml."""
 
 from __future__ import annotations
 

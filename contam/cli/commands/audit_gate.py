@@ -1,4 +1,4 @@
-"""`contam audit gate`: does a pack fulfil the rules of a release?"""
+"""`contam audit gate`: decide whether a pack meets the rules of a release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`contam audit waive`: put a flag that was looked at into the file of waivers."""
+"""`contam audit waive`: add a reviewed flag to the file of waivers."""
 
 from __future__ import annotations
 

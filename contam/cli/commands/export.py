@@ -1,4 +1,4 @@
-"""`contam export`: the clean items in the form an evaluator takes, so that it can score them."""
+"""`contam export`: write the clean items in the format of an evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`contam hash`: items as hashes of their grams, to be checked without showing their text."""
+"""`contam hash`: write items as hashes, to check them without showing their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`contam index`: build an index of a corpus, change it, check it, look at it."""
+"""`contam index`: build, change, verify and describe an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`contam items`: a benchmark out of the logs that hold its items."""
+"""`contam items`: extract a benchmark from logs that hold its items."""
 
 from __future__ import annotations
 

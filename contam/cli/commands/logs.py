@@ -1,4 +1,4 @@
-"""`contam logs`: which logs of evaluations are there, and will they join?"""
+"""`contam logs`: list evaluation logs and whether they can be joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`contam policies`: which definitions of contamination there are, and what each says."""
+"""`contam policies`: list the policies and explain each."""
 
 from __future__ import annotations
 

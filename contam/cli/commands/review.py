@@ -1,4 +1,4 @@
-"""`contam review`: a reader says of a random sample of items whether they stand in the corpus."""
+"""`contam review`: ask a reader whether items of a random sample are in the corpus."""
 
 from __future__ import annotations
 

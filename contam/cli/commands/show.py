@@ -1,4 +1,4 @@
-"""`contam show`: flagged items beside the documents that hold them, matching characters marked."""
+"""`contam show`: show flagged items beside their documents, with matches marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`contam sql`: ask a result in SQL."""
+"""`contam sql`: query a result in SQL."""
 
 from __future__ import annotations
 

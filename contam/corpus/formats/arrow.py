@@ -1,4 +1,4 @@
-"""Arrow IPC shards: chunks are record batches of a file; a stream is read whole."""
+"""Read Arrow IPC shards: a chunk is a run of record batches; a stream is read whole."""
 
 from __future__ import annotations
 

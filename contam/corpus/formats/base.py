@@ -1,4 +1,4 @@
-"""What a corpus format is: one object that knows its files, columns, chunks, texts and rows."""
+"""Define a corpus format: one object for its files, columns, chunks, texts and rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV and TSV shards: a header, then one document a row; row r is the r-th row below the header."""
+"""Read CSV and TSV shards: a header, then one document a row; rows count from below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One JSON record: its document, in the column that is read or in the next that has one."""
+"""Find the document in a JSON record: in the text column, or the next one that has text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSONL shards: one object a line; row r is line r + 1 of the (decompressed) file."""
+"""Read JSONL shards: one object a line; row r is line r + 1 of the unpacked file."""
 
 from __future__ import annotations
 

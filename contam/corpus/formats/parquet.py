@@ -1,4 +1,4 @@
-"""Parquet shards: chunks are row groups, small neighbours merged."""
+"""Read Parquet shards: a chunk is a row group, with small neighbours merged."""
 
 from __future__ import annotations
 

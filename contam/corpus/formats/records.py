@@ -1,4 +1,4 @@
-"""What formats of one record after another have in common: JSON lines, CSV, web archives."""
+"""Share code among formats of one record after another: JSONL, CSV and web archives."""
 
 from __future__ import annotations
 

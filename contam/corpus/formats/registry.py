@@ -1,4 +1,4 @@
-"""All corpus formats: a new one is a file beside this one and a line here."""
+"""List all corpus formats; a new one is a file in this folder and a line here."""
 
 from __future__ import annotations
 

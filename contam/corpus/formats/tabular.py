@@ -1,4 +1,4 @@
-"""What Parquet and Arrow IPC have in common: typed columns, read in record batches."""
+"""Share code between Parquet and Arrow IPC: typed columns in record batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a download or copy left unfinished: a shard that is expected and never read."""
+"""Recognise unfinished downloads and copies: shards that are expected but never read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Web archives that hold extracted text (WET): row r is the r-th `conversion` record."""
+"""Read WET web archives of extracted text: row r is the r-th `conversion` record."""
 
 from __future__ import annotations
 

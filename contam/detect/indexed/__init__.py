@@ -1,1 +1,1 @@
-"""Items against an index: candidates, reading back, and guarantees."""
+"""Match items against an index: candidates, documents read back, and guarantees."""

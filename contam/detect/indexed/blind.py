@@ -1,4 +1,4 @@
-"""Items as hashes of their grams: what leaves the house when a test must not, and how it is judged.
+"""Check items sent as hashes of their grams, when their text must not leave its owner.
 
 Of each item part only the 40-bit keys of its grams are told, in order, and four bits of each token:
 what an index keeps of documents. Tokens are then names: two are the same where equal grams say so.

@@ -1,4 +1,4 @@
-"""Which documents of an index's segments are worth reading for the items of a view."""
+"""Choose which documents of an index are worth reading for the items of a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grams that stand in more documents than an index answers for: which of them are kept.
+"""Choose which grams to keep where too many documents hold them.
 
 Every segment keeps at most `cap` postings of a gram. Over several segments the same rule is applied
 once more, so that how an index is cut into segments changes no answer.

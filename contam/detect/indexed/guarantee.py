@@ -1,4 +1,4 @@
-"""Which policies an index can answer, and which items it must not call clean under them."""
+"""Decide what an index can answer for: policies, and items it must not call clean."""
 
 from __future__ import annotations
 

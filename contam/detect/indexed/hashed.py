@@ -1,4 +1,4 @@
-"""Documents whose shard is gone: what the index's hashes alone say of them.
+"""Match documents whose shard is gone by the hashes that the index holds.
 
 Of such a document the index knows its length and which item grams stand at which of its tokens.
 Those tokens are written into an otherwise empty document, which is then matched like any other.

@@ -1,4 +1,4 @@
-"""An open index that answers one item, or a few, at once: `contam.open_index(...).check(item)`."""
+"""Check a few items against an open index: `contam.open_index(...).check(item)`."""
 
 from __future__ import annotations
 

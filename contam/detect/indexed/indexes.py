@@ -1,4 +1,4 @@
-"""One or several indexes as one corpus: their shards in a scan's order, and what answers."""
+"""Treat one or several indexes as one corpus, with shards in the order of a scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that share rare shingles with a question in one place, out of the MinHash segments.
+"""Find near copies in MinHash segments: documents that share rare shingles in one place.
 
 An index's windows are entered under the shingles that are smallest in some permutation. A question
 is looked up under all of its shingles, so that only the index's side is sampled: see ADR

@@ -1,4 +1,4 @@
-"""Documents of open indexes: where they stand, and their texts, proved to be those indexed."""
+"""Quote documents of open indexes, after checking that their text is what was indexed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which documents of an index the items of a view need, and what those documents hold of them."""
+"""Read the documents of an index that a view's items need, and match them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Items against documents: token views, gram tables, and what is found."""
+"""Match items against documents: token views, gram tables and evidence."""

@@ -1,4 +1,4 @@
-"""What the workers remember of the documents they have matched, in bounded memory.
+"""Collect the matches of workers in bounded memory.
 
 Collections merge in any order and any grouping to the same answer: counts add up, runs take the
 maximum, the best document and the documents kept as evidence follow one total order.

@@ -1,4 +1,4 @@
-"""How many documents and places each policy counted for an item, and its best document."""
+"""Count documents and places per item and policy, and keep the best document."""
 
 from __future__ import annotations
 

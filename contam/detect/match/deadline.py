@@ -1,4 +1,4 @@
-"""When a question must be answered: work stops soon after, and nothing half done is answered."""
+"""Stop work soon after a deadline; items that were not finished get no verdict."""
 
 from __future__ import annotations
 

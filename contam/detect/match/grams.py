@@ -1,4 +1,4 @@
-"""The grams of all items: who shares them, and the table in which they are found."""
+"""Collect the grams of all items and build the table in which they are looked up."""
 
 from __future__ import annotations
 

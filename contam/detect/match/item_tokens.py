@@ -1,4 +1,4 @@
-"""The tokens of items, some megabytes of text at a time."""
+"""Tokenise items, a few megabytes of text at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of documents against one view: the kernels with their buffers, and given tokens."""
+"""Match batches of documents against one token view with the kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels wrote of a batch, as columns: matches, and their evidence."""
+"""Turn what the kernels wrote into columns: matches and their pieces of evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies that read documents for themselves: which documents, and where their findings go.
+"""Run policies that read documents themselves, and store what they find in the matches.
 
 Matching finds the documents that share a run of words with an item; only those are read, by each
 such policy in its own way. What it finds becomes a column of the evidence.

@@ -1,4 +1,4 @@
-"""The items of a run as one unit sees them: tokens, weights and the table of their grams."""
+"""Build a token view: all items in one unit, with weights and a table of their grams."""
 
 from __future__ import annotations
 

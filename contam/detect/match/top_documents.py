@@ -1,4 +1,4 @@
-"""The documents kept as evidence: the best of every item, in bounded memory."""
+"""Keep the top documents of every item as evidence, in bounded memory."""
 
 from __future__ import annotations
 

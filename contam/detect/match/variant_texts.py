@@ -1,4 +1,4 @@
-"""How an item reads without its punctuation, and which words of it ran together then."""
+"""Make variants of items without punctuation, and trace which words ran together."""
 
 from __future__ import annotations
 

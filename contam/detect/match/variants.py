@@ -1,4 +1,4 @@
-r"""Items as a copy reads that lost their punctuation: `\frac{7}{9}`, three words, became `frac79`.
+r"""Match items against copies that lost their punctuation: `\frac{7}{9}` became `frac79`.
 
 Words that only punctuation parts run together in such a copy. An item that loses much of its words
 so is searched in other *variants* too, as if they were items of a benchmark of their own, so that

@@ -1,4 +1,4 @@
-"""The definitions themselves, one family of them per module; `policies.policy` finds them.
+"""The policies, one family per module; `policies.policy` finds them.
 
 A module that has `SPECS` defines policies: it also has `PRESETS` and `build`.
 """

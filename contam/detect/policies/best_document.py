@@ -1,4 +1,4 @@
-"""`tulu3-50`: one document must hold more than half of the question by itself.
+"""`tulu3-50`: flag an item if one document holds more than half of its question.
 
 As in the original:
 

@@ -1,4 +1,4 @@
-"""What all published policies share: from score to label, and how figures are worded."""
+"""Share code among published policies: labels from scores, and wording of figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`contam`: our own definition. An item is judged by its best single document.
+"""`contam`, our own policy: judge an item by its best single document.
 
 The score is the share of the question's wording that stands in the document, each token weighed
 by how much it says: common words and wording that many items of the benchmark share weigh little.

@@ -1,4 +1,4 @@
-"""What `contam` declares: its thresholds, its parameters and the numbers of the matching."""
+"""Define `contam`: thresholds, parameters and constants of the matching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`decon-default`: decon's rules, from its source code, for every item by itself.
+"""`decon-default`: apply decon's rules, from its source code, to each item by itself.
 
 Rows, cleaning, windows, weights and length rule are decon's (`decon_rows`, `decon_tokens`,
 `decon_document`, `decon_formulas`). For that the documents that matching finds are read again,

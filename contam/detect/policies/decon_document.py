@@ -1,4 +1,4 @@
-"""One document against the rows of an item: clusters of the question, and what stands beside.
+"""Score one document against an item as decon does: clusters, and what stands near.
 
 A cluster begins at a gram of the question and reaches to both sides until too many grams in a row
 are none of it. Answers are looked for behind a cluster, the passage before it, each in a window.

@@ -1,4 +1,4 @@
-"""The arithmetic of decon 0.3.0: weights, gates, ramp and confidence, one function each.
+"""The formulas of decon 0.3.0: weights, gates, ramp and confidence, one function each.
 
 All take and return arrays (or numbers) element by element, in 32-bit numbers and in decon's order
 of operations: a score that must be exactly 1 misses it where decon's does. O_q, O_a and O_p are

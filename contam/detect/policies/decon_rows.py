@@ -1,4 +1,4 @@
-"""A benchmark as decon indexes it: rows, which of them it takes, their grams and rarities.
+"""Index a benchmark as decon does: which rows it takes, their grams and rarities.
 
 A row is a question with one answer: an item with options is as many rows. Rarity is counted over
 the rows of one benchmark, as if decon were given that benchmark alone, or over all of a run.

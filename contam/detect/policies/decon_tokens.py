@@ -1,4 +1,4 @@
-"""Text as decon reads it: cleaned, then cut into tokens.
+"""Clean and tokenise text as decon does.
 
 The tokens are those of the tokenizer file that a run was given. Without one they are the pieces
 into which cl100k cuts a text before it applies its vocabulary: a word with the space before it, up

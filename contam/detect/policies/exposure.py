@@ -1,4 +1,4 @@
-"""What of an item stands in a document, in one word: how far it is exposed, and how alike it is."""
+"""Classify how exposed an item is and how alike the copy is."""
 
 from __future__ import annotations
 

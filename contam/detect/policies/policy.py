@@ -1,4 +1,4 @@
-"""What a policy does, and how one is found: by id, by id and preset, or from a file.
+"""Define the interface of policies, and find one by id, by id and preset, or from a file.
 
 A file starts from a known policy and states only what differs, so every policy that ever ran can be
 written down, read back and told from any other by its fingerprint.

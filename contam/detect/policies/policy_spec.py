@@ -1,4 +1,4 @@
-"""What a policy declares: what is matched, how it adds up, from which score it flags."""
+"""Define what a policy declares: what it matches, how it adds up, where it flags."""
 
 from __future__ import annotations
 

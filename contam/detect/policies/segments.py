@@ -1,4 +1,4 @@
-"""The tokens of the judged parts, laid side by side, so that shares are sums and not loops.
+"""Lay the tokens of judged parts side by side, so that shares are sums, not loops.
 
 A segment is one part of one item. Segments are in item order, and within an item in PARTS order.
 Grams, runs and windows never cross from one part into the next.

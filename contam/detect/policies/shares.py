@@ -1,4 +1,4 @@
-"""Policies that flag an item for how much of it was seen: `llama3-8gram`, `palm-70`, `igmini-50`.
+"""Policies that flag an item by the share seen: `llama3-8gram`, `palm-70`, `igmini-50`.
 
 Which documents the pieces come from does not matter: pieces of one item may stand in different
 ones. Pinned, where the sources leave it open:

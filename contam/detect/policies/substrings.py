@@ -1,4 +1,4 @@
-"""`gpt4-50char`: three 50-character pieces of an item, picked by chance, searched as they are.
+"""`gpt4-50char`: search three random 50-character pieces of each item verbatim.
 
 Pinned, where the source leaves it open:
 

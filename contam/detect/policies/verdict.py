@@ -1,4 +1,4 @@
-"""One verdict: what a policy says of an item. Loads nothing, so that a client can have it, too."""
+"""Define a verdict; imports nothing heavy, so clients can use it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A result for people: item beside document, and the result in SQL."""
+"""Show results: items beside documents, and SQL."""

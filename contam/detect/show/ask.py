@@ -1,4 +1,4 @@
-"""A result folder as SQL views: verdicts, evidence, items, and the documents of its corpus."""
+"""Offer a result folder as SQL views: verdicts, evidence, items and documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cut a text into what matches, what stands around it, and what is left out."""
+"""Cut a text into matched, surrounding and omitted parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read again the documents that evidence points to, if the shards are still what was scanned."""
+"""Read the documents of evidence again, if their shards are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Item and document side by side: re-read what the evidence points to and mark what matches."""
+"""Show item and document side by side, with the matches marked."""
 
 from __future__ import annotations
 

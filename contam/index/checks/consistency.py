@@ -1,4 +1,4 @@
-"""What must hold between the parts of a manifest; broken, the index may not be used."""
+"""Check that the parts of a manifest agree; otherwise the index is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents read back from their shards and sampled once more: is all of it in the index?"""
+"""Sample documents again from their shards to check that the index holds all of it."""
 
 from __future__ import annotations
 

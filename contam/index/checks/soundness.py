@@ -1,4 +1,4 @@
-"""Whether the arrays of a segment can be true together. Their checksums are another matter."""
+"""Check that the arrays of a segment are consistent with each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MinHash part of a segment: a signature of every document, and its windows by what they hold.
+"""Make the MinHash part of a segment: document signatures and windows.
 
 Layout of the arrays: indexes/FORMAT.md. What is said of a corpus does not depend on how it is cut
 into segments: a shingle that is too frequent in one segment is too frequent in all of them.

@@ -1,4 +1,4 @@
-"""Signatures of texts and of indexed documents, for whoever wants to go on with them."""
+"""Read MinHash signatures of texts and indexed documents, for use elsewhere."""
 
 from __future__ import annotations
 

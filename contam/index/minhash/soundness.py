@@ -1,4 +1,4 @@
-"""Whether the MinHash arrays of a segment can be true together, and what a document's hold."""
+"""Check that the MinHash arrays of a segment are consistent with each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards on their way into an index: their records, how they are cut into tasks, and one task."""
+"""Take shards into an index: their records, their tasks, and one task."""
 
 from __future__ import annotations
 

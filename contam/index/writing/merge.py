@@ -1,4 +1,4 @@
-"""Several segments -> one that answers as they did, without what was retired."""
+"""Merge segments into one that answers as they did, without retired documents."""
 
 from __future__ import annotations
 

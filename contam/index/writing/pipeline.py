@@ -1,4 +1,4 @@
-"""Chunks on threads, their results in order: the reading half of a build."""
+"""Process chunks on threads and return their results in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of documents -> what a segment keeps of them. One worker's part of a build."""
+"""Sample the grams of document batches for a segment: one worker's part of a build."""
 
 from __future__ import annotations
 

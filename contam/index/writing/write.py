@@ -1,4 +1,4 @@
-"""Sampled documents -> the files of one segment."""
+"""Write sampled documents as the files of one segment."""
 
 from __future__ import annotations
 

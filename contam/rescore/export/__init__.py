@@ -1,1 +1,1 @@
-"""Results of a re-scoring for evaluators, as pictures and Markdown."""
+"""Export a re-scoring for evaluators, as pictures and as Markdown."""

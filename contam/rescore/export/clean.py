@@ -1,4 +1,4 @@
-"""Judged logs of lm-eval -> clean scores in the shape of its own results file."""
+"""Write clean scores of lm-eval logs in the shape of its results file."""
 
 from __future__ import annotations
 

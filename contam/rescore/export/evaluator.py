@@ -1,4 +1,4 @@
-"""Verdicts and logs -> what an evaluator needs to make our clean score with its own code."""
+"""Write what an evaluator needs to compute the clean score with its own code."""
 
 from __future__ import annotations
 

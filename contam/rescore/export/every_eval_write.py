@@ -1,4 +1,4 @@
-"""Write a log in the form of Every Eval Ever, clean scores and flags of items included.
+"""Write a log in the Every Eval Ever format, with clean scores and item flags.
 
 The schema is closed, so what it has no field for goes into `metadata` and `details`, as text: the
 question apart from the prompt, the passage, and what contam says of the item.

@@ -1,4 +1,4 @@
-"""How the pictures of a re-scoring are drawn: readable for three models and for a hundred."""
+"""Draw the pictures of a re-scoring so that 3 or 100 models stay readable."""
 
 from __future__ import annotations
 

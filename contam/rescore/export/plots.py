@@ -1,4 +1,4 @@
-"""Pictures of a re-scoring as SVG and PNG: which there are, and how they are written."""
+"""Write the pictures of a re-scoring as SVG and PNG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a re-scoring as Markdown; every figure is read from the tables themselves."""
+"""Write the tables of a re-scoring as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of evaluations in, one shape out: `read_logs`, `self_check`, `find_groups`."""
+"""Read evaluation logs into one shape: `read_logs`, `self_check`, `find_groups`."""
 
 from contam.rescore.logs.groups import TaskGroup, find_groups
 from contam.rescore.logs.model import GroupClaim, Log, LoggedItem, ScoreColumn, self_check

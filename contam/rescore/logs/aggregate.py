@@ -1,4 +1,4 @@
-"""Metrics that belong to a whole set of answers: F1, Matthews correlation, perplexities, Brier.
+"""Compute metrics over whole sets of answers: F1, Matthews, perplexity, Brier.
 
 Each takes the per-item values as the tool logs them. A value of another shape is a ValueError.
 """

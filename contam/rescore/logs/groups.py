@@ -1,4 +1,4 @@
-"""Groups of tasks: which way of averaging gave the tool's number, and the same way without items.
+"""Find how a tool averaged a group of tasks, and average the same way without items.
 
 lm-eval does not record whether a group weighs its tasks by size or counts each once; the reported
 number shows it.

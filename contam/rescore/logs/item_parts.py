@@ -1,4 +1,4 @@
-"""Rows of a data set, as a log repeats them -> question, passage, choices and answer."""
+"""Extract question, passage, choices and answer from data set rows repeated in a log."""
 
 from __future__ import annotations
 

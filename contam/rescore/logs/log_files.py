@@ -1,4 +1,4 @@
-"""Bytes and JSON of log files, with errors that name file and line."""
+"""Read bytes and JSON of log files, with errors that name file and line."""
 
 from __future__ import annotations
 

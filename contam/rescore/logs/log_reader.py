@@ -1,4 +1,4 @@
-"""What a reader of logs says of itself; `contam.rescore.logs.readers` lists them."""
+"""Define a log reader; `contam.rescore.logs.readers` lists them all."""
 
 from __future__ import annotations
 

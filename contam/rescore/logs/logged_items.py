@@ -1,4 +1,4 @@
-"""Items of a benchmark out of logs that hold them, for whoever has logs and no test set."""
+"""Extract a benchmark's items from logs, for users who have no test set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every tool's log becomes: items, columns of scores, and the numbers the tool itself gave."""
+"""Define a log: items, columns of scores, and the tool's own numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files, folders and globs -> logs: each file goes to the reader its content calls for."""
+"""Find log files and hand each to the reader that fits its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All readers of logs, which of them reads a file, and what to export where none can."""
+"""List all log readers, choose one for a file, and say what to export if none fits."""
 
 from __future__ import annotations
 

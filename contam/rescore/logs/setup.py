@@ -1,4 +1,4 @@
-"""How a run was set up: examples in the prompt, the prompt itself, the task's version.
+"""Read how a run was set up: few-shot examples, prompt and task version.
 
 Scores of one benchmark under other set-ups are other measurements. Only what a tool records is
 here; a run that records nothing is not said to differ.

@@ -1,4 +1,4 @@
-"""Members of a ZIP file, also those packed with Zstandard, which `zipfile` knows from 3.14 only."""
+"""Read ZIP members, including Zstandard, which `zipfile` supports only from 3.14."""
 
 from __future__ import annotations
 

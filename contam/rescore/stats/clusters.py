@@ -1,4 +1,4 @@
-"""Errors of means whose items rise and fall together, by whole clusters.
+"""Compute standard errors of means over clustered items.
 
 Questions about one passage, or two copies of one item, are no independent draws. Every number of a
 re-scoring that says how sure it is counts clusters the way this module does.

@@ -1,4 +1,4 @@
-"""Dealing flags out anew: how often chance alone sets the flagged items so far apart.
+"""Test by permutation how often chance alone sets the flagged items so far apart.
 
 Without a leak the flags say nothing about the scores, so every way to deal as many of them out is
 equally likely. Whole-numbered scores have that law worked out; others are drawn from it.

@@ -1,4 +1,4 @@
-"""Flagged items may be easier without any leak: strata, reference models, Mantel and Haenszel."""
+"""Adjust for easier flagged items: strata, reference models, Mantel-Haenszel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How differently the tasks of a benchmark rank the models: Kendall's W, exact and as published.
+"""Measure how differently tasks rank the models: Kendall's W, exact and as published.
 
 Tables are float64[models, tasks], a higher score is better.
 """

@@ -1,4 +1,4 @@
-"""Full against clean: the estimated performance gain, its tests, and the published rules.
+"""Compare full and clean scores: the gain, its tests and the published rules.
 
 Notation of the sources: D the flagged items, C the clean ones, f = |D| / n. Scores are float64[n],
 `flagged` bool[n].

@@ -1,4 +1,4 @@
-"""A second test set that nobody can have seen: what a model should score, and what it gains.
+"""Predict scores from a second, unseen test set, and measure the inflation.
 
 ConStat fits how scores on the second set go with scores on the first over models that did not see
 either; a retro-holdout, made to be the same test again, is compared directly. Scores are within

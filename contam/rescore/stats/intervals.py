@@ -1,4 +1,4 @@
-"""Mean scores with their uncertainty: binomial, clustered, repeated and bootstrapped."""
+"""Compute intervals of mean scores: binomial, clustered, repeated, bootstrapped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many tests at once: p-values adjusted over the family they were made in."""
+"""Adjust p-values for multiple tests over their family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two models on the same items: paired errors, exact tests, power."""
+"""Compare two models on the same items: paired errors, exact tests, power."""
 
 from __future__ import annotations
 

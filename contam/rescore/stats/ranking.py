@@ -1,4 +1,4 @@
-"""Rankings of models: how far two agree, how sure a place is, what deleting items alone does."""
+"""Compare rankings: agreement, certainty of places, effect of deleting items."""
 
 from __future__ import annotations
 

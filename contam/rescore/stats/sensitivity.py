@@ -1,4 +1,4 @@
-"""How far a ranking over tasks can be moved by what should not matter (Zhang and Hardt 2024).
+"""Measure how irrelevant changes move a ranking over tasks (Zhang and Hardt 2024).
 
 Cardinal: the tasks' scales. Ordinal: which other models are in the field. Both are searches, so
 what they find is a lower bound; each comes with a witness that `reweighed` and `in_field` check.

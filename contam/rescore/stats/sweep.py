@@ -1,4 +1,4 @@
-"""The gain as the threshold of a policy moves, and a test of the best threshold that owns up."""
+"""Compute the gain over all thresholds of a policy, and test the best one honestly."""
 
 from __future__ import annotations
 

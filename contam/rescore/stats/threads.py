@@ -1,4 +1,4 @@
-"""Independent parts of a re-scoring in threads: numpy lets go of the interpreter for most of it."""
+"""Run independent parts of a re-scoring in threads."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A check of items: read, admitted, put to the indexes, answered."""
+"""Check items: parse, admit, query the indexes, answer."""

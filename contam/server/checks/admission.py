@@ -1,4 +1,4 @@
-"""How many checks are worked on at once, how many wait, and until when."""
+"""Limit how many checks run, how many wait, and how long."""
 
 from __future__ import annotations
 

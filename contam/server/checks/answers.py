@@ -1,4 +1,4 @@
-"""A result as an answer, made piece by piece, so that no more of it is held than it may have."""
+"""Stream a result as an answer piece by piece, to bound memory."""
 
 from __future__ import annotations
 

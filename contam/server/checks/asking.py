@@ -1,4 +1,4 @@
-"""A check as it was asked: read, held to the limits, and put to the indexes."""
+"""Read a check request, apply the limits and query the indexes."""
 
 from __future__ import annotations
 

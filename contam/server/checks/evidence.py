@@ -1,4 +1,4 @@
-"""The evidence of a result as the plain values of an answer, of a few items at a time."""
+"""Convert evidence to plain values, a few items at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies by the names that requests may use: never by a path."""
+"""Resolve policies by the names that requests may use, never by path."""
 
 from __future__ import annotations
 

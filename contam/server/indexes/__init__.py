@@ -1,1 +1,1 @@
-"""The indexes of a service: opened, watched, and held in memory."""
+"""Open, watch and cache the indexes of a service."""

@@ -1,4 +1,4 @@
-"""How much text a service keeps in memory when nobody says so."""
+"""Choose how much text a service caches by default."""
 
 from __future__ import annotations
 

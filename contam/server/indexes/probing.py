@@ -1,4 +1,4 @@
-"""The first questions to an index: they prove that it answers, and load what later ones need."""
+"""Send each index a first query, which proves that it answers and warms it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The indexes of a service, held open: leased to requests, and swapped while they are asked."""
+"""Hold the indexes of a service open: lend snapshots to requests, and reload."""
 
 from __future__ import annotations
 

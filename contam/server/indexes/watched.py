@@ -1,4 +1,4 @@
-"""Files of open indexes, looked at so that nothing is answered from what somebody wrote into them.
+"""Watch the files of open indexes, so that altered files never answer.
 
 A map shows what is written into its file, and blocks that were found good are not summed up again.
 A file that is removed or replaced goes on to be mapped as it was: that is no harm.

@@ -1,1 +1,1 @@
-"""Long work: a job is accepted, kept on disk, worked on in a process of its own, and answered."""
+"""Jobs: accepted, stored on disk, run in their own process, and answered."""

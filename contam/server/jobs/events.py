@@ -1,4 +1,4 @@
-"""Who waits for a job to change, and the stream of events that they are sent."""
+"""Stream the events of a job to those who wait for it."""
 
 from __future__ import annotations
 

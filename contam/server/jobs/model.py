@@ -1,4 +1,4 @@
-"""What a job is: its states, what the store knows of it, and why the store may refuse."""
+"""Define a job: its states, its record, and why the store may refuse it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file as an answer, whole or from where an earlier answer broke off."""
+"""Serve a file whole, or from where an earlier download stopped."""
 
 from __future__ import annotations
 

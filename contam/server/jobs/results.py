@@ -1,4 +1,4 @@
-"""The tables of a finished job, as files and as lines."""
+"""Serve the tables of a finished job as files and as lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs of a service: accepted, shown, worked on, and deleted when their time is over."""
+"""Manage the jobs of a service: accept, show, run, and delete when they expire."""
 
 from __future__ import annotations
 

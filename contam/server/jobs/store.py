@@ -1,4 +1,4 @@
-"""The jobs of a service in one SQLite file: what was accepted is never forgotten, nor run twice."""
+"""Store jobs in one SQLite file, so that none is lost or run twice."""
 
 from __future__ import annotations
 

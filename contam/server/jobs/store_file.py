@@ -1,4 +1,4 @@
-"""The file of the job store, looked at from outside: a connection reads much from its memory.
+"""Check the job store's file from outside, past what a connection has cached.
 
 A file that is overwritten, cut, removed or replaced under an open connection is not noticed by it:
 jobs would be accepted that nobody finds again.

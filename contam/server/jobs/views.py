@@ -1,4 +1,4 @@
-"""What is told of a job and of its result: nothing of the inputs, no place on this disk."""
+"""Show a job and its result without its inputs or local paths."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Layers around every request: bodies, keys, limits, headers."""
+"""Middleware around every request: bodies, keys, limits and headers."""

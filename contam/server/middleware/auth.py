@@ -1,4 +1,4 @@
-"""Who calls, and may they? Keys, scopes, and the open mode of a service without keys.
+"""Authenticate callers: keys, scopes, and the open mode without keys.
 
 Anything that cannot be decided is refused: an unreadable store closes the service.
 """

@@ -1,4 +1,4 @@
-"""What a request may bring: bounded bytes, packed or not, bounded nesting, and not too slowly.
+"""Bound request bodies: size, compression, nesting and time.
 
 Small bodies are read whole before any handler sees the request. Uploads of jobs pass through
 unpacked, piece by piece, and are cut off at their bounds.

@@ -1,4 +1,4 @@
-"""Lets in who may come in: every path but the few that are public needs a caller within limits."""
+"""Require an authenticated caller within limits on all but public paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API keys at rest: only their SHA-256, in one small SQLite file that commands and services share.
+"""Store API keys as SHA-256 digests in one SQLite file.
 
 A key is 32 random bytes, so a plain digest keeps it safe; there is nothing in it to guess at.
 """

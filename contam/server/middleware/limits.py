@@ -1,4 +1,4 @@
-"""How much one key may ask: requests in any minute, and requests at the same time."""
+"""Limit requests per key, per minute and at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this request from this machine, made by a program here and not by a web page or a proxy?
+"""Tell local programs from web pages and proxies.
 
 Only the open mode asks: there, being local is all that a caller has to show.
 """

@@ -1,4 +1,4 @@
-"""Around every request: its id, its line in the log, its figures, and headers that protect it.
+"""Give every request an id, a log line, metrics and security headers.
 
 The outermost of our layers, so that no failure leaves without a problem document, and none
 reaches a log with more than its type and the places it passed.

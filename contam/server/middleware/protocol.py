@@ -1,4 +1,4 @@
-"""HTTP connections that do not wait for ever: for a request's head, its rest, or a slow reader."""
+"""Time out HTTP connections: slow heads, slow bodies and slow readers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The page at `/`: who looks at it, what they typed, and what they are shown."""
+"""The web page at `/`: sessions, forms and what they show."""

@@ -1,4 +1,4 @@
-"""What a form of the page holds, as the check that it asks for."""
+"""Parse a form of the page into the check it asks for."""
 
 from __future__ import annotations
 

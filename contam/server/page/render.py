@@ -1,4 +1,4 @@
-"""Templates to HTML. Whatever is put into one is escaped, and nothing in it may run."""
+"""Render templates to HTML; every value is escaped and no value can run."""
 
 from __future__ import annotations
 

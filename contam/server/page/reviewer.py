@@ -1,4 +1,4 @@
-"""Who reads: the name that labels are kept under."""
+"""Identify the reader whose name labels are stored under."""
 
 from __future__ import annotations
 

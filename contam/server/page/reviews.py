@@ -1,4 +1,4 @@
-"""Packs that people read on the page, and the files that hold what they said.
+"""Manage packs under review on the page, and the files of labels.
 
 A pack is looked at whole before anything of it is shown, and again when one of its files is
 another one. Labels lie in the service's data folder, a file for each reader; a pack is only read.

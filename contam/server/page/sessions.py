@@ -1,4 +1,4 @@
-"""Who is signed in to the page: a browser cannot send a key with every link.
+"""Manage sessions of the page: a browser cannot send a key with every link.
 
 Sessions live in memory alone. A browser holds 32 random bytes, of which only the SHA-256 is kept
 here; they open the page and nothing else.

@@ -1,4 +1,4 @@
-"""An item as people read it: documents beside it, with what matches marked."""
+"""Lay out an item beside its documents, with the matches marked."""
 
 from __future__ import annotations
 

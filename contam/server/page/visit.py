@@ -1,4 +1,4 @@
-"""Who asks for the page, and was it a form of ours that asked? Settled before any body is read."""
+"""Authenticate page visits, and reject forged forms before reading a body."""
 
 from __future__ import annotations
 

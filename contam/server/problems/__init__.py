@@ -1,1 +1,1 @@
-"""Failures as problem documents, in words that quote no request."""
+"""Report failures as problem documents that quote nothing of the request."""

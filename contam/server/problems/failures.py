@@ -1,4 +1,4 @@
-"""Every failure as RFC 9457 problem+json: one table from error codes to HTTP statuses."""
+"""Map error codes to HTTP statuses, and failures to RFC 9457 problem+json."""
 
 from __future__ import annotations
 

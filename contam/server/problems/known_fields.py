@@ -1,4 +1,4 @@
-"""Which fields there are where a request has one that is not known, and which one may be meant."""
+"""Suggest the known field that an unknown one may stand for."""
 
 from __future__ import annotations
 

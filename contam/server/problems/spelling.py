@@ -1,4 +1,4 @@
-"""A body that is no JSON that can be taken, or names a field twice: why, without quoting it."""
+"""Explain invalid JSON and duplicate fields without quoting the body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not fit in a request, in words for people: where it stands, and what was expected.
+"""Explain validation errors in plain words: where, and what was expected.
 
 Nothing that was sent is said again: names that the service does not know are told as `?`.
 """

@@ -1,1 +1,1 @@
-"""Handlers: translate a request, call one function, translate its answer."""
+"""Route handlers: parse a request, call one function, encode its answer."""

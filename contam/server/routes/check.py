@@ -1,4 +1,4 @@
-"""Items in, verdicts with evidence out."""
+"""Check items: verdicts with evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a document around a span, for people who review evidence."""
+"""Serve the text of a document around a span, for reviewing evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether it can answer."""
+"""Report whether the process is alive and ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which indexes are served, what each answers for, and how one is read anew."""
+"""List the indexes and what each can answer, and reload them."""
 
 from __future__ import annotations
 

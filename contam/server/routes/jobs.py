@@ -1,4 +1,4 @@
-"""Long work: accept it, show it, stop it, and give its results."""
+"""Submit, show, stop and fetch jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a running service, for Prometheus."""
+"""Serve the Prometheus metrics."""
 
 from __future__ import annotations
 

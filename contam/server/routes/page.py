@@ -1,4 +1,4 @@
-"""The page for people: paste an item, see the verdict and what it rests on; look after jobs."""
+"""Serve the web page: check an item, see the verdict and evidence, manage jobs."""
 
 from __future__ import annotations
 

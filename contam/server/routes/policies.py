@@ -1,4 +1,4 @@
-"""Which definitions of contamination there are."""
+"""List the policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts and logs in, clean scores out."""
+"""Re-score logs by verdicts: clean scores out."""
 
 from __future__ import annotations
 

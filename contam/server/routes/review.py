@@ -1,4 +1,4 @@
-"""Pages on which people read a sample of a pack, and say of each item whether it leaked."""
+"""Serve the pages on which people review a sample of a pack."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What requests and answers are made of, with an example each."""
+"""Request and answer schemas, each with an example."""

@@ -1,4 +1,4 @@
-"""What `POST /v1/check` takes and gives. Field names are the columns of the result tables."""
+"""Schemas of `POST /v1/check`; field names are those of the result tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several answers have in common: how strict models are, and problem documents."""
+"""Shared schema parts: strict models and problem documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of indexes, policies and documents."""
+"""Schemas of indexes, policies and documents."""
 
 from __future__ import annotations
 

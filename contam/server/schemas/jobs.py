@@ -1,4 +1,4 @@
-"""Answers about jobs, and the parts of an upload."""
+"""Schemas of jobs and the parts of an upload."""
 
 from __future__ import annotations
 

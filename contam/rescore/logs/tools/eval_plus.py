@@ -1,4 +1,4 @@
-"""EvalPlus: `eval_results.json`, per task the status of every sample under base and extra tests."""
+"""Read EvalPlus: `eval_results.json`, the status of every sample under base and extra tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every Eval Ever: `UUID_samples.jsonl`, a line per item and result; `UUID.json` sums it up."""
+"""Read Every Eval Ever: `UUID_samples.jsonl` per item, summed up in `UUID.json`."""
 
 from __future__ import annotations
 

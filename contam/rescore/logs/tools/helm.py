@@ -1,4 +1,4 @@
-"""HELM: a run folder with `per_instance_stats.json` (scores) and `scenario_state.json` (texts)."""
+"""Read HELM run folders: `per_instance_stats.json` and `scenario_state.json`."""
 
 from __future__ import annotations
 

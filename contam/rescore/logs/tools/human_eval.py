@@ -1,4 +1,4 @@
-"""human-eval: `*_results.jsonl`, a row per sample of a task; pass@k is made anew from the rows."""
+"""Read human-eval: `*_results.jsonl`, a row per sample; pass@k is recomputed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inspect AI: `.eval` (a ZIP of JSON) and `.json`, schema version 2.
+"""Read Inspect AI: `.eval` (a ZIP of JSON) and `.json`, schema version 2.
 
 Scores are taken from the reductions, which have one row per item whatever the epochs: dropping an
 item drops all of its epochs, and no reducer is re-implemented.

@@ -1,4 +1,4 @@
-"""lighteval: `details_TASK_TIME.parquet` of `--save-details`, and the results file of that time."""
+"""Read lighteval: `details_TASK_TIME.parquet` and the results file of the same time."""
 
 from __future__ import annotations
 

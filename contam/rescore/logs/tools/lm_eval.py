@@ -1,4 +1,4 @@
-"""lm-evaluation-harness: `samples_TASK_TIME.jsonl` and the results file of the same time.
+"""Read lm-evaluation-harness: `samples_TASK_TIME.jsonl` and its results file.
 
 A row stands for an item under one filter. Which metrics are means and which have a function of
 their own stands in the results file; without one nothing can be checked, and the notes say so.

@@ -1,4 +1,4 @@
-"""OLMES: `task-000-TASK-predictions.jsonl`, with `-metrics.json` and `-requests.jsonl` beside it.
+"""Read OLMES: `task-000-TASK-predictions.jsonl` with its metrics and requests files.
 
 The predictions hold scores and the data set's own ids, the requests the texts, the metrics what the
 tool reports. Without the requests items are joined by id.

@@ -1,4 +1,4 @@
-"""OpenAI evals: a JSONL file of events, the final report somewhere among them."""
+"""Read OpenAI evals: a JSONL file of events that holds the final report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenCompass: `predictions/MODEL/DATASET.json` and `results/MODEL/DATASET.json`.
+"""Read OpenCompass: `predictions/MODEL/DATASET.json` and `results/MODEL/DATASET.json`.
 
 The predictions have the prompts, the results the scores: per item only where the run dumped its
 details.

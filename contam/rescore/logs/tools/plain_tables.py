@@ -1,4 +1,4 @@
-"""Plain tables: CSV and TSV with a header, JSON lines, a JSON list, Parquet; cells as scores."""
+"""Read plain tables: CSV, TSV, JSON lines, a JSON list or Parquet; cells as scores."""
 
 from __future__ import annotations
 

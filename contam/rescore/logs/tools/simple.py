@@ -1,4 +1,4 @@
-"""Plain tables of scores: CSV, TSV, JSON lines, a JSON list or Parquet; long or wide.
+"""Read plain tables of scores, long or wide: CSV, TSV, JSON or Parquet.
 
 Long: a row per model and item, with one column of scores. Wide: a row per item, a column per model.
 What cannot be told for sure is an error that names the columns and asks.

@@ -1,4 +1,4 @@
-"""SWE-bench: the report of a run (`MODEL.RUN.json`), or the `report.json` of every instance.
+"""Read SWE-bench: a run's report (`MODEL.RUN.json`) or each instance's `report.json`.
 
 The tool counts an instance whose patch is empty, or whose run failed, as not resolved; so do we.
 """

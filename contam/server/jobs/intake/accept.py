@@ -1,4 +1,4 @@
-"""From a request to an accepted job: receive, look whether it can be done at all, accept."""
+"""Accept a job: receive the upload, check that it can be done, and store it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts, items and scores that came in a request -> the files that re-scoring reads."""
+"""Write verdicts, items and scores from a request as the files re-scoring reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data folder of one service, and an upload on its way into it."""
+"""Manage the data folder of a service and uploads on their way in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request for a job may say, and how it is kept for the process that does it."""
+"""Define job requests and store them for the process that runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an upload would unpack to, counted while it arrives: nothing large is ever held."""
+"""Bound what an upload unpacks to while it arrives."""
 
 from __future__ import annotations
 

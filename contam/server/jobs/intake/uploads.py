@@ -1,4 +1,4 @@
-"""A multipart upload -> files in a folder, streamed and bounded; refused, it leaves nothing."""
+"""Stream a multipart upload into a folder, bounded; a refused one leaves nothing."""
 
 from __future__ import annotations
 

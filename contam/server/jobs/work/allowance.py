@@ -1,4 +1,4 @@
-"""The seconds that a job may be worked on, over all its attempts, kept in its folder.
+"""Limit the seconds a job may run, over all its attempts.
 
 A stretch is noted as spent before it begins, and what was not used of it given back at its end. So
 whoever kills the service again and again shortens a job's time, and never makes it longer.

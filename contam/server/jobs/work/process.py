@@ -1,4 +1,4 @@
-"""The process of a job as the service sees it: begun, paused, ended, and how far it is."""
+"""Start, pause, stop and follow the process of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which job works next: jobs of one kind take turns, each for a slice of time.
+"""Choose which job runs next: jobs of one kind take turns in time slices.
 
 A job whose slice is over while others wait is paused, keeps what it has done, and goes on after
 those that waited then. Paused jobs keep their memory, so only `n_open` jobs may outlast their first

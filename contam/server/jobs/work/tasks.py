@@ -1,4 +1,4 @@
-"""What jobs do: the very functions that `contam query` and `contam rescore` call."""
+"""Do a job with the functions behind `contam query` and `contam rescore`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Begins a process for each job, listens to it, and notes how it ended; nothing is lost on the way.
+"""Start a process for each job, follow it, and record how it ended.
 
 A process that crashes is begun again, three times in all. A service that ends takes its processes
 with it and leaves their jobs to the next one.
