@@ -40,7 +40,7 @@ export CONTAM_SHARED := $(abspath $(SHARED))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lowest frozen lock release lint format types layers bounds interpreted harness browser service fuzz load quality bench \
+.PHONY: help install demo test slow lowest frozen lock release lint format types layers bounds interpreted harness browser service fuzz load quality bench \
         fixtures openapi check clean quality-if-possible
 
 help: ## this list
@@ -67,7 +67,10 @@ demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models wi
 	$(BIN)/contam audit bench_fixtures/AUDIT.toml --overwrite --quiet
 
 test: $(STAMP) ## the test suite
-	$(PYTEST) -n auto --dist worksteal -m 'not browser and not operations'
+	$(PYTEST) -n auto --dist worksteal -m 'not browser and not operations and not slow'
+
+slow: $(STAMP) ## tests that kill, stop or starve runs, or compile and read a great deal
+	$(PYTEST) -n auto --dist worksteal -m 'slow and not browser and not operations'
 
 lowest: ## what meets a dependency, with the lowest release of everything that pyproject.toml allows
 	@test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
@@ -151,7 +154,7 @@ release: $(STAMP) ## build the wheel and the source archive, and list what the i
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 	  --output-file dist/contam.cdx.json requirements/image.txt
 
-check: test lint types layers bounds interpreted browser service quality-if-possible ## all of the above that judge a change
+check: test slow lint types layers bounds interpreted browser service quality-if-possible ## all of the above that judge a change
 
 quality-if-possible:
 	@if test -d "$(CONTAM_SHARED)/data"; then $(MAKE) --no-print-directory quality; \

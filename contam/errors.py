@@ -1,4 +1,4 @@
-"""Define every error a user can meet: what happened, and what to do."""
+"""Define every error a user can meet: what happened, as facts, and what to do."""
 
 from __future__ import annotations
 

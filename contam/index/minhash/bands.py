@@ -1,4 +1,4 @@
-"""Permutations and bands of MinHash sketches, made by `datasketch`, and sketches in its types."""
+"""Make the permutations and bands of MinHash sketches with `datasketch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process of one job: `python -m contam.server.jobs.work.run`, started by the service.
+"""Run one job: `python -m contam.server.jobs.work.run`, started by the service.
 
 Its first line of stdin is the order; the rest of stdin stays open as long as the service lives, and
 the process ends with it. On stdout it tells how far it has come, a JSON object a line. It writes
