@@ -100,3 +100,6 @@ WRITERS: dict[str, Callable[[list[dict[str, str]]], bytes]] = {
     "tsv": lambda rows: table(rows, "\t"),
     "warc": lambda rows: b"".join(wet_pages(rows)),
 }
+
+#: What a file has room for, of formats that lack some of these fields: `"name": ("id", "text")`.
+FIELDS: dict[str, tuple[str, ...]] = {}
