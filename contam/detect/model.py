@@ -103,7 +103,8 @@ class Matches:
     item, shard    int32[m]; row int64[m]: the item's index, and the document's place
     longest        int32[m, 4]    longest run of equal tokens (exact from the view's seed on)
     covered        int32[m, 4]    tokens of the part inside runs of at least `min_run`
-    n_runs         int32[m, 4]    runs of at least `min_run`, or of the whole part if shorter
+    n_runs         int32[m, 4]    runs of at least `min_run`, or of the whole part if shorter;
+                                  runs may overlap, and each place in the document counts
     gram_share     float32[m, 4]  share of the part's distinct seed-grams found here, by idf weight
     coverage       float32[m, 4]  weight share of the part's tokens matched by the alignment
     aligned        int32[m, 4]    tokens of the part matched by the alignment

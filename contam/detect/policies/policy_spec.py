@@ -61,14 +61,14 @@ class PolicyTraits:
     """What the rest of contam must know of a policy that its spec does not say.
 
     monotone          whether more evidence can only raise a label: what it flags by part of the
-                      evidence stays flagged
+                      evidence stays flagged; False is safe, and leaves more items open in an index
     short_items       what it looks for although that is shorter than its shortest run: nothing,
                       every `question`, or an `item` of which every judged part is shorter
     needs_weights     whether it adds up what tokens weigh, not how many there are
     sees_variants     whether what stands there without an item's punctuation counts
                       (contam.detect.match.variants)
     reads_text        whether it reads documents itself, and so has a `reader`
-    ours              whether nobody else has published it
+    ours              whether it is a definition of ours: lists say so in place of `confidence`
     least_run         the parameter that may make its shortest run shorter than n, if any
     sufficient_share  the parameter that gives the share of a question that counts whatever it
                       weighs, if any

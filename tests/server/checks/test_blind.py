@@ -15,6 +15,7 @@ from contam.benchmark.items import BenchItem
 from contam.cli.main import main
 from contam.detect.indexed.blind import hash_items
 from contam.detect.indexed.index_reader import open_index
+from contam.detect.policies.policy import get_policy
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def test_hashes_that_do_not_fit_are_refused(client, bodies, change, code):
 def test_a_policy_answers_blind_or_is_refused_by_name_before_anything_is_hashed(
     name, client, bodies, bench_fixtures, small_index, tmp_path
 ):
-    reads = name == "decon-default"
+    reads = get_policy(name).traits.reads_text
     reply = client.post("/v1/check", json={**bodies[0][0], "policies": [name]}).json()
     assert reply.get("code") in ({"policy"} if reads else {None, "index-mismatch"})
     out = tmp_path / "hashed.jsonl"

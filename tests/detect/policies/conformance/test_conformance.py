@@ -1,11 +1,12 @@
-"""Every published policy against its vectors: invented texts, boundaries included."""
+"""Every policy but the default against its vectors: invented texts, boundaries included."""
 
 import pytest
 
-from contam.detect.policies.policy import get_policy, list_policies
+from contam.detect.policies.policy import DEFAULT, list_policies
 from tests.detect.policies.conformance import harness
 
-PUBLISHED = [spec.id for spec in list_policies() if not get_policy(spec.id).traits.ours]
+#: The default has more tests of its own than vectors could say.
+POLICIES = [spec.id for spec in list_policies() if spec.id != DEFAULT]
 VECTORS = [
     pytest.param(vector, id=f"{vector['policy']}: {vector['name']}")
     for path in sorted(harness.VECTORS.glob("*.jsonl"))
@@ -13,8 +14,8 @@ VECTORS = [
 ]
 
 
-def test_every_published_policy_has_vectors_and_every_vector_file_a_policy():
-    assert {path.stem for path in harness.VECTORS.glob("*.jsonl")} == set(PUBLISHED)
+def test_every_policy_has_vectors_and_every_vector_file_a_policy():
+    assert {path.stem for path in harness.VECTORS.glob("*.jsonl")} == set(POLICIES)
 
 
 @pytest.mark.parametrize("vector", VECTORS)
