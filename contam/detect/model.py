@@ -57,7 +57,8 @@ class ViewItems:
 
     benchmark      int32[n]      index into `benchmark_names`
     n_tokens       int32[n, 4]   tokens of each part in PARTS order; 0 means the part is absent
-    n_words        int32[n, 4]   white-space separated words of the part's text
+    n_words        int32[n, 4]   white-space separated words of the part's text; of items that are
+                                 hashes only, its tokens
     n_chars        int32[n, 4]   code points of the part's text
     token_start    int64[n, 4]   where the part's tokens begin in the flat arrays
     token_hash     uint64[total]
@@ -65,7 +66,6 @@ class ViewItems:
     part_weight    float64[n, 4], sums of those over each part; None where they are still to be made
     n_single       int32[n, 4], tokens of each part that are one character of a script without
                    spaces; None where nobody knows
-    text_absent    the items are hashes only
     word_start     bool[total], whether a token begins a white-space separated word; None where the
                    view does not need it (in the word unit every token counts as one)
     stretch        int32[n], tokens of the item's longest text that every layout keeps together: its
@@ -87,7 +87,6 @@ class ViewItems:
     token_weight: Float32s
     part_weight: Float64s | None = None
     n_single: Int32s | None = None
-    text_absent: bool = False
     word_start: Bools | None = None
     stretch: Int32s | None = None
     seed: int = 5

@@ -1,7 +1,7 @@
 """Define the columns of every published table, and write them.
 
 The columns of a table and their order are part of the result format: a change is a new
-`RESULT_FORMAT`.
+`RESULT_FORMAT`, but for a new column that may be missing.
 """
 
 from __future__ import annotations

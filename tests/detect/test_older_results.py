@@ -7,6 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import contam
+from contam.detect import finish
+from contam.detect.finish import verdict_columns
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.detect.report import OPTIONAL_COLUMNS, TABLES, load_report, write_report
 from contam.detect.result import VERDICTS, ScanResult
@@ -32,6 +34,18 @@ def rewritten(folder, name, change):
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     run["outputs"][name].update(fingerprint(path))
     (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
+
+
+def test_a_scan_fills_every_column_itself(bench_fixtures, monkeypatch):
+    given = []
+
+    def noting(*arguments):
+        given.append(verdict_columns(*arguments))
+        return given[-1]
+
+    monkeypatch.setattr(finish, "verdict_columns", noting)
+    contam.scan(bench_fixtures / "corpus", bench_fixtures / "items", workers=1)
+    assert [list(columns) for columns in given] == [VERDICTS.names]
 
 
 def without(*columns):

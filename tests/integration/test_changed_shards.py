@@ -258,7 +258,7 @@ def after_call(monkeypatch, owner: object, name: str, act: Callable[[], None]) -
 
 SCAN_MOMENTS = {
     "planned, not opened": (before_call, scan_module, "scan_opened"),
-    "a unit was read": (after_call, scan_module, "scan_unit"),
+    "a unit was read": (after_call, scan_module, "scan_chunk"),
     "within a unit": (after_call, scan_module.Matcher, "match"),
     "all units were read": (after_call, scan_module, "scan_chunks"),
 }
