@@ -21,10 +21,10 @@ KILLS = 10
 BUILDER = """
 import os, signal, sys, threading, traceback
 from pathlib import Path
-from contam.index import files, manifest
+from contam.index import array_files, manifest
 from tests.index.builds import build
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
-real = files.write_synced
+real = array_files.write_synced
 last, where, steps, one_by_one = 0, "", 0, threading.Lock()
 def step(half=None):
     global steps
@@ -42,7 +42,7 @@ def halved(path, *pieces):
     content = b"".join(bytes(piece) for piece in pieces)
     step(lambda: Path(path).write_bytes(content[: len(content) // 2]))
     real(path, content)
-files.write_synced = manifest.write_synced = halved
+array_files.write_synced = manifest.write_synced = halved
 sys.addaudithook(noticed)
 for line in sys.stdin:
     corpus, index, workers, last = line.split()
