@@ -140,7 +140,8 @@ def index_section(index: Record) -> str:
     parts = ", ".join(f"{name} {n_bytes / text:.3f}" for name, n_bytes in by_part.items())
     late = ", ".join(f"`{name}`" for name in behind(index)) or "none"
     head = ["class", "items", "scan", "n-grams alone", "n-grams and MinHash"]
-    return f"""Share of items found by `contam`, %, in the {len(differing)} classes where the three differ; in the other {len(classes) - len(differing)} an index finds what the scan finds. Bytes for each byte of text: {parts}.
+    return f"""Share of items found by `contam`, %, in the {len(differing)} classes where the three differ; in the other {len(classes) - len(differing)} an index finds what the scan finds.
+Bytes per byte of text: {parts}.
 Classes more than {100 * MOST_BEHIND:g} points below the scan with MinHash: {late}. Questions of fewer than 8 words are `not_checkable` from an index and not counted here.
 
 {_table(head, rows)}"""
@@ -186,31 +187,32 @@ def page(quality: Record, bench: Record, date: str) -> str:
     versions = quality["versions"]
     return f"""# Measured
 
-Measured on {date}; written by `benchmarks/measured_page.py` from the files that the two commands below leave. Policies (fingerprints): {marks}.
+Measured on {date}. `benchmarks/measured_page.py` writes this page from the output of the two commands below.
+Policies (fingerprints): {marks}.
 Python {versions["python"]}, numpy {versions["numpy"]}, numba {versions["numba"]}, pyarrow {versions["pyarrow"]}.
 
 ## Accuracy
 
     make quality        # benchmarks/quality.py --data DIR --out build/quality
 
-The labelled pack holds 36,941 real benchmark items, 42,346 real documents and 24,997 labelled meetings of the two: copies planted in known ways, copies
-found in the wild, and pairs that only look alike. It is not part of this repository, because it holds benchmark text. *Found* means: the verdict is `contaminated`
-or `suspect`, and evidence of the question names the labelled document. Items of 8 words or more. A policy that was tuned with these labels in view does better here than elsewhere.
+The labelled pack holds 36,941 real benchmark items, 42,346 real documents and 24,997 labelled pairs of the two: copies planted in known ways, copies
+found in the wild, and pairs that only look alike. It is not part of this repository, because it holds benchmark text. *Found* means that the verdict is `contaminated`
+or `suspect`, and evidence of the question names the labelled document. Only items of 8 words or more count. A policy tuned on these labels does better here than elsewhere.
 
 ### In short
 
 {groups_table(policies)}
 ### Found, by what was done to the copy
 
-Names are those of the pack. `{QUESTION_GONE.removeprefix(":")}`: less than half of the question survived the cut, so nothing is promised. Tier `hard`: the label is sure, the case is not easy.
+Names are those of the pack. `{QUESTION_GONE.removeprefix(":")}`: less than half of the question survived the cut, so there is no aim. Tier `hard`: the label is certain, but the case is difficult.
 
 {recall_table(policies)}
 ### Flagged, where the question is not there
 
-Share called `contaminated`, and in brackets `contaminated` or `suspect`. A pair is judged as if its document were the whole corpus.
+Share labelled `contaminated`, and in brackets `contaminated` or `suspect`. A pair is judged as if its document were the whole corpus.
 
 {false_table(policies)}
-Pairs that have no label at all. The pack lists every pair that shares much wording, so these are false flags, most of them in benchmarks made from templates:
+Flagged pairs without a label. The pack lists every pair that shares much wording, so these are false flags, most of them in benchmarks made from templates:
 
 {unlisted_lines(policies)}
 ### From a `standard` index
@@ -220,8 +222,10 @@ Pairs that have no label at all. The pack lists every pair that shares much word
 
     make bench          # benchmarks/bench.py --corpus PATH --items PATH
 
-{machine["cpu"]}, {machine["cores"]} cores, Python {machine["python"]}; policies {", ".join(f"`{p}`" for p in bench["policies"])} in one pass. Every line in a process of its own, kernels compiled, files in the page cache.
-CPU seconds are those of reading, tokenising and matching; building the table of items and writing the result come on top and do not grow with the corpus. Other work on the machine makes figures worse, never better.
+{machine["cpu"]}, {machine["cores"]} cores, Python {machine["python"]}; policies {", ".join(f"`{p}`" for p in bench["policies"])} in one pass.
+Every line is a process of its own, with compiled kernels and files in the page cache.
+CPU seconds cover reading, tokenising and matching. Building the table of items and writing the result take extra time, which does not grow with the corpus.
+Other work on the machine can only make the figures worse.
 
 {speed_table(bench)}"""
 
