@@ -36,7 +36,7 @@ _FIRST_START: Final = (
 class State:
     """Settings and the long-lived parts of a service.
 
-    gate       threads for checks
+    admission  threads for checks
     not_ready  why the service cannot answer yet or no longer; empty when it can
     keyring    who may ask; there once the service has started
     registry    the indexes; None until they are open

@@ -349,7 +349,7 @@ def test_a_running_job_shows_how_far_it_is(browser, tmp_path, shots):
     shown = show(
         Request(scope), state, "job.html", job=job, refresh=600, labels=(), base="", keys=False
     )
-    state.gate.close()
+    state.admission.close()
     (tmp_path / "job.html").write_bytes(shown.body)
     page = browser(*SIZES["phone"])
     page.open(tmp_path / "job.html")
