@@ -1,4 +1,4 @@
-"""What an error states: a sentence with gaps, and the facts that fill them.
+"""Build error messages of a sentence and facts whose types say who may see them.
 
 The type of a fact says who may be told. Numbers and `Public` words are for everybody, a path or
 `Place` is for who may know where things lie, and everything else counts as quoted from the user's

@@ -1,4 +1,4 @@
-"""The ways out of errors: one name for each, and its sentence.
+"""Name every way out of an error, and give its sentence.
 
 A sentence that names a flag, a command or a field of a request would be of use to some callers
 alone. Such a remedy is `Own`: here it has a sentence for callers of the Python package, and

@@ -1,4 +1,4 @@
-"""The ways out of errors in the words of the command line: flags and commands."""
+"""Say the ways out of errors with the flags and commands of the command line."""
 
 from __future__ import annotations
 

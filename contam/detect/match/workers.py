@@ -1,4 +1,4 @@
-"""Workers on threads, of which none goes on when the caller is gone."""
+"""Run workers on threads that stop when the caller does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers are told of an error of the library: no place on this disk, and no benchmark."""
+"""Tell callers of an error without paths on this disk or text of a benchmark."""
 
 from __future__ import annotations
 
