@@ -1,4 +1,4 @@
-"""The way out of a problem or a failed job in the words of the API: fields of requests, paths."""
+"""Say the ways out of errors with the fields and routes of the API."""
 
 from __future__ import annotations
 
