@@ -68,29 +68,27 @@ app.command("query", short_help="Search an index for benchmark items, or for one
     query.query
 )
 app.command("show", short_help="Show flagged items and documents side by side.")(show.show)
-app.command("review", short_help="Read a random sample of items, and note what is true.")(
-    review.review
-)
+app.command("review", short_help="Review a random sample of items.")(review.review)
 app.command("policies", short_help="List the policies, or describe one in full.")(policies.policies)
-app.command("sql", short_help="Ask a result folder in SQL (DuckDB).")(sql.sql)
+app.command("sql", short_help="Query a result folder in SQL (DuckDB).")(sql.sql)
 app.command("dupes", short_help="Find near-duplicates between benchmarks or splits.")(dupes.dupes)
-app.command("logs", short_help="List logs of evaluations and how they will join.")(logs.logs)
-app.command("items", short_help="Make a benchmark from logs that hold its items.")(items.items)
+app.command("logs", short_help="List evaluation logs and how they will join.")(logs.logs)
+app.command("items", short_help="Make a benchmark from the items in logs.")(items.items)
 app.command("rescore", short_help="Score models with and without the flagged items.")(
     rescore.rescore
 )
-app.command("export", short_help="Give the clean items back to lm-eval or Inspect.")(export.export)
-app.command("check", short_help="Ask a service for benchmark items, or for one text.")(check.check)
+app.command("export", short_help="Export the clean items to lm-eval or Inspect.")(export.export)
+app.command("check", short_help="Check benchmark items, or one text, with a service.")(check.check)
 app.command("annotate", short_help="Write clean scores beside those of lm-eval and Inspect.")(
     annotate.annotate
 )
-app.command("hash", short_help="Hash items, to have them checked without their text.")(
+app.command("hash", short_help="Hash items, so that they can be checked without their text.")(
     hashing.hash_items
 )
 app.command("serve", short_help="Answer checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
-app.add_typer(index.app, name="index", short_help="Build, change, check and look at an index.")
+app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
 
 COMMANDS = (
     "scan",

@@ -29,7 +29,9 @@ Policies = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="Threads; results do not depend on it. [default: one per CPU]"
+        min=1,
+        metavar="N",
+        help="Threads; any number gives the same results. [default: one per CPU]",
     ),
 ]
 Text = Annotated[
@@ -46,10 +48,13 @@ Mapping = Annotated[
 ]
 Name = Annotated[str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")]
 Split = Annotated[
-    str | None, typer.Option(metavar="SPLIT", help="Take rows of this split, and name it.")
+    str | None,
+    typer.Option(
+        metavar="SPLIT", help="Take rows of this split; rows without a split get this name."
+    ),
 ]
 NoText = Annotated[
-    bool, typer.Option("--no-text", help="Keep the items' texts out of the results.")
+    bool, typer.Option("--no-text", help="Leave the items' texts out of the results.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")]
 MaxEvidence = Annotated[
@@ -69,7 +74,7 @@ Home = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="Where named indexes lie. [default: CONTAM_HOME, else indexes/ of a checkout,"
+        help="Folder of named indexes. [default: CONTAM_HOME, else indexes/ of a checkout,"
         " else the user's data folder]",
     ),
 ]
@@ -80,7 +85,7 @@ Server = Annotated[
         envvar="CONTAM_SERVER",
         show_envvar=False,
         metavar="URL",
-        help="Where the service is: http://HOST:PORT. [env: CONTAM_SERVER]",
+        help="Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]",
     ),
 ]
 Served = Annotated[
@@ -101,13 +106,13 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an
 AllowMissing = Annotated[
     bool,
     typer.Option(
-        "--allow-missing", help="Judge items although shards are not indexed, gone or changed."
+        "--allow-missing", help="Judge items even if shards are not indexed, missing or changed."
     ),
 ]
 AllowUnmatched = Annotated[
     bool,
     typer.Option(
-        "--allow-unmatched", help="Go on although over 1 % of a log's items were not judged."
+        "--allow-unmatched", help="Go on even if over 1 % of a log's items were not judged."
     ),
 ]
 Benchmark = Annotated[
@@ -132,7 +137,7 @@ Benchmarks = Annotated[
 ]
 Tokenizer = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The tokenizer.json of a recipe like bpe."),
+    typer.Option(metavar="FILE", help="The tokenizer.json for a recipe like bpe."),
 ]
 OutFolder = Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")]
 

@@ -23,30 +23,30 @@ def annotate(
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="What lm-eval wrote with --log_samples, or logs of Inspect: files or folders.",
+            help="Logs of lm-eval (--log_samples) or Inspect: files or folders.",
         ),
     ],
     server: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="The service to ask: http://HOST:PORT. [env: CONTAM_SERVER]"
+            metavar="URL", help="Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]"
         ),
     ] = None,
     verdicts: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Ask no service: take what `contam scan` or `contam query` wrote there.",
+            help="Use the results of `contam scan` or `contam query` instead of a service.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the service's verdicts there, for `contam show`."),
+        typer.Option(metavar="DIR", help="Save the service's verdicts here, for `contam show`."),
     ] = None,
     index: options.Served = None,
     policy: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Judge by this. [default: contam, or the only one]"),
+        typer.Option(metavar="NAME", help="Policy to judge by. [default: contam, or the only one]"),
     ] = None,
     allow_missing: options.AllowMissing = False,
     allow_unmatched: options.AllowUnmatched = False,
@@ -60,7 +60,7 @@ def annotate(
     quiet: options.Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Write clean scores beside those of lm-eval and Inspect; their own files stay as they are.
+    """Write clean scores beside those of lm-eval and Inspect, whose own files are not changed.
 
     lm-eval: `clean_results_TIME.json` beside `results_TIME.json`. Inspect: an edited copy of each
     log, under its name, in a folder `LOGS-clean` beside the folder of logs.

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from contam.detect.scan import ScanProgress
 
 app = typer.Typer(no_args_is_help=True, help="Audit a release: check, score, report, verify.")
-app.command("waive", short_help="Waive a flag that was looked at.")(audit_waive.waive)
-app.command("gate", short_help="Judge a pack by the rules of a release.")(audit_gate.gate)
-app.command("diff", short_help="Say what changed since the last audit.")(audit_diff.diff)
-app.command("export", short_help="Give the result to others.")(audit_export.export)
+app.command("waive", short_help="Waive a flag after review.")(audit_waive.waive)
+app.command("gate", short_help="Check a pack against the rules of a release.")(audit_gate.gate)
+app.command("diff", short_help="Show what changed since the last audit.")(audit_diff.diff)
+app.command("export", short_help="Export the result for others.")(audit_export.export)
 
 COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
 SPREAD_OPTIONS = (
@@ -43,7 +43,7 @@ def with_command(arguments: list[str]) -> list[str]:
 @app.command(short_help="Make the pack of an audit.")
 def run(
     spec: Annotated[
-        Path | None, typer.Argument(metavar="[AUDIT.toml]", help="What to check.")
+        Path | None, typer.Argument(metavar="[AUDIT.toml]", help="The settings of the audit.")
     ] = None,
     *,
     out: Annotated[
@@ -55,7 +55,7 @@ def run(
     ] = None,
     index: Annotated[
         list[str] | None,
-        typer.Option(metavar="[NAME=]DIR...", help="Indexes to ask, each with a name."),
+        typer.Option(metavar="[NAME=]DIR...", help="Indexes to query, each with a name."),
     ] = None,
     benchmark: Annotated[
         list[str] | None, typer.Option(metavar="PATH...", help="Benchmark items.")
@@ -64,12 +64,12 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="PATH...",
-            help="Evaluation logs; they give the items, too, where there is no --benchmark.",
+            help="Evaluation logs; without --benchmark, the items come from them, too.",
         ),
     ] = None,
     ours: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODEL,...", help="Models that the release is about."),
+        typer.Option(metavar="MODEL,...", help="Models of this release."),
     ] = None,
     references: Annotated[
         list[str] | None,
@@ -77,16 +77,18 @@ def run(
     ] = None,
     stage: Annotated[
         list[str] | None,
-        typer.Option(metavar="[NAME=]WORD...", help="What a corpus, or each, trains: sft, ..."),
+        typer.Option(
+            metavar="[NAME=]WORD...", help="Training stage of a corpus, or of all: sft, ..."
+        ),
     ] = None,
     text: options.Text = None,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Judge although shards cannot be read.")
+        bool, typer.Option("--allow-missing", help="Judge items even if shards cannot be read.")
     ] = False,
     released: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[PATH=]DATE...", help="The day a benchmark, or each, came out: 2024-01-31."
+            metavar="[PATH=]DATE...", help="Release date of a benchmark, or of all: 2024-01-31."
         ),
     ] = None,
     set_: Annotated[
@@ -97,22 +99,22 @@ def run(
             help="Any key of AUDIT.toml, as a line of TOML: 'logs.allow_partial = true'.",
         ),
     ] = None,
-    title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the report is called.")
-    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,
     policy: options.Policies = None,
     least: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Items a subset needs to say anything."),
+        typer.Option(min=1, metavar="N", help="Items that a subset needs for an estimate."),
     ] = None,
     no_text: options.NoText = False,
     decoys: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Decoys for each item, to tell chance; 0: none."),
+        typer.Option(
+            min=0, metavar="N", help="Decoys per item, to measure chance matches; 0: none."
+        ),
     ] = None,
     labels: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE...", help="What readers said, from `contam review`."),
+        typer.Option(metavar="FILE...", help="Labels of readers, from `contam review`."),
     ] = None,
     waivers: Annotated[
         str | None,
@@ -125,10 +127,10 @@ def run(
     quiet: options.Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Check corpora for benchmarks, score models without what is found, and publish one folder.
+    """Scan corpora for benchmarks, score models without the flagged items, and publish one folder.
 
-    Give AUDIT.toml (`contam audit init` writes one), or everything by options. Stages whose inputs
-    have not changed are not run again.
+    Pass AUDIT.toml (`contam audit init` writes one), or use options only. Stages whose
+    inputs have not changed are not run again.
     """
     from contam.audit.pack import run_audit
     from contam.audit.spec import load_spec, make_spec
@@ -188,7 +190,7 @@ def init(
         list[str] | None, typer.Option(metavar="PATH...", help="Corpora to scan.")
     ] = None,
     index: Annotated[
-        list[str] | None, typer.Option(metavar="DIR...", help="Indexes to ask.")
+        list[str] | None, typer.Option(metavar="DIR...", help="Indexes to query.")
     ] = None,
     benchmark: Annotated[
         list[str] | None, typer.Option(metavar="PATH...", help="Benchmark items.")
@@ -197,11 +199,11 @@ def init(
         list[str] | None, typer.Option(metavar="PATH...", help="Evaluation logs.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if it is there.")
+        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
     ] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Write a file to start from, filled with what the corpora and logs show."""
+    """Write a file to start from, filled in from the corpora and logs."""
     from contam.audit.init import starting_file
     from contam.cli.terminal import emit, visible
     from contam.files.single import write_file
@@ -219,22 +221,24 @@ def init(
     emit(f"wrote  {visible(str(target))}\nnext   contam audit {visible(str(target))}\n")
 
 
-@app.command(short_help="Check that a pack is what was published.")
+@app.command(short_help="Check that a pack is unchanged since it was published.")
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a pack.")],
     *,
     digest: Annotated[
         str | None,
-        typer.Option(metavar="HEX", help="The digest that was signed off; the pack must have it."),
+        typer.Option(
+            metavar="HEX", help="The digest that was signed off, which the pack must have."
+        ),
     ] = None,
     sample: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Evidence rows read again in the corpora.")
+        int, typer.Option(min=0, metavar="N", help="Evidence rows to check in the corpora.")
     ] = 200,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which rows are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sample.")] = 0,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Hash every file again, and read a sample of the evidence again in the source rows."""
+    """Hash every file, and check a sample of the evidence against the source rows."""
     from contam.audit.verify import verify_pack
     from contam.cli import render
     from contam.cli.terminal import emit, visible

@@ -29,14 +29,15 @@ _FIGURES = ("coverage", "corpora", "policies", "waivers", "scores", "ranks")
 
 def diff(
     before: Annotated[Path, typer.Argument(metavar="A", help="The pack of the earlier audit.")],
-    after: Annotated[Path, typer.Argument(metavar="B", help="The pack of the later one.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The pack of the later audit.")],
     *,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Say what changed: items, scores, ranks, coverage, corpora, policies, waivers.
+    """Show what changed: items, scores, ranks, coverage, corpora, policies, waivers.
 
-    Both packs must be what was published. Says first when their verdicts cannot be compared.
+    Both packs must be unchanged since they were published. A warning comes first if their verdicts
+    cannot be compared.
     """
     from contam.audit.diff import CHANGES, compare_packs
     from contam.cli import render

@@ -28,32 +28,35 @@ def export(
         typer.Option("--format", help="Rows for the CONDA database, Markdown, or MLflow."),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write; else it is printed.")
+        Path | None, typer.Option(metavar="FILE", help="Output file. [default: standard output]")
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Which policy says so. [default: the audit's first]"),
+        typer.Option(
+            metavar="NAME", help="Policy whose verdicts are used. [default: the audit's first]"
+        ),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="model-card: whose scores. [default: ours, else all]"),
+        typer.Option(metavar="NAME", help="model-card: models to list. [default: ours, else all]"),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(metavar="URL", help="conda: where the audit is described.")
+        str | None,
+        typer.Option(metavar="URL", help="conda: address of a description of the audit."),
     ] = None,
     tracking_uri: Annotated[
         str | None,
         typer.Option(metavar="URI", help="mlflow: the server or store. [default: MLflow's own]"),
     ] = None,
     experiment: Annotated[
-        str | None, typer.Option(metavar="NAME", help="mlflow: where a new run goes.")
+        str | None, typer.Option(metavar="NAME", help="mlflow: experiment for a new run.")
     ] = None,
     run_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="mlflow: the run of the evaluation, instead.")
+        str | None, typer.Option(metavar="ID", help="mlflow: an existing run to use instead.")
     ] = None,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Give the result of an audit to others. No text of items or documents goes with it."""
+    """Export the result of an audit for others, without any text of items or documents."""
     from contam.cli.terminal import emit, visible
 
     if fmt == ExportFormat.MLFLOW:

@@ -28,34 +28,35 @@ class GateFormat(StrEnum):
 
 
 def gate(
-    rules: Annotated[Path, typer.Argument(metavar="RULES.toml", help="What must hold.")],
+    rules: Annotated[Path, typer.Argument(metavar="RULES.toml", help="The rules.")],
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="The pack, instead of the one the rules name."),
+        typer.Argument(metavar="[DIR]", help="A pack to check instead of the one in the rules."),
     ] = None,
     *,
     digest: Annotated[
         str | None, typer.Option(metavar="HEX", help="The digest the pack must have.")
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML, too.")
+        Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")
     ] = None,
     summary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Append a summary in Markdown, too.")
+        Path | None, typer.Option(metavar="FILE", help="Also append a summary in Markdown.")
     ] = None,
     fmt: Annotated[
         GateFormat,
         typer.Option(
-            "--format", help="`github`: errors, outputs and summary for GitHub Actions, too."
+            "--format",
+            help="`github`: also write errors, outputs and a summary for GitHub Actions.",
         ),
     ] = GateFormat.TEXT,
     today: Today = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Judge a pack by rules: a line for each, and exit code 3 when one does not hold.
+    """Check a pack against rules: prints a line for each, and exits with 3 if one fails.
 
-    A rule that cannot be judged does not hold. The pack must be, byte for byte, what was published.
+    A rule that cannot be judged fails. The pack must be unchanged since it was published.
     """
     from contam.audit.gate.decide import run_gate
     from contam.audit.gate.rules import load_rules

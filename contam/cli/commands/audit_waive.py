@@ -17,7 +17,7 @@ Today = Annotated[
     typer.Option(
         "--today",
         metavar="DATE",
-        help="The day that decides whether a waiver has expired. [default: today, UTC]",
+        help="Date for deciding whether waivers have expired. [default: today, UTC]",
     ),
 ]
 
@@ -45,34 +45,43 @@ def waive(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The pack that was reviewed.")],
     item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of a flagged item.")],
     *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the flag may stand.")],
-    reviewer: Annotated[str, typer.Option(metavar="NAME", help="Who looked at it.")],
-    expires: Annotated[str, typer.Option(metavar="DATE", help="The last day it holds.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the flag is acceptable.")],
+    reviewer: Annotated[str, typer.Option(metavar="NAME", help="Who reviewed it.")],
+    expires: Annotated[str, typer.Option(metavar="DATE", help="The last day the waiver is valid.")],
     kind: Annotated[
-        WaiverKind, typer.Option(help="It does not stand there, or it does and may.")
+        WaiverKind, typer.Option(help="Whether the match is wrong, or right but accepted.")
     ] = WaiverKind.FALSE_POSITIVE,
     benchmark: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where several hold an item of that id.")
+        str | None,
+        typer.Option(metavar="NAME", help="Which benchmark, if several have an item with this id."),
     ] = None,
-    split: Annotated[str | None, typer.Option(metavar="SPLIT", help="The same, of splits.")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(metavar="SPLIT", help="Which split, if several have an item with this id."),
+    ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose flag. [default: all that flag it]")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Policy whose flag is waived. [default: all that flag it]"
+        ),
     ] = None,
     document: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="The one document looked at. [default: all evidence]"),
+        typer.Option(
+            metavar="ID", help="The one document that was reviewed. [default: all evidence]"
+        ),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The waivers to add to; without it the entry is shown."),
+        typer.Option(metavar="FILE", help="Waiver file to add to. [default: print the entry]"),
     ] = None,
     today: Today = None,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Write a waiver for one flagged item, with the digest of the evidence as it is now.
+    """Write a waiver for one flagged item, with the digest of its current evidence.
 
     The flag stays in every report; the waiver is refused once it has expired, or when the item,
-    its verdicts or its evidence are others.
+    its verdicts or its evidence have changed.
     """
     from contam.audit.verify import refuse_inside
     from contam.audit.waivers.register import Waiver

@@ -46,10 +46,10 @@ def check(
     quiet: options.Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Ask a service for benchmark items; the verdicts are those of `contam query`.
+    """Check benchmark items with a service; the verdicts are those of `contam query`.
 
-    With --out, DIR gets what `contam query` would write. The key is read from CONTAM_KEY, or from
-    the file that CONTAM_KEY_FILE names.
+    With --out, DIR has the same files, too. The key is read from CONTAM_KEY, or from the file that
+    CONTAM_KEY_FILE names.
     """
     names = split_names(policy if policy is not None else ["contam"])
     if not names:

@@ -20,9 +20,7 @@ _SHOWN = 50
 def dupes(
     benchmark: Annotated[
         list[str],
-        typer.Option(
-            "--benchmark", metavar="PATH...", help="Benchmark files, folders or globs, or several."
-        ),
+        typer.Option("--benchmark", metavar="PATH...", help="Benchmark files, folders or globs."),
     ],
     threshold: Annotated[
         float,
@@ -31,19 +29,19 @@ def dupes(
         ),
     ] = 0.5,
     within: Annotated[
-        bool, typer.Option("--within", help="Compare the items of one split with each other, too.")
+        bool, typer.Option("--within", help="Also compare the items of one split with each other.")
     ] = False,
     mapping: Annotated[
         list[str] | None,
         typer.Option("--map", metavar="PART=FIELD...", help="Which field is which part."),
     ] = None,
     fail_on_flagged: Annotated[
-        bool, typer.Option("--fail-on-flagged", help="Exit with 3 when there are any.")
+        bool, typer.Option("--fail-on-flagged", help="Exit with 3 if any are found.")
     ] = False,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Find items that stand nearly the same in another benchmark or split."""
+    """Find items that are nearly the same in another benchmark or split."""
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.detect.dupes import find_dupes

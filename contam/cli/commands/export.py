@@ -22,37 +22,38 @@ SPREAD_OPTIONS = ("--logs",)
 def export(
     *,
     verdicts: Annotated[
-        Path, typer.Option(metavar="DIR", help="What `contam scan` or `contam query` wrote.")
+        Path, typer.Option(metavar="DIR", help="Results of `contam scan` or `contam query`.")
     ],
     logs: Annotated[
         list[str],
         typer.Option(
             metavar="PATH...",
-            help="Logs of the one tool; with --inspect one log; with"
-            " --every-eval-ever of any tool.",
+            help="Logs of lm-eval; one log with --inspect; any logs with --every-eval-ever.",
         ),
     ],
     lm_eval_samples: Annotated[
         bool,
         typer.Option(
-            "--lm-eval-samples", help="The clean documents of each task, for lm-eval's --samples."
+            "--lm-eval-samples",
+            help="Write the clean documents of each task, for lm-eval's --samples.",
         ),
     ] = False,
     inspect: Annotated[
         bool,
         typer.Option(
-            "--inspect", help="The Inspect log, with items that are not clean made unscored."
+            "--inspect", help="Write the Inspect log with items that are not clean unscored."
         ),
     ] = False,
     every_eval_ever: Annotated[
         bool,
         typer.Option(
             "--every-eval-ever",
-            help="The logs in the form of Every Eval Ever, with labels and clean scores: a folder.",
+            help="Write a folder of logs in the format of Every Eval Ever, with labels and clean"
+            " scores.",
         ),
     ] = False,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Judge by this. [default: the only one]")
+        str | None, typer.Option(metavar="NAME", help="Policy to judge by. [default: the only one]")
     ] = None,
     columns: options.Columns = None,
     lower_is_better: Annotated[
@@ -66,23 +67,24 @@ def export(
         list[str] | None,
         typer.Option(
             metavar="METRIC",
-            help="With --every-eval-ever: more is better, whatever its name says. May be repeated.",
+            help="With --every-eval-ever: more of this metric is better. May be repeated.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Where to. [default: standard output]")
+        Path | None,
+        typer.Option(metavar="PATH", help="Output file or folder. [default: standard output]"),
     ] = None,
     allow_unmatched: options.AllowUnmatched = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace PATH if it is there.")
+        bool, typer.Option("--overwrite", help="Replace PATH if it exists.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No counts.")] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Give the clean items to the evaluator, so that its own code makes the clean score.
+    """Export the clean items to the evaluator, so that its own code computes the clean score.
 
-    Suspect and not checkable items are left out, like contaminated ones. Counts, and the score to
-    expect, are on standard error.
+    Suspect and not checkable items are left out, like contaminated ones. Counts and the expected
+    score are printed on standard error.
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.cli.terminal import emit, talk

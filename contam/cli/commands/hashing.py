@@ -18,35 +18,36 @@ def hash_items(
     benchmark: options.Benchmarks,
     out: Annotated[
         str,
-        typer.Option(metavar="FILE", help="JSONL: each line is a body for POST /v1/check."),
+        typer.Option(metavar="FILE", help="JSONL file: each line is a body for POST /v1/check."),
     ],
-    index: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Hash as this index does.")
-    ] = None,
+    index: Annotated[str | None, typer.Option(metavar="DIR", help="Hash for this index.")] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Hash as indexes of this recipe do. [default: standard]"),
+        typer.Option(metavar="NAME", help="Hash for indexes of this recipe. [default: standard]"),
     ] = None,
     tokenizer: options.Tokenizer = None,
     served: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Ask the index that is served under this name alone."),
+        typer.Option(metavar="NAME", help="Check against this index of the service only."),
     ] = None,
     policy: options.Policies = None,
     at_once: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Items in one line; a service takes so many.")
+        int,
+        typer.Option(min=1, metavar="N", help="Items per line, at most what the service accepts."),
     ] = 256,
     mapping: options.Mapping = None,
     name: options.Name = None,
     split: options.Split = None,
     home: options.Home = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Hash items, so that a service can be asked for them without seeing their text.
+    """Hash items, so that a service can check them without seeing their text.
 
-    What this hides, and what it cannot hide, is in docs/guides/service.md.
+    docs/guides/service.md describes what this hides, and what it cannot hide.
     """
     if index is not None and (recipe is not None or tokenizer is not None):
         raise UsageError("--index decides how it is hashed: leave out --recipe and --tokenizer")

@@ -23,7 +23,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _NAMED = 5
 
 app = typer.Typer(
-    help="Build an index of a corpus once, to answer any benchmark from it.",
+    help="Index a corpus once, and check any benchmark against it.",
     rich_markup_mode=None,
 )
 
@@ -32,13 +32,13 @@ _Index = Annotated[
     typer.Option(
         "--index",
         metavar="DIR",
-        help="The index: a folder (./name for one here), or a bare name in --home.",
+        help="The index: a folder (./name in this folder), or a bare name in --home.",
     ),
 ]
 _Workers = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="Threads; the index does not depend on it. [default: one per CPU]"
+        min=1, metavar="N", help="Threads; any number gives the same index. [default: one per CPU]"
     ),
 ]
 _Memory = Annotated[
@@ -51,7 +51,7 @@ _Memory = Annotated[
 ]
 _Moved = Annotated[
     list[str] | None,
-    typer.Option("--corpus", metavar="PATH", help="Where the shards lie now, if they were moved."),
+    typer.Option("--corpus", metavar="PATH", help="Where the shards are now, if they were moved."),
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
@@ -79,14 +79,14 @@ def build(
     memory: _Memory = "2GB",
     text: options.Text = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin afresh although there is an index.")
+        bool, typer.Option("--overwrite", help="Start over, and replace an existing index.")
     ] = False,
     home: options.Home = None,
     as_json: options.Json = False,
     quiet: _Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Index every document of a corpus. A build that was stopped goes on with the same call."""
+    """Index every document of a corpus. Repeat the call to resume a build that was stopped."""
     n_bytes = parse_memory(memory)
     folder = _folder(index, home)
     from contam.cli.progress import reporter
@@ -147,21 +147,21 @@ def retire(
     index: _Index,
     shard: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME...", help="Shards, by the names that reports give them."),
+        typer.Option(metavar="NAME...", help="Names of shards, as in reports."),
     ] = None,
     document: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID...", help="Documents, by the ids that evidence gives them."),
+        typer.Option(metavar="ID...", help="Ids of documents, as in the evidence."),
     ] = None,
     ids: Annotated[
         Path | None,
-        typer.Option("--list", metavar="FILE", help="Documents, one id a line."),
+        typer.Option("--list", metavar="FILE", help="File with one document id per line."),
     ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Take shards or documents out of all answers, at once."""
+    """Exclude shards or documents from all answers, at once."""
     documents = [*(document or []), *(_lines(ids) if ids is not None else [])]
     if not shard and not documents:
         raise UsageError("nothing to retire", hint="name it with --shard, --document or --list")
@@ -182,7 +182,7 @@ def compact(
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Join segments and leave out what is retired. No answer changes."""
+    """Join segments and drop what is retired. No answer changes."""
     n_bytes = parse_memory(memory)
     folder = _folder(index, home)
     from contam.index.change import compact as compact_all
@@ -191,7 +191,7 @@ def compact(
     _print_summary(folder, as_json=as_json)
 
 
-@app.command("upgrade", short_help="Build an index of an older version again.")
+@app.command("upgrade", short_help="Rebuild an index of an older version.")
 def upgrade(
     *,
     index: _Index,
@@ -200,7 +200,7 @@ def upgrade(
     ],
     corpus: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH...", help="Where shards that were moved lie now."),
+        typer.Option(metavar="PATH...", help="Where the shards are now, if they were moved."),
     ] = None,
     workers: _Workers = None,
     memory: _Memory = "2GB",
@@ -209,9 +209,9 @@ def upgrade(
     quiet: _Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Build an index of an older normaliser again, from the same shards by the same recipe.
+    """Rebuild an index of an older normaliser, from the same shards by the same recipe.
 
-    What is retired stays retired. The old index is only read.
+    What is retired stays retired. The old index is not changed.
     """
     n_bytes = parse_memory(memory)
     folder = _folder(out, home)
@@ -235,16 +235,16 @@ def verify(
     *,
     index: _Index,
     sample: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Documents to read back from their shards.")
+        int, typer.Option(min=0, metavar="N", help="Documents to read again from their shards.")
     ] = 32,
     corpus: _Moved = None,
     home: options.Home = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Check every byte of an index, and that its corpus is still the same.
+    """Check every byte of an index, and that its corpus is unchanged.
 
-    Exit codes: 0 all well, 1 the index is damaged, 4 shards changed or cannot be read.
+    Exit codes: 0 all is well, 1 the index is damaged, 4 shards changed or cannot be read.
     """
     folder = _folder(index, home)
     from contam.cli import render
@@ -279,7 +279,7 @@ def show(
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Say what an index holds and how large it is."""
+    """Show what an index holds and how large it is."""
     _print_summary(_folder(index, home), as_json=as_json)
 
 

@@ -18,23 +18,25 @@ def items(
         list[str],
         typer.Option(metavar="PATH...", help="Logs: files, folders or globs, as in `contam logs`."),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The benchmark, as JSON lines.")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The benchmark to write, as JSON lines.")
+    ],
     columns: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PART=COLUMN,...",
-            help="What the columns of a plain table are: id, question, choices, answer, score, ...",
+            help="Columns of a plain table: id, question, choices, answer, score, ...",
         ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
+        bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
     ] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Make a benchmark from logs that hold its items, for `contam scan --benchmark FILE`.
+    """Make a benchmark from the items in logs, for `contam scan --benchmark FILE`.
 
-    Logs of several models hold the same items: each is written once. Tables of scores do for logs
-    where they have a column for the question.
+    An item in several logs is written once. Tables of scores work as well if they have a column
+    for the question.
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render

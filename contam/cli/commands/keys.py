@@ -19,7 +19,7 @@ _Data = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="The service's own folder. [default: as for `contam serve`]",
+        help="The service's data folder. [default: as for `contam serve`]",
     ),
 ]
 
@@ -33,7 +33,7 @@ def _root(context: typer.Context) -> None:
 
 @app.command("add", short_help="Make a key and print it, once.")
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is, or what for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Owner or purpose of the key.")],
     *,
     scope: Annotated[
         list[str] | None,
@@ -47,7 +47,7 @@ def add(
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Make a key and print it: once, for only its digest is kept. A running service knows it."""
+    """Make a key and print it once: only its digest is stored. A running service accepts it."""
     scopes = [one for given in scope or ["check"] for one in given.split(",")]
     key, secret = _store(data).add(name, scopes)
     if as_json:
@@ -83,7 +83,7 @@ def list_keys(
 
 @app.command("revoke", short_help="Revoke keys for good.")
 def revoke(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as listed.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Key ids, as listed.")],
     *,
     data: _Data = None,
     as_json: options.Json = False,

@@ -32,16 +32,16 @@ def logs(
         list[str] | None,
         typer.Option(
             metavar="PART=COLUMN,...",
-            help="What the columns of a plain table are: id, model, score, benchmark, repeat, ...",
+            help="Columns of a plain table: id, model, score, benchmark, repeat, ...",
         ),
     ] = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """List logs of evaluations: model, benchmark, metric, items, mean, and how they will join.
+    """List evaluation logs: model, benchmark, metric, items, mean, and how they will join.
 
-    The mean is made anew from the rows. Where it is not the number that the tool reports, the log
-    is listed all the same, and the exit code is 1. Logs that are cut off, cancelled or damaged are
+    The mean is computed from the rows. If it differs from the number that the tool reports, the
+    log is still listed, and the exit code is 1. Logs that are cut off, cancelled or damaged are
     listed as bad, with the reason, and the exit code is 4.
     """
     from contam.benchmark.mapping import parse_mapping

@@ -26,30 +26,30 @@ def query(
     index: Annotated[
         list[str],
         typer.Option(
-            metavar="DIR,...", help="Index folders or names; several answer as one corpus."
+            metavar="DIR,...", help="Index folders or names; several count as one corpus."
         ),
     ],
     benchmark: options.Benchmark = None,
     out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Folder for the results of a benchmark.")
+        str | None, typer.Option(metavar="DIR", help="Folder for the results of --benchmark.")
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Ask for this text instead of a benchmark."),
+        typer.Option(metavar="TEXT", help="Search for this text instead of a benchmark."),
     ] = None,
     text_file: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Ask for the text in this file; - reads stdin."),
+        typer.Option(metavar="PATH", help="Search for the text in this file; - reads stdin."),
     ] = None,
     policy: options.Policies = None,
     corpus: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH...", help="Where the shards lie now, if they were moved."),
+        typer.Option(metavar="PATH...", help="Where the shards are now, if they were moved."),
     ] = None,
     home: options.Home = None,
     unit: Annotated[
         str | None,
-        typer.Option(metavar="UNIT", help="Refuse an index of another unit than this."),
+        typer.Option(metavar="UNIT", help="Refuse an index of any other unit."),
     ] = None,
     workers: options.Workers = None,
     as_json: options.Summary = False,
@@ -66,14 +66,14 @@ def query(
         typer.Option(
             min=1,
             metavar="N",
-            help="Every run of at least this many tokens is reported of a document that is read.",
+            help="Report every run of at least this many tokens in documents that are read.",
         ),
     ] = 8,
     fail_on_flagged: options.FailOnFlagged = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
-    """Search indexed documents for benchmark items; write what `contam scan` would write.
+    """Search indexed documents for benchmark items; write the same files as `contam scan`.
 
     With --text or --text-file: print the documents that share text with it, side by side.
     """

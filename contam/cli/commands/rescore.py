@@ -24,7 +24,7 @@ def rescore(
         Path,
         typer.Option(
             metavar="DIR|FILE",
-            help="What `contam scan` or `contam query` wrote; or a file of labels: your own"
+            help="Results of `contam scan` or `contam query`, or a file of labels: your own"
             " annotations (CSV, JSON lines, Parquet), decon's report, a published list.",
         ),
     ],
@@ -40,7 +40,9 @@ def rescore(
     out: options.OutFolder,
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME,...", help="Judge by these. [default: all in the verdicts]"),
+        typer.Option(
+            metavar="NAME,...", help="Policies to judge by. [default: all in the verdicts]"
+        ),
     ] = None,
     reference: Annotated[
         list[str] | None,
@@ -52,21 +54,19 @@ def rescore(
         list[str] | None,
         typer.Option(
             metavar="BENCHMARK=OTHER,...",
-            help="Set a benchmark against another one, in the logs too, that no model can have"
-            " seen (a rephrasing, a retro-holdout): what should each model score?",
+            help="Compare a benchmark with another one in the logs that no model can have seen"
+            " (a rephrasing, a retro-holdout).",
         ),
     ] = None,
     columns: options.Columns = None,
     least: Annotated[
         int,
-        typer.Option(
-            min=1, metavar="N", help="Items a subset needs before anything is estimated from it."
-        ),
+        typer.Option(min=1, metavar="N", help="Items that a subset needs for an estimate."),
     ] = 50,
     permutations: Annotated[
         int,
         typer.Option(
-            min=99, metavar="N", help="Draws of a permutation test at first, more where p is small."
+            min=99, metavar="N", help="Draws of a permutation test; more follow if p is small."
         ),
     ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")] = 0,
@@ -75,26 +75,26 @@ def rescore(
         bool,
         typer.Option(
             "--allow-partial",
-            help="Go on although a log that reports no number to check it by lacks scores for over"
+            help="Go on even if a log without a reported number to check lacks scores for over"
             " 1 % of a benchmark.",
         ),
     ] = False,
     separate_runs: Annotated[
-        bool, typer.Option("--separate-runs", help="Two runs of one model are two models.")
+        bool, typer.Option("--separate-runs", help="Treat two runs of one model as two models.")
     ] = False,
     threshold: Annotated[
         float | None,
         typer.Option(
             metavar="SCORE",
-            help="FILE has scores: items with at least this one are contaminated, others clean.",
+            help="FILE has scores: items with at least this score are contaminated, others clean.",
         ),
     ] = None,
     unlisted: Annotated[
         str | None,
         typer.Option(
             metavar="LABEL",
-            help="What items are that FILE does not name: `clean`, where it names every"
-            " contaminated one, or `not_checkable`.",
+            help="Label of items that are not in FILE: `clean` if FILE lists every"
+            " contaminated item, else `not_checkable`.",
         ),
     ] = None,
     verdict_columns: Annotated[
@@ -108,7 +108,7 @@ def rescore(
         bool,
         typer.Option(
             "--skip-damaged",
-            help="Go on without logs that are cut off, cancelled or damaged; they are named in the"
+            help="Go on without logs that are cut off, cancelled or damaged; they are listed in the"
             " notes, the summary and run.json.",
         ),
     ] = False,
@@ -116,12 +116,12 @@ def rescore(
         list[str] | None,
         typer.Option(
             metavar="[BENCHMARK=]METRIC",
-            help="Main metric of a benchmark, where its logs have several: benchmarks are put"
-            " together by it, and pictures show it. May be repeated.",
+            help="Main metric of a benchmark whose logs have several: used to aggregate"
+            " benchmarks, and shown in plots. May be repeated.",
         ),
     ] = None,
     all_metrics: Annotated[
-        bool, typer.Option("--all-metrics", help="Show every metric, not the main ones only.")
+        bool, typer.Option("--all-metrics", help="Show every metric, not only the main ones.")
     ] = False,
     lower_is_better: Annotated[
         list[str] | None,
@@ -129,15 +129,13 @@ def rescore(
     ] = None,
     higher_is_better: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="METRIC", help="More is better, whatever its name says. May be repeated."
-        ),
+        typer.Option(metavar="METRIC", help="More of this metric is better. May be repeated."),
     ] = None,
     mixed_setups: Annotated[
         bool,
         typer.Option(
             "--mixed-setups",
-            help="Rank runs with other examples, prompts or task versions together.",
+            help="Rank runs together even if their examples, prompts or task versions differ.",
         ),
     ] = False,
     overwrite: options.Overwrite = False,
@@ -147,7 +145,7 @@ def rescore(
 ) -> int:
     """Score models with and without the flagged items: gains, intervals, rankings.
 
-    DIR gets Parquet tables, summary.md, plots and run.json, whole or not at all.
+    Writes Parquet tables, summary.md, plots and run.json to DIR, all or nothing.
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render

@@ -23,32 +23,34 @@ _QUIT: Final = ("q", "quit")
 
 def review(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A pack, or what `contam scan --out` wrote.")
+        Path, typer.Argument(metavar="DIR", help="A pack, or the results of `contam scan --out`.")
     ],
     *,
     labels: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where answers go; what it holds is not asked.")
+        Path,
+        typer.Option(metavar="FILE", help="File for the answers; items in it are not shown again."),
     ],
-    reader: Annotated[str, typer.Option(metavar="NAME", help="Who reads.")],
+    reader: Annotated[str, typer.Option(metavar="NAME", help="Name of the reader.")],
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose flags. [default: the first policy]")
+        str | None,
+        typer.Option(metavar="NAME", help="Policy whose flags are reviewed. [default: the first]"),
     ] = None,
     flagged: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Flagged items of each benchmark.")
+        int, typer.Option(min=0, metavar="N", help="Flagged items to draw from each benchmark.")
     ] = 50,
     clean: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Clean items of each benchmark.")
+        int, typer.Option(min=0, metavar="N", help="Clean items to draw from each benchmark.")
     ] = 50,
     documents: Annotated[
         int, typer.Option(min=1, metavar="N", help="Documents shown per item.")
     ] = 2,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which items are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sample.")] = 0,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Show items beside documents, without verdict or score, and note what the reader says.
+    """Show items beside documents, without verdict or score, and note the reader's answers.
 
-    Flagged and clean items come in random order. Each answer is on the disk before the next item
-    is shown. A second reader gets the same items.
+    Flagged and clean items come in random order. Each answer is saved before the next item is
+    shown. A second reader gets the same items.
     """
     from contam.audit.review.sample import read_own_labels, reader_name
     from contam.audit.review.session import ReviewSession

@@ -41,16 +41,14 @@ def scan(
     no_text: options.NoText = False,
     allow_missing: Annotated[
         bool,
-        typer.Option("--allow-missing", help="Judge items although shards could not be read."),
+        typer.Option("--allow-missing", help="Judge items even if shards could not be read."),
     ] = False,
     overwrite: options.Overwrite = False,
     max_evidence: options.MaxEvidence = 20,
     seed: options.Seed = 5,
     min_run: Annotated[
         int,
-        typer.Option(
-            min=1, metavar="N", help="Every run of at least this many tokens is reported."
-        ),
+        typer.Option(min=1, metavar="N", help="Report every run of at least this many tokens."),
     ] = 8,
     fail_on_flagged: options.FailOnFlagged = False,
     quiet: options.Quiet = False,
@@ -58,7 +56,7 @@ def scan(
 ) -> int:
     """Search a corpus for benchmark items; write verdicts and the text that proves them.
 
-    DIR gets verdicts.parquet, evidence.parquet, items.parquet and run.json, whole or not at all.
+    Writes verdicts.parquet, evidence.parquet, items.parquet and run.json to DIR, all or nothing.
     """
     if not out:
         # As a path it would be the current folder; an unset shell variable must not mean that.

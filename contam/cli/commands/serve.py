@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 SPREAD_OPTIONS = ("--index", "--corpus", "--review")
 
-_FILE_HELP = f"Settings file, its table [serve]. [default: {FILE} if it is there]"
+_FILE_HELP = f"Settings file with a table [serve]. [default: {FILE} if it exists]"
 
 
 def serve(**flags: Any) -> int:  # noqa: ANN401 - one for every setting, each of its own type
-    """Answer checks over HTTP. A flag beats the environment (CONTAM_*), that the settings file."""
+    """Answer checks over HTTP. Flags override CONTAM_*, which override the settings file."""
     flags.pop("debug")
     settings = load_settings(flags, file=flags.pop("settings"))
     # Imported once the settings are right: this loads the web framework.

@@ -28,14 +28,14 @@ _LISTED = 20
 def show(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="What `contam scan` or `contam audit` wrote."),
+        typer.Argument(metavar="DIR", help="Results of `contam scan` or `contam audit`."),
     ],
     item: Annotated[
         str | None,
         typer.Argument(metavar="[ITEM]", help="An item id, or benchmark/id. Default: all flagged."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only what this policy says.")
+        str | None, typer.Option(metavar="NAME", help="Show only verdicts of this policy.")
     ] = None,
     documents: Annotated[
         int | None,
@@ -52,8 +52,8 @@ def show(
 ) -> None:
     """Show flagged items and documents side by side.
 
-    What matches stands between marks and in colour. Documents are read again from the corpus. Of a
-    pack, verdicts are shown with their q-values.
+    Matching text is marked and coloured. Documents are read again from the corpus. For a pack,
+    verdicts have their q-values.
     """
     from contam.audit.chance.qvalues import chance_of
     from contam.audit.review.sample import open_result

@@ -11,7 +11,7 @@ from contam.cli import options
 
 
 def sql(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `contam scan --out` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of `contam scan --out`.")],
     query: Annotated[
         str,
         typer.Argument(
@@ -24,10 +24,10 @@ def sql(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Ask a result folder in SQL (DuckDB).
+    """Query a result folder in SQL (DuckDB).
 
-    `documents` lies straight over the shards that were searched: shard, row, document_id, url,
-    date, source, language, text. Spans in `evidence` count its characters from 0.
+    `documents` is a view of the shards that were searched: shard, row, document_id, url, date,
+    source, language, text. Offsets in `evidence` count characters of `text` from 0.
     """
     from contam.errors import UsageError
 
