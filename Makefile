@@ -24,11 +24,11 @@ into     = $(if $(LOCKED),\
 STAMP   := $(VENV)/.installed
 # What `make lowest` runs: each dependency is used by some of these tests. The longer runs of our own code are left to
 # `make test`. Deprecations are no errors there: old releases warn of the new ones that they themselves depend on.
-LOWEST  := $(addprefix tests/,benchmark cli corpus files tables text) $(wildcard tests/test_*.py) \
+LOWEST  := $(addprefix tests/,benchmark cli corpus files index/minhash tables text) $(wildcard tests/test_*.py) \
            tests/kernels tests/client tests/detect tests/fuzz \
            $(addprefix tests/contracts/test_,openapi.py import_cost.py) \
            $(addprefix tests/index/test_,build.py change.py describe.py) \
-           $(addprefix tests/index/test_,format.py manifest.py minhash.py protocol.py segment.py states.py verify.py) \
+           $(addprefix tests/index/test_,format.py manifest.py protocol.py segment.py states.py verify.py) \
            $(addprefix tests/integration/test_,changed_shards.py cut_shards.py) \
            $(addprefix tests/rescore/,export/test_plots.py stats/test_statistics.py) \
            $(addprefix tests/audit/,test_command.py export/test_exports.py) \
