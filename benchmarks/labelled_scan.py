@@ -41,7 +41,7 @@ class LabelledScan:
 
     verdicts  a row per item and policy, as `contam.scan` gives it
     evidence  a row per run of an item part in a document, as `contam.scan` gives it
-    matches   a row per item, document with anything of it, and policy: score, and the label,
+    pairs     a row per item, document with anything of it, and policy: score, and the label,
               exposure and kind the item would have if this document were the whole corpus
     items     a row per item: item_id, n_words (tokens of passage and question)
     run       the record of the run; seconds of its phases
@@ -49,7 +49,7 @@ class LabelledScan:
 
     verdicts: pa.Table
     evidence: pa.Table
-    matches: pa.Table
+    pairs: pa.Table
     items: pa.Table
     run: dict[str, Any]
     seconds: dict[str, float]
@@ -122,7 +122,7 @@ def _labelled(
     return LabelledScan(
         verdicts=result.verdicts,
         evidence=result.evidence,
-        matches=matches,
+        pairs=matches,
         items=_item_table(plan),
         run=result.run,
         seconds={
