@@ -30,7 +30,7 @@ class PartialAnswer:
     A pickle runs code when it is read: exchange it only between processes that trust each other.
 
     question   digest of what was asked, of which corpus: only equal ones can be merged
-    units      the units that were tried, those that failed among them
+    chunks     the chunks that were tried, those that failed among them
     collected  what each view found
     coverage   what was read
     """
@@ -43,7 +43,7 @@ class PartialAnswer:
 
 @dataclass(eq=False)
 class Partial:
-    """What some of the units gave: a collection a view, and what was read. Merges in any order."""
+    """What some of the chunks gave: a collection a view, and what was read. Merges in any order."""
 
     collections: list[Collection]
     coverage: Coverage
@@ -61,7 +61,7 @@ class Partial:
         )
 
     def merge(self, other: Partial) -> None:
-        """Add the partial answer of other units."""
+        """Add the partial answer of other chunks."""
         for mine, theirs in zip(self.collections, other.collections, strict=True):
             mine.merge(theirs)
         self.coverage = self.coverage.merge(other.coverage)
@@ -79,8 +79,8 @@ class Partial:
     def take(self, answer: PartialAnswer, plan: Plan, corpus: Corpus) -> None:
         """Add what `answer` gave in another process.
 
-        Raises UsageError for an answer to another question, or to one of the same units: a unit
-        that is counted twice would stand for one that nobody read.
+        Raises UsageError for an answer to another question, or to one of the same chunks: a
+        chunk that is counted twice would hide one that nobody read.
         """
         if answer.question != question_of(plan, corpus):
             raise UsageError(
@@ -89,7 +89,7 @@ class Partial:
             )
         if again := len(self.chunks & answer.chunks):
             raise UsageError(
-                f"a partial answer repeats {again} of the units merged before",
+                f"a partial answer repeats {again} of the chunks merged before",
                 remedy=Remedy.MERGE_EVERY_PART_ONCE,
             )
         for mine, theirs in zip(self.collections, answer.collected, strict=True):
@@ -118,16 +118,16 @@ def _ranking() -> Policy:
 
 
 def question_of(plan: Plan, corpus: Corpus) -> str:
-    """Digest of everything that decides what a unit gives: items, policies, options and corpus."""
+    """Digest of everything that decides what a chunk gives: items, policies, options, corpus."""
     parameters = plan.parameters
     asked = {
         "versions": [contam.__version__, NORMALISER],
         "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
         "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
-        "lanes": [[view.unit, *view.spec[:4]] for view in plan.views],
+        "views": [[view.unit, *view.spec[:4]] for view in plan.views],
         "items": [[item.benchmark, item.split, item.item_id] for item in plan.items],
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
-        "units": [repr(chunk) for chunk in corpus.chunks],
+        "chunks": [repr(chunk) for chunk in corpus.chunks],
     }
     digest = hashlib.sha256(json.dumps(asked).encode())
     for view in plan.views:

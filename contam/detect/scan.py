@@ -62,7 +62,7 @@ class ScanProgress(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Corpus:
-    """The shards of a run, the columns to read of each, and the units they are cut into.
+    """The shards of a run, the columns to read of each, and the chunks they are cut into.
 
     digests  of each shard when it was listed, None where it could not be read
     paths  what the user named, sorted: shards take their names from it
@@ -245,9 +245,9 @@ def scan_opened(
 def finish_scan(
     plan: Plan, corpus: Corpus, partial: Partial, *, workers: int, started: float
 ) -> ScanResult:
-    """The result when all units are in one partial answer; the plan is used up by it.
+    """The result when all chunks are in one partial answer; the plan is used up by it.
 
-    Shards that are not as they were listed, or of which a unit is missing, were not read.
+    Shards that are not as they were listed, or of which a chunk is missing, were not read.
 
     Raises CorpusError when nothing that was read has a text.
     """
@@ -269,7 +269,7 @@ def scan_chunk(
     progress: ScanProgress | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Match one unit and add it to a partial answer; a shard that fails is recorded there."""
+    """Match one chunk and add it to a partial answer; a shard that fails is recorded there."""
     counts = ShardCoverage()
     reported = 0
     slow = any(view.tokenizer is not None for view in plan.views)
@@ -305,7 +305,7 @@ def scan_chunks(
     chunks: Sequence[Chunk] | None = None,
     progress: ScanProgress | None = None,
 ) -> Partial:
-    """Match these units of the corpus, or all, on threads that each fill a partial answer."""
+    """Match these chunks of the corpus, or all, on threads that each fill a partial answer."""
     chunks = corpus.chunks if chunks is None else chunks
     stop = threading.Event()
     waiting = iter(chunks)
