@@ -74,7 +74,7 @@ def read_chunk(
     selection: Selections,
     batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[DocBatch]:
-    """Yield every row of a unit, in order, as batches of at most `batch_bytes` of text.
+    """Yield every row of a chunk, in order, as batches of at most `batch_bytes` of text.
 
     Raises ShardError when the shard cannot be read to the unit's end; batches yielded before
     that are correct but not the whole unit.

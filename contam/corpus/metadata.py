@@ -19,7 +19,7 @@ MetaColumns: TypeAlias = dict[MetadataField, list[str | None]]
 
 
 class MetadataStream:
-    """The metadata of a unit's documents, in row order, `take(n)` after `take(n)`.
+    """The metadata of a chunk's documents, in row order, `take(n)` after `take(n)`.
 
     Says of every document what `read_metadata` says of it. Reads no text column, and nothing at
     all of a shard without metadata.

@@ -59,7 +59,7 @@ class Task:
 class Done:
     """What one task gave besides documents.
 
-    counts  of a unit that was read to its end;  sha256  of a shard's file
+    counts  of a chunk that was read to its end;  sha256  of a shard's file
     """
 
     counts: ShardCoverage
@@ -67,7 +67,7 @@ class Done:
 
 
 Result = Sampled | Done
-"""What tasks hand over: the documents of a unit, then Done."""
+"""What tasks hand over: the documents of a chunk, then Done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
