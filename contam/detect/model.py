@@ -55,43 +55,40 @@ class ItemsRead:
 class ViewItems:
     """The n items of a run as one view sees them; flat arrays hold the tokens of all parts.
 
-    benchmark      int32[n]      index into `benchmark_names`
+    benchmark      int32[n]      number of the benchmark
     n_tokens       int32[n, 4]   tokens of each part in PARTS order; 0 means the part is absent
     n_words        int32[n, 4]   white-space separated words of the part's text; of items that are
                                  hashes only, its tokens
-    n_chars        int32[n, 4]   code points of the part's text
     token_start    int64[n, 4]   where the part's tokens begin in the flat arrays
     token_hash     uint64[total]
     token_weight   float32[total]  0..1, how much a token says
-    part_weight    float64[n, 4], sums of those over each part; None where they are still to be made
+    part_weight    float64[n, 4], sums of those over each part
     n_single       int32[n, 4], tokens of each part that are one character of a script without
-                   spaces; None where nobody knows
+                   spaces
     word_start     bool[total], whether a token begins a white-space separated word; None where the
                    view does not need it (in the word unit every token counts as one)
     stretch        int32[n], tokens of the item's longest text that every layout keeps together: its
-                   passage, its question or one choice; None where nobody asks
+                   passage, its question or one choice
     seed           runs shorter than this many tokens may go unseen
     min_run        the length from which every run is reported, and which `Matches.covered` counts
-    item_ids       n ids, for reasons that name another item; empty where nobody asks
+    item_ids       n ids, for reasons that name another item
     read           what is known of the items by each policy that reads documents for itself
     """
 
     n_items: int
     benchmark: Int32s
-    benchmark_names: tuple[str, ...]
     n_tokens: Int32s
     n_words: Int32s
-    n_chars: Int32s
     token_start: Int64s
     token_hash: Uint64s
     token_weight: Float32s
-    part_weight: Float64s | None = None
-    n_single: Int32s | None = None
+    part_weight: Float64s
+    n_single: Int32s
+    stretch: Int32s
+    item_ids: tuple[str, ...]
     word_start: Bools | None = None
-    stretch: Int32s | None = None
     seed: int = 5
     min_run: int = 8
-    item_ids: tuple[str, ...] = ()
     read: tuple[ItemsRead, ...] = ()
 
 
@@ -104,7 +101,6 @@ class Matches:
     covered        int32[m, 4]    tokens of the part inside runs of at least `min_run`
     n_runs         int32[m, 4]    runs of at least `min_run`, or of the whole part if shorter;
                                   runs may overlap, and each place in the document counts
-    gram_share     float32[m, 4]  share of the part's distinct seed-grams found here, by idf weight
     coverage       float32[m, 4]  weight share of the part's tokens matched by the alignment
     aligned        int32[m, 4]    tokens of the part matched by the alignment
     n_places       int32[m]       separate places of the document where the question stands
@@ -133,7 +129,6 @@ class Matches:
     longest: Int32s
     covered: Int32s
     n_runs: Int32s
-    gram_share: Float32s
     coverage: Float32s
     aligned: Int32s
     n_places: Int32s
@@ -168,7 +163,6 @@ class Matches:
             longest=np.zeros(parts, np.int32),
             covered=np.zeros(parts, np.int32),
             n_runs=np.zeros(parts, np.int32),
-            gram_share=np.zeros(parts, np.float32),
             coverage=np.zeros(parts, np.float32),
             aligned=np.zeros(parts, np.int32),
             n_places=np.zeros(n_rows, np.int32),
@@ -223,16 +217,13 @@ class Totals:
     n_documents    int64[n]      documents that count (`Policy.hits`)
     n_occurrences  int64[n]
     best_score     float64[n]    the highest `Policy.score_matches` of any document; 0 without one
-    best_shard, best_row         int32[n], int64[n]: that document, -1 without one
-    best_match     Matches of n rows, that document's row; item is -1 where there is none
+    best_match     Matches of n rows: the match with that document; item is -1 without one
     """
 
     longest_at: Int32s
     n_documents: Int64s
     n_occurrences: Int64s
     best_score: Float64s
-    best_shard: Int32s
-    best_row: Int64s
     best_match: Matches
 
     @classmethod
@@ -244,8 +235,6 @@ class Totals:
             n_documents=np.zeros(n, np.int64),
             n_occurrences=np.zeros(n, np.int64),
             best_score=np.zeros(n, np.float64),
-            best_shard=np.full(n, -1, np.int32),
-            best_row=np.full(n, -1, np.int64),
             best_match=Matches.zeros(n, len(items.read)),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +10,11 @@ import numpy as np
 from contam.benchmark.items import ItemName
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.read_files import read_benchmarks
-from contam.detect.match.policy_readers import with_readers
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
-from contam.text.bpe import BUILT_IN_UNITS
+from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -225,7 +224,8 @@ def view_for_unit(
 ) -> TokenView:
     """The view of a run in which this unit is matched. Raises UsageError or ConfigError.
 
-    policies  that may be asked about its pairs
+    policies  those that judge its matches; each that reads documents itself gets a reader, which
+              uses the run's tokenizer file if there is one
     """
     if unit == "char":
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
@@ -237,7 +237,16 @@ def view_for_unit(
         seed=seed,
         min_run=min_run,
         stride=stride,
-        idf=False,
         with_variants=unit == "word" and any(policy.traits.sees_variants for policy in policies),
     )
-    return with_readers(view, items, policies, parameters.unit)
+    reading = [policy for policy in policies if reads_text(policy)]
+    if not reading:
+        return view
+    tokenizer = view.tokenizer
+    if tokenizer is None and parameters.unit not in BUILT_IN_UNITS:
+        tokenizer = load_tokenizer(parameters.unit)
+    readers = tuple(policy.reader(items, tokenizer) for policy in reading)
+    known = tuple(reader.known for reader in readers)
+    return replace(
+        view, readers=readers, reads_with=tokenizer, items=replace(view.items, read=known)
+    )

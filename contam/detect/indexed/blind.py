@@ -202,7 +202,6 @@ def _view(
         spans=lambda: np.stack([within, within + 1], axis=1),
         weight=np.ones(len(bits), np.float32),
         n_words=counts,
-        n_chars=counts,
         n_single=np.zeros_like(counts),
         word_start=np.ones(len(bits), np.bool_) if recipe.unit == "char" else None,
         stretch=counts[:, :3].max(axis=1),

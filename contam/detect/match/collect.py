@@ -207,8 +207,6 @@ class Collection:
             n_documents=count.n_documents,
             n_occurrences=count.n_occurrences,
             best_score=count.best_score,
-            best_shard=count.best.shard,
-            best_row=count.best.row,
             best_match=count.best,
         )
 

@@ -134,7 +134,6 @@ def matches_from_rows(
         longest=ints(columns.MATCH_LONGEST),
         covered=ints(columns.MATCH_COVERED),
         n_runs=ints(columns.MATCH_RUNS),
-        gram_share=real[:, columns.REAL_GRAMS : columns.REAL_GRAMS + N_PARTS].copy(),
         coverage=real[:, columns.REAL_COVERAGE : columns.REAL_COVERAGE + N_PARTS].copy(),
         aligned=ints(columns.MATCH_ALIGNED),
         n_places=raw[:, columns.MATCH_PLACES].copy(),

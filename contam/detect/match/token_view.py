@@ -107,7 +107,7 @@ class ViewTokens:
     hashes, starts  uint64[total] tokens, and where each part's begin: int64[4 * n + 1]
     spans       see TokenView
     weight      float32[total], what each token says by itself: the view writes its own over it
-    n_words, n_chars, n_single, word_start, stretch, item_ids  see ViewItems
+    n_words, n_single, word_start, stretch, item_ids  see ViewItems
     variants    other variants, which lie behind the items everywhere but in item_ids
     """
 
@@ -117,7 +117,6 @@ class ViewTokens:
     spans: Callable[[], NDArray[np.int32]]
     weight: NDArray[np.float32]
     n_words: NDArray[np.int32]
-    n_chars: NDArray[np.int32]
     n_single: NDArray[np.int32]
     word_start: NDArray[np.bool_] | None
     stretch: NDArray[np.int32]
@@ -132,7 +131,6 @@ def build_view(
     seed: int,
     min_run: int,
     stride: int = 1,
-    idf: bool = True,
     with_variants: bool = False,
 ) -> TokenView:
     """Tokenise all parts of all items and enter their grams into the table.
@@ -140,7 +138,6 @@ def build_view(
     unit     "word", "char" or the path of a tokenizer file
     seed     tokens of the shortest run that is looked for; min_run  of one always reported
     stride   how many of the grams are entered, see ViewSpec
-    idf      whether `Matches.gram_share` is asked for; else it stays 0
     variants  whether items are searched without their punctuation, too: see match.variants
 
     Raises UsageError or ConfigError when the unit is no tokenizer file.
@@ -174,7 +171,6 @@ def build_view(
         spans=spans,
         weight=whole.weight,
         n_words=whole.n_words,
-        n_chars=whole.n_chars,
         n_single=whole.n_single,
         word_start=whole.word_start if code == CHARS else None,
         stretch=whole.stretch,
@@ -194,7 +190,7 @@ def build_view(
         else tokenizer.single_tokens(announcing_texts()),
     )
     spec = ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
-    view = view_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
+    view = view_of(tokens, benchmarks, facts, spec, unit, tokenizer)
     if code == WORDS:
         view.numbers = number_hashes(item.question for item in items)
     return view
@@ -207,12 +203,10 @@ def view_of(
     spec: ViewSpec,
     unit: str,
     tokenizer: FileTokenizer | None = None,
-    *,
-    idf: bool = True,
 ) -> TokenView:
     """The view of items whose tokens are known.
 
-    benchmarks  of each item and variant, by name;  idf  see `build_view`
+    benchmarks  of each item and variant, by name
     """
     variants = tokens.variants
     n_items = len(benchmarks) if variants is None else variants.n_items
@@ -220,9 +214,7 @@ def view_of(
     every_name = [*names, *sorted(set(benchmarks[n_items:]))]
     place = {name: at for at, name in enumerate(every_name)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-    gram_table = make_table(
-        tokens.hashes, tokens.starts, tokens.weight, benchmark, spec, variants, idf=idf
-    )
+    gram_table = make_table(tokens.hashes, tokens.starts, tokens.weight, benchmark, spec, variants)
     token_start = tokens.starts[:-1].reshape(-1, N_PARTS)[:n_items]
     n_tokens = np.diff(tokens.starts).astype(np.int32).reshape(-1, N_PARTS)
     own, total = slice(n_items), slice(tokens.starts[N_PARTS * n_items])
@@ -232,10 +224,8 @@ def view_of(
         items=ViewItems(
             n_items=n_items,
             benchmark=benchmark[own],
-            benchmark_names=tuple(names),
             n_tokens=n_tokens[own],
             n_words=tokens.n_words[own],
-            n_chars=tokens.n_chars[own],
             token_start=token_start,
             token_hash=gram_table.token[total],
             token_weight=gram_table.weight[total],

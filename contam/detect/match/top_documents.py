@@ -82,11 +82,6 @@ class TopDocuments:
         for matches, pieces, rank in zip(other._matches, other._pieces, other._rank, strict=True):
             self.add(matches, pieces, rank)
 
-    def keep_only(self, most: int) -> None:
-        """Keep no more than so many documents of an item from now on."""
-        self.most = most
-        self._pruned = -1
-
     def prune(self) -> None:
         """Keep the best documents of every item, by rank, then shard and row."""
         if not self._matches or (len(self._matches) == 1 and self._waiting == self._pruned):

@@ -103,8 +103,6 @@ def unit_name(
     """
     if spec.unit != "word":
         return "character"
-    if items.n_single is None:
-        return "word"
     # One number at a time: a sum of two or three by NumPy costs ten times as much.
     columns = part_index(spec.parts if parts is None else parts)
     n_single = sum(int(items.n_single[i, column]) for column in columns)

@@ -19,7 +19,6 @@ from contam.detect.model import CHOICES, PASSAGE, QUESTION, Judgements
 from contam.detect.policies.common import counted, several, unit_name
 from contam.detect.policies.contam_definition import CONTAM, TRAITS
 from contam.detect.policies.exposure import question_words
-from contam.detect.policies.segments import part_sums
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
@@ -38,13 +37,6 @@ def build(spec: PolicySpec) -> Policy:
     return WeightedCoverage(spec)
 
 
-def part_weights(items: ViewItems) -> Float64s:
-    """Summed token weights of every part, float64[n, 4]."""
-    if items.part_weight is not None:
-        return items.part_weight
-    return part_sums(items.token_weight, items.token_start, items.n_tokens, np.float64)
-
-
 def run_lengths(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
     """Tokens in a row, float64[m], that do not stand in the order of a question by chance.
 
@@ -52,15 +44,11 @@ def run_lengths(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64
     n words have, or half of the question. Never more than the question has.
     """
     words = question_words(matches, items.n_tokens)
-    if items.n_single is None:
-        return np.minimum(spec.n, words).astype(np.float64)
     return _at_most_half(spec, _run_of(spec, items, matches), words)
 
 
 def _run_of(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
     """Tokens in a row that are a phrase in the script of each match's question, float64[m]."""
-    if items.n_single is None:
-        return np.full(len(matches), float(spec.n))
     own = items.n_tokens[matches.item, QUESTION]
     single = items.n_single[matches.item, QUESTION] / np.maximum(own, 1)
     result: Float64s = spec.n * (1.0 + (_longer(spec) - 1.0) * single)
@@ -103,7 +91,7 @@ class WeightedCoverage:
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """Weighted share of what makes the item itself that stands in the document."""
-        weights = part_weights(items)[matches.item]
+        weights = items.part_weight[matches.item]
         coverage = matches.coverage.astype(np.float64)
         number, threshold = self.spec.number, self.spec.threshold
         informative = number("telling")
@@ -224,7 +212,7 @@ class WeightedCoverage:
 
     def _want_of_run(self, matches: Matches, items: ViewItems, support: Float64s) -> Float64s:
         """What is lost for each share not found, the more the shorter the longest run."""
-        own = part_weights(items)[matches.item, QUESTION]
+        own = items.part_weight[matches.item, QUESTION]
         longest = matches.longest[:, QUESTION]
         needed = informative_run_lengths(self.spec, question_words(matches, items.n_tokens), own)
         missing = np.clip((needed - longest) / np.maximum(needed, 1.0), 0.0, 1.0)
@@ -246,8 +234,7 @@ class WeightedCoverage:
         score = totals.best_score
         label[score >= self.spec.threshold("suspect")] = SUSPECT
         label[score >= self.spec.threshold("contaminated")] = CONTAMINATED
-        if items.stretch is not None:
-            label[(label == CLEAN) & (items.stretch < items.seed)] = NOT_CHECKABLE
+        label[(label == CLEAN) & (items.stretch < items.seed)] = NOT_CHECKABLE
         # Whatever else of it stands somewhere: there is no question that could be missing there.
         label[(label == CLEAN) & (items.n_tokens[:, QUESTION] == 0)] = NOT_CHECKABLE
         return Judgements(label=label, score=score)
@@ -256,7 +243,7 @@ class WeightedCoverage:
         """One sentence with the figures behind the label of item i."""
         match = totals.best_match
         if judgement.label[i] == NOT_CHECKABLE:
-            stretch = 0 if items.stretch is None else int(items.stretch[i])
+            stretch = int(items.stretch[i])
             token = several(unit_name(self.spec, items, i))
             if stretch >= items.seed:
                 return f"there is nothing to look for: {token} in its question: 0"
@@ -317,7 +304,7 @@ class WeightedCoverage:
         self, items: ViewItems, match: Matches, i: int, *, nearly: bool, score: float
     ) -> str:
         """What keeps item i's best document from being sure, "" where too little stands there."""
-        if match.competing_item[i] >= 0 and items.item_ids:
+        if match.competing_item[i] >= 0:
             other = items.item_ids[match.competing_item[i]]
             return f"; but most of that is the text of another item, {other}, which stands there"
         if self._renumbered(match, "renumbered_sure")[i]:
@@ -336,7 +323,7 @@ class WeightedCoverage:
     def _why_clean(self, items: ViewItems, match: Matches, i: int, *, nearly: bool) -> str:
         """What tells item i's best document from a leak, though some of its question is there."""
         words = _words(match, items, i)
-        if match.competing_item[i] >= 0 and items.item_ids:
+        if match.competing_item[i] >= 0:
             other = items.item_ids[match.competing_item[i]]
             return f"; but that is the text of another item, {other}, which stands there whole"
         if match.coverage[i, QUESTION] >= self.spec.threshold("suspect"):

@@ -69,10 +69,11 @@ def item_range(items: ViewItems, first: int, after: int) -> ViewItems:
         benchmark=items.benchmark[chosen],
         n_tokens=items.n_tokens[chosen],
         n_words=items.n_words[chosen],
-        n_chars=items.n_chars[chosen],
         token_start=items.token_start[chosen],
-        part_weight=None if items.part_weight is None else items.part_weight[chosen],
-        n_single=None if items.n_single is None else items.n_single[chosen],
+        part_weight=items.part_weight[chosen],
+        n_single=items.n_single[chosen],
+        stretch=items.stretch[chosen],
+        item_ids=items.item_ids[chosen],
     )
 
 

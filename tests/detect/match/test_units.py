@@ -76,7 +76,7 @@ def test_a_lane_of_letters_takes_a_third_of_what_a_table_of_all_their_grams_woul
     draw = np.random.default_rng(7)
     words = ["".join(draw.choice(list("abcdefghij"), 6)) for _ in range(400)]
     items = [make_item(n, question=" ".join(draw.choice(words, 60))) for n in range(400)]
-    sizes = {"seed": CHAR_SEED, "min_run": CHAR_MIN_RUN, "idf": False}
+    sizes = {"seed": CHAR_SEED, "min_run": CHAR_MIN_RUN}
     every = build_view(items, unit="char", **sizes).gram_table
     few = build_view(items, unit="char", stride=CHAR_STRIDE, **sizes).gram_table
     n_tokens = len(few.token)

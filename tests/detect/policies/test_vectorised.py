@@ -20,13 +20,15 @@ def view(n_tokens, hashes, **changes):
     fields = {
         "n_items": n,
         "benchmark": np.zeros(n, np.int32),
-        "benchmark_names": ("b",),
         "n_tokens": n_tokens,
         "n_words": n_tokens,
-        "n_chars": n_tokens,
         "token_start": (ends - n_tokens.reshape(-1)).reshape(-1, 4),
         "token_hash": np.array(hashes, np.uint64),
         "token_weight": np.ones(len(hashes), np.float32),
+        "part_weight": n_tokens.astype(np.float64),
+        "n_single": np.zeros_like(n_tokens),
+        "stretch": n_tokens.max(axis=1, initial=0),
+        "item_ids": tuple(map(str, range(n))),
         "seed": 1,
     }
     return ViewItems(**{**fields, **changes})
@@ -196,7 +198,7 @@ def test_draws_follow_the_text_and_not_the_order_of_items(world, rng):
         **{name: getattr(items, name) for name in items.__slots__}
         | {
             name: getattr(items, name)[order]
-            for name in ("benchmark", "n_tokens", "n_words", "n_chars", "token_start")
+            for name in ("benchmark", "n_tokens", "n_words", "token_start")
         }
     )
     draw = Substrings(GPT4_50CHAR.with_changes({"id": "t", "n": 2})).drawn
