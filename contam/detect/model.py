@@ -61,8 +61,7 @@ class ViewItems:
                                  hashes only, its tokens
     token_start    int64[n, 4]   where the part's tokens begin in the flat arrays
     token_hash     uint64[total]
-    token_weight   float32[total]  0..1, how much a token says
-    part_weight    float64[n, 4], sums of those over each part
+    part_weight    float64[n, 4], what the tokens of each part say together: 0..1 each
     n_single       int32[n, 4], tokens of each part that are one character of a script without
                    spaces
     word_start     bool[total], whether a token begins a white-space separated word; None where the
@@ -81,7 +80,6 @@ class ViewItems:
     n_words: Int32s
     token_start: Int64s
     token_hash: Uint64s
-    token_weight: Float32s
     part_weight: Float64s
     n_single: Int32s
     stretch: Int32s

@@ -23,7 +23,8 @@ from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
 from contam.detect.indexed.search import search_hashes
 from contam.detect.match.deadline import Deadline
 from contam.detect.match.grams import GramPlaces
-from contam.detect.match.token_view import ViewTokens, build_view, view_of
+from contam.detect.match.item_tokens import Block
+from contam.detect.match.token_view import build_view, view_of
 from contam.detect.model import N_PARTS
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
 from contam.detect.policies.policy import get_policy
@@ -195,23 +196,29 @@ def _view(
     hashes = _names(key_at, at, bits, recipe.gram)
     counts = lengths.reshape(-1, N_PARTS).astype(np.int32)
     within = (np.arange(len(bits)) - np.repeat(starts[:-1], lengths)).astype(np.int32)
-    tokens = ViewTokens(
-        unit=_CODES[recipe.unit],
+    tokens = Block(
         hashes=hashes,
-        starts=starts,
-        spans=lambda: np.stack([within, within + 1], axis=1),
+        n_tokens=lengths,
+        points=np.empty((0, 2), np.int32),
         weight=np.ones(len(bits), np.float32),
         n_words=counts,
         n_single=np.zeros_like(counts),
-        word_start=np.ones(len(bits), np.bool_) if recipe.unit == "char" else None,
+        word_start=np.ones(len(bits), np.bool_),
         stretch=counts[:, :3].max(axis=1),
-        item_ids=tuple(item.item_id for item in items),
     )
     nobody = np.zeros(len(items), np.uint64)
     facts = ItemFacts(letter=nobody, number=nobody, answer_words=np.empty(0, np.uint64))
     seed, min_run = (CHAR_SEED, CHAR_MIN_RUN) if recipe.unit == "char" else (SEED, MIN_RUN)
-    spec = ViewSpec(unit=tokens.unit, seed=seed, min_run=min_run)
-    return view_of(tokens, [item.benchmark for item in items], facts, spec, unit), key_at
+    view = view_of(
+        tokens,
+        benchmarks=[item.benchmark for item in items],
+        item_ids=[item.item_id for item in items],
+        facts=facts,
+        spec=ViewSpec(unit=_CODES[recipe.unit], seed=seed, min_run=min_run),
+        unit=unit,
+        spans=lambda: np.stack([within, within + 1], axis=1),
+    )
+    return view, key_at
 
 
 def _names(

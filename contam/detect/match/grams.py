@@ -132,7 +132,7 @@ def make_table(
 ) -> GramTable:
     """What the kernels see of items with these tokens.
 
-    hashes, starts  see `contam.detect.match.token_view.ViewTokens`
+    hashes, starts  uint64[total] tokens, and where each part's begin: int64[parts + 1]
     weight          what each token says by itself; becomes the gram table's own weight
     benchmark       int32[items and variants];  variants  the variants, where there are some
     """

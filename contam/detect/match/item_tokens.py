@@ -41,10 +41,15 @@ _BLOCK_CHARACTERS = 1 << 21
 
 
 class Block(NamedTuple):
-    """Some items' tokens, and what `ViewTokens` says of them.
+    """The tokens of all parts of some items.
 
-    n_tokens  int64[parts];  points  int32[tokens, 2], code points, where the tokens are those of a
-              file: to make them again would take long
+    hashes      uint64[tokens], one part behind the other
+    n_tokens    int64[parts]
+    points      int32[tokens, 2], code points, where the tokens are those of a file: to make them
+                again would take long; else empty
+    weight      float32[tokens], what each token says by itself
+    word_start  as in ViewItems where the unit is letters and digits; else empty
+    n_words, n_single, stretch  see ViewItems
     """
 
     hashes: NDArray[np.uint64]
@@ -55,6 +60,10 @@ class Block(NamedTuple):
     n_single: NDArray[np.int32]
     word_start: NDArray[np.bool_]
     stretch: NDArray[np.int32]
+
+    def starts(self) -> NDArray[np.int64]:
+        """Where the tokens of each part begin, and the end: int64[parts + 1]."""
+        return np.concatenate([[0], np.cumsum(self.n_tokens)])
 
 
 def in_blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:

@@ -99,31 +99,6 @@ def _choice_marks(
     return np.array(right, np.uint64)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ViewTokens:
-    """The tokens of all parts of n items, and what else a view is told of them.
-
-    unit        as the kernels know it
-    hashes, starts  uint64[total] tokens, and where each part's begin: int64[4 * n + 1]
-    spans       see TokenView
-    weight      float32[total], what each token says by itself: the view writes its own over it
-    n_words, n_single, word_start, stretch, item_ids  see ViewItems
-    variants    other variants, which lie behind the items everywhere but in item_ids
-    """
-
-    unit: int
-    hashes: NDArray[np.uint64]
-    starts: NDArray[np.int64]
-    spans: Callable[[], NDArray[np.int32]]
-    weight: NDArray[np.float32]
-    n_words: NDArray[np.int32]
-    n_single: NDArray[np.int32]
-    word_start: NDArray[np.bool_] | None
-    stretch: NDArray[np.int32]
-    item_ids: tuple[str, ...]
-    variants: Variants | None = None
-
-
 def build_view(
     items: Sequence[BenchItem],
     *,
@@ -156,28 +131,12 @@ def build_view(
     del own
     # Column by column, so that no more than one is there twice.
     columns.reverse()
-    whole = Block(*(np.concatenate(columns.pop()) for _ in Block._fields))
-    points = whole.points
-    starts = np.concatenate([[0], np.cumsum(whole.n_tokens)])
-    traced = Variants.of(traces, len(items), starts) if traces else None
+    tokens = Block(*(np.concatenate(columns.pop()) for _ in Block._fields))
+    traced = Variants.of(traces, len(items), tokens.starts()) if traces else None
     if traced is not None:
-        traced.blot_out(whole.hashes)
+        traced.blot_out(tokens.hashes)
+    points = tokens.points
     again = partial(spans_of, items, code, with_variants=traced is not None)
-    spans = again if tokenizer is None else lambda: points
-    tokens = ViewTokens(
-        unit=code,
-        hashes=whole.hashes,
-        starts=starts,
-        spans=spans,
-        weight=whole.weight,
-        n_words=whole.n_words,
-        n_single=whole.n_single,
-        word_start=whole.word_start if code == CHARS else None,
-        stretch=whole.stretch,
-        item_ids=tuple(item.item_id for item in items),
-        variants=traced,
-    )
-    del whole
     # A variant has the choices of its item, one by one.
     alike = slice(0) if traced is None else traced.owner
     letter = _choice_marks(items, _LETTERS, tokenizer)
@@ -190,34 +149,48 @@ def build_view(
         else tokenizer.single_tokens(announcing_texts()),
     )
     spec = ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
-    view = view_of(tokens, benchmarks, facts, spec, unit, tokenizer)
+    view = view_of(
+        tokens,
+        benchmarks=benchmarks,
+        item_ids=[item.item_id for item in items],
+        facts=facts,
+        spec=spec,
+        unit=unit,
+        spans=again if tokenizer is None else lambda: points,
+        variants=traced,
+        tokenizer=tokenizer,
+    )
     if code == WORDS:
         view.numbers = number_hashes(item.question for item in items)
     return view
 
 
-def view_of(
-    tokens: ViewTokens,
+def view_of(  # noqa: PLR0913 - all by name: what a view is made of
+    tokens: Block,
+    *,
     benchmarks: Sequence[str],
+    item_ids: Sequence[str],
     facts: ItemFacts,
     spec: ViewSpec,
     unit: str,
+    spans: Callable[[], NDArray[np.int32]],
+    variants: Variants | None = None,
     tokenizer: FileTokenizer | None = None,
 ) -> TokenView:
     """The view of items whose tokens are known.
 
+    tokens      those of the items' variants lie behind their own; the view writes its own weights
+                over `tokens.weight`
     benchmarks  of each item and variant, by name
     """
-    variants = tokens.variants
-    n_items = len(benchmarks) if variants is None else variants.n_items
-    names = sorted(set(benchmarks[:n_items]))
-    every_name = [*names, *sorted(set(benchmarks[n_items:]))]
-    place = {name: at for at, name in enumerate(every_name)}
+    n_items = len(item_ids)
+    names = [*sorted(set(benchmarks[:n_items])), *sorted(set(benchmarks[n_items:]))]
+    place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-    gram_table = make_table(tokens.hashes, tokens.starts, tokens.weight, benchmark, spec, variants)
-    token_start = tokens.starts[:-1].reshape(-1, N_PARTS)[:n_items]
-    n_tokens = np.diff(tokens.starts).astype(np.int32).reshape(-1, N_PARTS)
-    own, total = slice(n_items), slice(tokens.starts[N_PARTS * n_items])
+    starts = tokens.starts()
+    gram_table = make_table(tokens.hashes, starts, tokens.weight, benchmark, spec, variants)
+    n_tokens = tokens.n_tokens.astype(np.int32).reshape(-1, N_PARTS)
+    own = slice(n_items)
     return TokenView(
         unit=unit,
         spec=spec,
@@ -226,20 +199,19 @@ def view_of(
             benchmark=benchmark[own],
             n_tokens=n_tokens[own],
             n_words=tokens.n_words[own],
-            token_start=token_start,
-            token_hash=gram_table.token[total],
-            token_weight=gram_table.weight[total],
+            token_start=starts[:-1].reshape(-1, N_PARTS)[own],
+            token_hash=gram_table.token[: starts[N_PARTS * n_items]],
             part_weight=gram_table.part_weight.reshape(-1, N_PARTS)[own],
             n_single=tokens.n_single[own],
-            word_start=tokens.word_start,
             stretch=tokens.stretch[own],
+            item_ids=tuple(item_ids),
+            word_start=tokens.word_start if spec.unit == CHARS else None,
             seed=spec.seed,
             min_run=spec.min_run,
-            item_ids=tokens.item_ids,
         ),
         gram_table=gram_table,
         facts=facts,
-        spans=tokens.spans,
+        spans=spans,
         longest=int(n_tokens.max(initial=0)),
         benchmark=benchmark,
         variants=variants,

@@ -47,7 +47,7 @@ def test_a_token_weighs_the_same_however_it_is_written(tmp_path):
     view = view_of(
         tmp_path, "é x 中 กี ab7 the", "e\u0301 Ｘ \\u4e2d ก\u0e35\u200b ab\u03017 ＴＨＥ"
     )
-    plain, written = np.split(view.items.token_weight, 2)
+    plain, written = np.split(view.gram_table.weight, 2)
     assert plain.tolist() == written.tolist()
     assert view.items.n_single[:, 1].tolist() == [2, 2]
 

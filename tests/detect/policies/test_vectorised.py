@@ -24,7 +24,6 @@ def view(n_tokens, hashes, **changes):
         "n_words": n_tokens,
         "token_start": (ends - n_tokens.reshape(-1)).reshape(-1, 4),
         "token_hash": np.array(hashes, np.uint64),
-        "token_weight": np.ones(len(hashes), np.float32),
         "part_weight": n_tokens.astype(np.float64),
         "n_single": np.zeros_like(n_tokens),
         "stretch": n_tokens.max(axis=1, initial=0),

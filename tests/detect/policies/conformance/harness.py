@@ -96,7 +96,6 @@ def evidence(
         n_words=np.array([[len(t.split()) for t in item] for item in texts], np.int32),
         token_start=(ends - n_tokens.reshape(-1)).reshape(-1, brute.N_PARTS),
         token_hash=np.array([brute.token_hash(token) for token in flat], np.uint64),
-        token_weight=np.ones(len(flat), np.float32),
         part_weight=n_tokens.astype(np.float64),
         n_single=np.zeros_like(n_tokens),
         stretch=n_tokens[:, :3].max(axis=1),

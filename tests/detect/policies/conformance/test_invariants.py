@@ -218,7 +218,6 @@ def _without_items(view):
             "item_ids",
             "token_start",
             "token_hash",
-            "token_weight",
             "word_start",
         )
     }
