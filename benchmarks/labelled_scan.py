@@ -16,7 +16,7 @@ from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.labels import CONTAMINATED, LABELS
-from contam.detect.match.top_documents import TopDocuments, TopKCutoff
+from contam.detect.match.collect import TopDocuments, TopKCutoff
 from contam.detect.model import PASSAGE, QUESTION, Matches, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
@@ -213,10 +213,10 @@ def label_pairs(policy: Policy, matches: Matches, view: TokenView, collection: C
     matches  m rows, by item; returns int8[m], indices into LABELS
     """
     items = view.items
-    hits = policy.hits(matches, items)
+    score = policy.score_matches(matches, items)
+    hits = policy.hits(matches, items, score)
     if policy.spec.scope != "one document":
         return np.where(hits, CONTAMINATED, 0).astype(np.int8)
-    score = policy.score_matches(matches, items)
     first = np.flatnonzero(np.concatenate([[True], matches.item[1:] != matches.item[:-1]]))
     place = np.arange(len(matches)) - np.repeat(first, np.diff(np.append(first, len(matches))))
     label = np.zeros(len(matches), np.int8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem, Benchmark
     from contam.benchmark.keys import ContentKeys
+    from contam.detect.indexed.blind import BlindItem
     from contam.detect.policies.policy import Policy
+
+Item = TypeVar("Item", "BenchItem", "BlindItem")
 
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
 CHAR_SEED = 24
@@ -217,6 +220,31 @@ def _in_order(
     order = np.argsort(rank, kind="stable").tolist()
     known = keys if len(keys) == len(items) else []
     return tuple(items[i] for i in order), tuple(known[i] for i in order if known)
+
+
+def plan_of(
+    items: Sequence[BenchItem],
+    parameters: ScanParameters,
+    policies: Sequence[Policy],
+    view: TokenView,
+) -> Plan:
+    """The plan for items that are in order already, all judged on one view."""
+    return Plan(
+        parameters=parameters,
+        benchmarks=(),
+        items=tuple(items),
+        policies=tuple(policies),
+        views=(view,),
+        view_of=(0,) * len(policies),
+    )
+
+
+def ordered(items: Sequence[Item]) -> list[Item]:
+    """The items by name. Raises UsageError when there is none, or a name is given twice."""
+    names = [ItemName.of(item) for item in items]
+    if not names or len(set(names)) != len(names):
+        raise UsageError("items must be one or more, each named once")
+    return [items[i] for i in np.argsort(item_ranks(names)).tolist()]
 
 
 def view_for_unit(

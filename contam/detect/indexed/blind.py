@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.items import PARTS, BenchItem, ItemName
+from contam.benchmark.items import PARTS, BenchItem
 from contam.detect.indexed.candidates import Lookup
 from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
 from contam.detect.indexed.search import search_hashes
@@ -26,10 +26,17 @@ from contam.detect.match.grams import GramPlaces
 from contam.detect.match.item_tokens import Block
 from contam.detect.match.token_view import build_view, view_of
 from contam.detect.model import N_PARTS
-from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
+from contam.detect.plan import (
+    CHAR_MIN_RUN,
+    CHAR_SEED,
+    MIN_RUN,
+    SEED,
+    ScanParameters,
+    ordered,
+    plan_of,
+)
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import answered
-from contam.detect.result import item_ranks
 from contam.errors import IndexMismatchError, Public, Remedy, UsageError
 from contam.files.single import whole_file
 from contam.index.model import KEY_BITS
@@ -130,10 +137,7 @@ def check_blind(
     IndexMismatchError when the index cannot answer a policy.
     """
     started = time.time()
-    names = [ItemName.of(item) for item in items]
-    if not names or len(set(names)) != len(names):
-        raise UsageError("items must be one or more, each named once")
-    ordered = [items[i] for i in np.argsort(item_ranks(names)).tolist()]
+    items = ordered(items)
     parameters = ScanParameters(
         policies=tuple(policies),
         unit=opened.unit,
@@ -144,18 +148,12 @@ def check_blind(
     chosen = tuple(get_policy(name) for name in parameters.policies)
     refuse_blind(chosen)
     refuse_unanswerable(chosen, opened.recipe)
-    view, key_at = _view(ordered, opened.recipe, opened.unit)
-    plan = Plan(
-        parameters=parameters,
-        benchmarks=(),
-        items=tuple(
-            BenchItem(benchmark=one.benchmark, split=one.split, item_id=one.item_id, question="")
-            for one in ordered
-        ),
-        policies=chosen,
-        views=(view,),
-        view_of=(0,) * len(chosen),
-    )
+    view, key_at = _view(items, opened.recipe, opened.unit)
+    without_text = [
+        BenchItem(benchmark=item.benchmark, split=item.split, item_id=item.item_id, question="")
+        for item in items
+    ]
+    plan = plan_of(without_text, parameters, chosen, view)
     lookup = Lookup.of(view, opened.recipe)
     keys = key_at[lookup.grams.place[lookup.grams.start[:-1]]]
     lookup = replace(lookup, keys=keys, order=np.argsort(keys, kind="stable"))

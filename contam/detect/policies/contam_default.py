@@ -22,14 +22,11 @@ from contam.detect.policies.exposure import question_words
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from contam.detect.model import Bools, Float64s, Int32s, Matches, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
 
 SPECS: Final = (CONTAM,)
-PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
 
 def build(spec: PolicySpec) -> Policy:
@@ -222,9 +219,9 @@ class WeightedCoverage:
         lost = np.where(beside, np.minimum(lost, self.spec.number("no_run_beside")), lost)
         return np.where(longest < run_lengths(self.spec, items, matches), lost, 0.0)
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that reach the lowest threshold."""
-        score = self.score_matches(matches, items) if score is None else score
+        del matches, items  # the score decides
         result: Bools = score >= self.spec.thresholds[0][0]
         return result
 

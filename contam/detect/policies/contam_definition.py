@@ -33,9 +33,10 @@ CONTAM: Final = PolicySpec(
     id="contam",
     title="contam's own: weighted coverage by the best single document",
     description=(
-        "The share of the question that stands in one document, aligned over edits, insertions and"
-        " moved sentences. Common words and wording shared by many items of the benchmark weigh"
-        " little; a stem that says little counts only together with its choices or its passage."
+        "The share of the question that one document contains, aligned across edits, insertions"
+        " and moved sentences. Common words, and wording that many items of the benchmark"
+        " share, weigh little. A question with little content counts only together with its"
+        " choices or its passage."
     ),
     source="this project, docs/adr",
     version="3",
@@ -48,9 +49,9 @@ CONTAM: Final = PolicySpec(
     thresholds=((0.45, "suspect"), (0.75, "contaminated")),
     count_rule="documents that by themselves make the item suspect or contaminated",
     too_short=(
-        "an item is not_checkable when neither passage, question nor any one choice has as many"
-        " tokens as a seed, or its question has none; a question shorter than a seed is looked for"
-        " beside its choices"
+        "an item is not_checkable if its question has no tokens, or if its passage, its"
+        " question and each of its choices all have fewer tokens than the seed; a question"
+        " shorter than the seed is searched for together with its choices"
     ),
     # telling: what a question's words must weigh to speak for themselves; least_telling: the share
     # of it that what is found must weigh for a full score, or a whole question to be certain.

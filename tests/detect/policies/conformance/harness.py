@@ -173,7 +173,8 @@ def _pairs(found: list[brute.Pair], view: ViewItems, read: np.ndarray) -> Matche
 
 def totals_for(policy: Policy, view: ViewItems, matches: Matches, longest_at: np.ndarray) -> Totals:
     """All documents added up under one policy: the first of the best documents is the best."""
-    score, hits = policy.score_matches(matches, view), policy.hits(matches, view)
+    score = policy.score_matches(matches, view)
+    hits = policy.hits(matches, view, score)
     best_score = np.zeros(view.n_items)
     best = Matches.zeros(view.n_items, len(view.read))
     for i in range(view.n_items):

@@ -123,7 +123,8 @@ def test_no_items_and_no_documents_are_fine(name):
     unit = policy.spec.unit
     view, matches, _ = harness.evidence(ITEMS, [], unit)
     assert len(matches) == 0
-    assert policy.score_matches(matches, view).shape == policy.hits(matches, view).shape == (0,)
+    score = policy.score_matches(matches, view)
+    assert score.shape == policy.hits(matches, view, score).shape == (0,)
     assert set(policy.judge(view, Totals.empty(view)).label.tolist()) == {CLEAN}
     none = _without_items(view)
     assert policy.judge(none, Totals.empty(none)).label.shape == (0,)
@@ -136,7 +137,7 @@ def test_types_and_ranges_of_what_a_policy_returns(name):
     totals = harness.totals_for(policy, view, matches, longest_at)
     judged = policy.judge(view, totals)
     assert policy.score_matches(matches, view).dtype == np.float64
-    assert policy.hits(matches, view).dtype == np.bool_
+    assert policy.hits(matches, view, policy.score_matches(matches, view)).dtype == np.bool_
     assert (judged.label.dtype, judged.score.dtype) == (np.int8, np.float64)
     assert np.all(np.isfinite(judged.score))
     assert np.all(judged.score >= 0)
@@ -189,10 +190,11 @@ def test_decon_refuses_where_there_is_no_text_to_read():
 def test_pairs_may_come_in_any_number_and_order():
     policy = get_policy("lmeval-13")
     view, matches, _ = harness.evidence(ITEMS, [MILL, ROPE, MILL + ROPE], "word")
+    score = policy.score_matches(matches, view)
     backwards = np.arange(len(matches))[::-1]
     assert (
-        policy.hits(matches.take(backwards), view).tolist()
-        == policy.hits(matches, view)[::-1].tolist()
+        policy.hits(matches.take(backwards), view, score[::-1]).tolist()
+        == policy.hits(matches, view, score)[::-1].tolist()
     )
     doubled = Matches.concat([matches, matches])
     assert (
