@@ -11,6 +11,7 @@ from contam.benchmark.items import ItemName
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import TokenView, build_view
+from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
@@ -178,6 +179,11 @@ def _plan_for(
         view_for_unit(items, unit, parameters, mine)
         for unit, mine in zip(units, asked, strict=True)
     )
+    for policy, at in zip(policies, view_of, strict=True):
+        known = views[at].items
+        nothing = Matches.zeros(0, len(known.read))
+        # A policy that cannot judge by such a view says so now, and not after the corpus was read.
+        policy.hits(nothing, known, policy.score_matches(nothing, known))
     return Plan(
         parameters=parameters,
         benchmarks=tuple(benchmarks),

@@ -20,7 +20,7 @@ from contam.detect.indexed.guarantee import (
 )
 from contam.detect.indexed.indexes import IndexSet, IndexSources
 from contam.detect.indexed.search import nothing_found, search
-from contam.detect.match.deadline import Deadline, DeadlinePassed, Unanswered
+from contam.detect.match.deadline import NO_DEADLINE, Deadline, DeadlinePassed, Unanswered
 from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policies.policy import get_policy
 from contam.detect.scan import as_list, worker_count
@@ -122,15 +122,14 @@ def query_opened(
     workers: int,
     progress: ScanProgress | None = None,
     started: float,
-    deadline: Deadline | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> ScanResult:
     """Search opened indexes for what a plan looks for; the plan is used up by it.
 
     started   when the run began, seconds since 1970
-    deadline  past it nothing is called clean; None waits for the answer
+    deadline  past it nothing is called clean
     """
-    limit = Deadline(None) if deadline is None else deadline
-    ask = partial(search, opened, plan, workers=workers, progress=progress, deadline=limit)
+    ask = partial(search, opened, plan, workers=workers, progress=progress, deadline=deadline)
     result = answered(opened, plan, ask, started=started, workers=workers, whole=True)
     if progress is not None:
         progress.finish()

@@ -14,6 +14,7 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import CACHE_BYTES, IndexedShard, RowCache
 from contam.corpus.shards import Shard
 from contam.detect.indexed.near_copies import Windows
+from contam.detect.scan import as_list
 from contam.errors import IndexMismatchError, Public, Remedy, ShardError, UsageError
 from contam.files.natural_order import natural_key
 from contam.index.open import Index
@@ -114,7 +115,7 @@ class IndexSet:
             raise UsageError("an index is named twice", remedy=Remedy.NAME_INDEX_ONCE)
         _check_recipes(indexes)
         known, numbers = _numbering(indexes)
-        moved = {} if corpus is None else by_digest(split_corpus(corpus))
+        moved = {} if corpus is None else by_digest(as_list(corpus))
         sources = tuple(
             _source(indexes[one.index], one.record, moved) if one.record else None for one in known
         )
@@ -330,6 +331,7 @@ def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[PlacedSe
         seeds = np.array(
             [document_seed(record.digest) for record in index.manifest.shards], np.uint64
         )
+        pairs = index.retired.pairs
         for segment in index.segments:
             state = np.zeros(segment.n_documents, np.uint8)
             begin = 0
@@ -337,20 +339,11 @@ def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[PlacedSe
                 end = begin + span.n_rows
                 if number[span.shard] < 0:
                     state[begin:end] = SHUT
+                rows = pairs[pairs[:, 0] == span.shard, 1] - span.first_row
+                state[begin + rows[(rows >= 0) & (rows < span.n_rows)]] = SHUT
                 begin = end
-            _shut_retired(index, segment, state)
             parts.append(PlacedSegment(segment, number, state, seeds))
     return parts
-
-
-def _shut_retired(index: Index, segment: Segment, state: NDArray[np.uint8]) -> None:
-    pairs = index.retired.pairs
-    begin = 0
-    for span in segment.record.spans:
-        if len(pairs):
-            rows = pairs[pairs[:, 0] == span.shard, 1] - span.first_row
-            state[begin + rows[(rows >= 0) & (rows < span.n_rows)]] = SHUT
-        begin += span.n_rows
 
 
 def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
@@ -369,11 +362,6 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
             if failure.shard == one.place
         ]
     return Coverage(tuple(one.name for one in known), tuple(units), read, tuple(failures))
-
-
-def split_corpus(corpus: PathLike | Sequence[PathLike]) -> list[PathLike]:
-    """One path of a corpus, or several, as a list."""
-    return [corpus] if isinstance(corpus, (str, Path)) else list(corpus)
 
 
 def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> IndexedShard:

@@ -13,7 +13,7 @@ import numpy as np
 from contam.corpus.batches import DocBatch, gathered
 from contam.detect.indexed.candidates import Lookup, find_candidates, look_up
 from contam.detect.indexed.near_copies import near_copies
-from contam.detect.match.deadline import Deadline
+from contam.detect.match.deadline import NO_DEADLINE, Deadline
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import start_collections
@@ -42,7 +42,6 @@ _BYTES_PER_TOKEN: Final = 6
 _MOST_TOKENS: Final = 1 << 22
 #: Text that is matched without looking at the clock.
 _STEP_BYTES: Final = 2 << 20
-_NO_DEADLINE: Final = Deadline()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +90,7 @@ def search(
     progress: ScanProgress | None = None,
     keep_rows: bool = False,
     near: bool = True,
-    deadline: Deadline = _NO_DEADLINE,
+    deadline: Deadline = NO_DEADLINE,
 ) -> SearchResult:
     """Find the documents that may hold something of the items, read them, and match them.
 
@@ -286,7 +285,7 @@ def _match_hashed(
 
 
 def search_hashes(
-    opened: IndexSet, plan: Plan, lookup: Lookup, deadline: Deadline = _NO_DEADLINE
+    opened: IndexSet, plan: Plan, lookup: Lookup, deadline: Deadline = NO_DEADLINE
 ) -> SearchResult:
     """The same by what the index alone knows of its documents: no text is read."""
     deadline.check()

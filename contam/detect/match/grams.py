@@ -44,6 +44,8 @@ _LEAST_FILTER_BITS = 10
 _SLOTS_FOR_FOUR = 7
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
+#: Columns of a gram table that verdicts and evidence are made of, when all is matched.
+_LASTING = ("token", "weight", "part_start", "part_weight")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,21 +193,8 @@ def make_table(
 
 def without_table(gram_table: GramTable) -> GramTable:
     """The gram table without what only matching needs."""
-    none = np.empty(0, np.int64)
-    return gram_table._replace(
-        gram_idf=none.astype(np.float32),
-        common_at=none.astype(np.bool_),
-        gram_key=none.astype(np.uint64),
-        slot_gram=none.astype(np.int32),
-        gram_start=none,
-        gram_short=none.astype(np.int32),
-        gram_common=none.astype(np.bool_),
-        place=none,
-        place_part=none.astype(np.int32),
-        place_skip=none.astype(np.uint8),
-        filter_words=none.astype(np.uint64),
-        front_words=none.astype(np.uint64),
-    )
+    names = (name for name in GramTable._fields if name not in _LASTING)
+    return gram_table._replace(**{name: getattr(gram_table, name)[:0].copy() for name in names})
 
 
 def _power_of_two(least: int) -> int:

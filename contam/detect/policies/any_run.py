@@ -132,7 +132,6 @@ class AnyRun:
         return self._needed.get(items, self._lengths)
 
     def _lengths(self, items: ViewItems) -> Int64s:
-        require_view(self.spec, items)
         return np.full(items.n_items, self.spec.n, np.int64)
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:

@@ -84,7 +84,13 @@ class BestDocument:
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The covered share of each document, averaged over the judged parts that an item has."""
-        self._require_view(items)
+        require_view(self.spec, items)
+        if items.min_run != self.spec.n:
+            raise PolicyError(
+                f"policy {self.spec.id!r} counts words in runs of {self.spec.n},"
+                f" but the scan counts them from {items.min_run}",
+                remedy=Remedy.SCAN_WITH_MIN_RUN(min_run=self.spec.n),
+            )
         columns = part_index(self.spec.parts)
         n_tokens: Int32s = items.n_tokens[matches.item][:, columns]
         shares: Float64s = matches.covered[:, columns] / np.maximum(n_tokens, 1)
@@ -99,7 +105,6 @@ class BestDocument:
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document; not checkable where no part is long enough for a run."""
-        self._require_view(items)
         longest: Int32s = items.n_tokens[:, part_index(self.spec.parts)].max(axis=1)
         return judgements(self.spec, totals.best_score, longest >= self.spec.n)
 
@@ -125,15 +130,6 @@ class BestDocument:
             f"the best document holds {parts} in runs of {self.spec.n} or more"
             f" ({share}){more}; {flags_from(self.spec)}"
         )
-
-    def _require_view(self, items: ViewItems) -> None:
-        require_view(self.spec, items)
-        if items.min_run != self.spec.n:
-            raise PolicyError(
-                f"policy {self.spec.id!r} counts words in runs of {self.spec.n},"
-                f" but the scan counts them from {items.min_run}",
-                remedy=Remedy.SCAN_WITH_MIN_RUN(min_run=self.spec.n),
-            )
 
 
 def build(spec: PolicySpec) -> Policy:

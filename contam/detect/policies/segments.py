@@ -163,20 +163,6 @@ class Segments:
         depth[starts + n] -= 1
         return np.cumsum(depth[:-1]) > 0
 
-    def distinct(self, keys: Uint64s) -> Int64s:
-        """int64[s]: different keys (uint64[k], one per token) in each segment."""
-        return _distinct(keys, self.segment, self.length.size)
-
-
-def _distinct(keys: Uint64s, owner: Int64s, n_owners: int) -> Int64s:
-    # One sort of 64-bit keys that contain the owner is several times faster than sorting by both.
-    owned = mixed(keys + owner.astype(np.uint64) * _ODD)
-    order = np.argsort(owned)
-    owned = owned[order]
-    new = np.ones(owned.size, np.bool_)
-    new[1:] = owned[1:] != owned[:-1]
-    return np.bincount(owner[order[new]], minlength=n_owners).astype(np.int64)
-
 
 #: Parts that are summed at once: NumPy makes a copy of their values in the type of the sums.
 _AT_ONCE = 1 << 18

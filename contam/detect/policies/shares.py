@@ -187,14 +187,12 @@ class TokenShare:
 
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that hold at least one of the item's grams."""
-        del score  # other documents count than those that score
-        require_view(self.spec, items)
+        del items, score  # other documents count than those that score
         longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
         return longest >= self.spec.n
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the share that was seen; not checkable where no part holds a gram."""
-        require_view(self.spec, items)
         rated = self._rated.get(items, lambda every: self._rate(every, totals), totals)
         return judgements(self.spec, rated.share, rated.found.n_grams.sum(axis=1) > 0)
 

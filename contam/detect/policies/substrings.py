@@ -155,7 +155,6 @@ class Substrings:
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents with a run of the item that could fill a piece."""
         del score  # other documents count than those that score
-        require_view(self.spec, items)
         columns = part_index(self.spec.parts)
         length = self._pieces.get(items, self.drawn).length[matches.item]
         longest: Int32s = matches.longest[:, columns].max(axis=1)
@@ -165,7 +164,6 @@ class Substrings:
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Contaminated when any piece was found; not checkable where there is none to search."""
-        require_view(self.spec, items)
         pieces = self._pieces.get(items, self.drawn)
         checkable = pieces.length > 0
         return judgements(self.spec, self._found(pieces, totals).mean(axis=1), checkable)

@@ -10,8 +10,8 @@ import pytest
 import contam
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import build_view
-from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
-from contam.errors import UsageError
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, ScanParameters, make_plan
+from contam.errors import PolicyError, UsageError
 from tests.kernels.support import make_item
 
 
@@ -41,6 +41,25 @@ def test_a_long_seed_that_may_miss_copies_is_noted(repository, seed, noted):
     found = [note for note in result.run["notes"] if note.startswith(f"seed {seed}: ")]
     assert len(found) == noted
     assert not noted or f"no {seed} tokens stand together" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("policy", "sizes"),
+    [
+        ("tulu3-50", {"min_run": 9}),
+        ("openr1-8", {"seed": 9, "min_run": 9}),
+        ("gpt3-test", {"seed": 9, "min_run": 9}),
+        ("llama3-8gram", {"seed": 9, "min_run": 9}),
+    ],
+)
+def test_a_policy_that_needs_other_runs_is_refused_before_the_corpus_is_read(
+    tmp_path, policy, sizes
+):
+    path = tmp_path / "quiz.jsonl"
+    path.write_text(json.dumps({"id": "q", "question": "one two three four"}) + "\n")
+    parameters = ScanParameters(policies=("contam", policy), **sizes)
+    with pytest.raises(PolicyError, match=policy):
+        make_plan([path], parameters)
 
 
 def test_a_token_weighs_the_same_however_it_is_written(tmp_path):
