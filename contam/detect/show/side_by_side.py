@@ -135,20 +135,13 @@ def view_items(
     no longer the one scanned is not an error: its documents say so in `problem`.
     """
     library = Library(report.run)
-    tables = _Tables(report, keys)
+    tables = {
+        name: _RowsByItem(getattr(report, name), keys) for name in ("verdicts", "items", "evidence")
+    }
     for start in range(0, len(keys), _CHUNK_ITEMS):
         yield from _view_chunk(
             tables, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents
         )
-
-
-class _Tables:
-    """The rows of some items in each table of a result, found in one pass."""
-
-    def __init__(self, report: Report, keys: Sequence[ItemName]) -> None:
-        self.verdicts = _RowsByItem(report.verdicts, keys)
-        self.items = _RowsByItem(report.items, keys)
-        self.evidence = _RowsByItem(report.evidence, keys)
 
 
 class _RowsByItem:
@@ -172,14 +165,14 @@ class _RowsByItem:
 
 
 def _view_chunk(
-    tables: _Tables,
+    tables: dict[str, _RowsByItem],
     library: Library,
     keys: Sequence[ItemName],
     policy: str | None,
     max_documents: int,
 ) -> Iterator[ItemView]:
-    verdicts, items = tables.verdicts.of(keys), tables.items.of(keys)
-    evidence = {key: _by_document(rows) for key, rows in tables.evidence.of(keys).items()}
+    verdicts, items = tables["verdicts"].of(keys), tables["items"].of(keys)
+    evidence = {key: _by_document(rows) for key, rows in tables["evidence"].of(keys).items()}
     shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
     library.fetch(place for places in shown.values() for place in places)
     for key in keys:
