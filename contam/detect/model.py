@@ -42,7 +42,7 @@ class ItemsRead:
     policy     fingerprint of the policy
     policy_id  its name
     checkable  bool[n]
-    figures    int64[n] each, what its reasons tell of an item, by name
+    figures    int64[n] each, by name: figures of an item for its reasons
     """
 
     policy: str
@@ -101,22 +101,21 @@ class Matches:
                                   runs may overlap, and each place in the document counts
     coverage       float32[m, 4]  weight share of the part's tokens matched by the alignment
     aligned        int32[m, 4]    tokens of the part matched by the alignment
-    n_places       int32[m]       separate places of the document where the question stands
-    answer_near    bool[m]        the answer stands next to the aligned question
-    exact          bool[m, 4]     the whole part stands there as one run
+    n_places       int32[m]       separate places of the document that contain the question
+    answer_near    bool[m]        the answer is next to the aligned question
+    exact          bool[m, 4]     the document contains the whole part as one run
     split          bool[m]        no single place of the document holds most of what it has of the
                                   question
     scattered      float32[m]     share of other text in the stretch over which the question's main
                                   alignment reaches
-    renumbered     float32[m]     share of the question's other words that stand there, where two of
-                                  its numbers or more lie between them and none is the document's;
-                                  else 0
-    competing_item    int32[m]       another item of the benchmark whose question stands there
-                      whole,
-                                  to which most of the matched text belongs; -1 without one
-    variant_words    int32[m]       words of the question without its punctuation, where more of
-                                  that stands there (see match.variants) and the figures count
-                                  those; 0 where they count the words of the item as it is
+    renumbered     float32[m]     share of the question's other words that the document contains,
+                                  if two or more of the question's numbers are between them and
+                                  none of those is in the document; else 0
+    competing_item int32[m]       another item of the benchmark whose whole question is in the
+                                  document and has most of the matched text; -1 without one
+    variant_words  int32[m]       words of the question without its punctuation, if the document
+                                  contains more of that (see match.variants) and the figures count
+                                  those; 0 if they count the words of the item as it is
     read           float32[m, p, 4]  what the p policies of `ViewItems.read` found in the text of
                                   the document: the score, and three figures for their reasons
     """

@@ -68,15 +68,15 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
 
     index       paths or names of indexes, one or several
     policies    as for `contam.scan`; one that needs more than the index guarantees is refused
-    corpus      where the shards lie now, if they were moved: they are known by their digests
+    corpus      where the shards are now, if they were moved: they are recognised by their digests
     home        folder in which bare names of indexes are looked up
     unit        None takes the index's
     deadline    in seconds of `time.monotonic`: when it passes before all is answered, every item is
                 `not_checkable`, with the reason "deadline"
 
     The other options are those of `contam.scan`. Of every item and document that share a run of
-    `guarantee_tokens`, evidence and verdicts are the scan's; shorter runs are found by chance. What
-    the index cannot vouch for is `not_checkable`, never clean.
+    `guarantee_tokens`, evidence and verdicts are the scan's; shorter runs are found by chance. An
+    item of which the index may have missed something is `not_checkable`, never clean.
 
     Raises ContamError subclasses; shards that are gone or changed do not raise, they are in
     `result.coverage`.

@@ -385,8 +385,8 @@ def benchmark_shards(
 ) -> tuple[str, ...]:
     """Names of the shards that are files of the benchmarks, whose items match themselves.
 
-    Raises UsageError when a folder or glob brought them in beside other shards: that is a slip.
-    Named as shards themselves, or alone, they are taken to be meant.
+    Raises UsageError when a folder or glob includes them along with other shards, which is a
+    mistake. If they are named as shards themselves, or are the only shards, they are meant.
     """
     sources = {Path(source.path).resolve() for each in benchmarks for source in each.sources}
     own = [shard for shard in shards if Path(shard.uri).resolve() in sources]
@@ -404,7 +404,7 @@ def benchmark_shards(
 def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
     """Raise CorpusError when a corpus without any text would make every item clean.
 
-    What could not be read says so by itself, unless that was allowed.
+    Shards that could not be read are reported in the coverage, unless that was allowed.
     """
     total = coverage.total
     if total.n_bytes or not (coverage.complete or allow_missing):

@@ -1,6 +1,6 @@
-"""Tell who the documents of an answer are and where they come from.
+"""Describe the documents of an answer: id, shard, row, url, date and source.
 
-A scan answers from the shards it has just read; an index answers from what it kept of them.
+A scan takes them from the shards it has just read, an index from what it recorded of them.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class Sources(Protocol):
-    """The documents behind an answer. Shards go by their number, an index into `names`."""
+    """The documents behind an answer. A shard is given by its number, an index into `names`."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The shards' names, as evidence and verdicts say them."""
+        """The shards' names, as in evidence and verdicts."""
 
     @property
     def coverage(self) -> Coverage:
-        """What was looked at of the shards; its names are `names`."""
+        """What was read of the shards; its names are `names`."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """What else there is to say, for the notes of run.json."""
+        """Lines for the notes of run.json."""
 
     def metadata(self, shard: int, rows: Sequence[int]) -> Sequence[DocumentMeta]:
-        """Who the documents in these rows are, in the order asked (rows ascend).
+        """The metadata of the documents in these rows, in the order asked (rows ascend).
 
-        Raises ShardError when that cannot be told any more: the evidence then goes without.
+        Raises ShardError when that cannot be read any more: evidence then lacks url and date.
         """
 
     def verified(self, matches: Matches) -> Bools:

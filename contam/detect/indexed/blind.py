@@ -1,8 +1,8 @@
 """Check items sent as hashes of their grams, when their text must not leave its owner.
 
-Of each item part only the 40-bit keys of its grams are told, in order, and four bits of each token:
-what an index keeps of documents. Tokens are then names: two are the same where equal grams say so.
-Documents are not read; what stands in them is what their keys prove, so nothing is `verified`, and
+Of each item part only the 40-bit keys of its grams are sent, in order, and four bits of each token:
+what an index keeps of documents. Tokens are then names: two are the same if equal grams show it.
+Documents are not read; only their keys are compared, so nothing is `verified`, and
 an item of which anything was seen is flagged or not checkable, never clean.
 """
 
@@ -259,7 +259,7 @@ def write_bodies(
     with whole_file(path, overwrite=True) as file:
         for begin in range(0, len(items), at_once):
             hashed = hash_items(items[begin : begin + at_once], recipe)
-            grams = {**spelling(recipe), "items": [_plain(one) for one in hashed]}
+            grams = {**spelling(recipe), "items": [_plain(item) for item in hashed]}
             file.write(json.dumps({**asked, "grams": grams}).encode("ascii") + b"\n")
             n_lines += 1
     return n_lines

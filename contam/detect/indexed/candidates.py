@@ -46,8 +46,8 @@ class Lookup:
     """The grams of a view's items, as an index of this recipe has to be asked for them.
 
     keys   uint64[grams], 40 bits each
-    order  int64[grams], the grams by their keys: neighbours lie together in an index
-    grams  where they stand, and how far they must reach
+    order  int64[grams], the grams by their keys: neighbours are together in an index
+    grams  their places in the items, and how far a run must reach from each
     view, recipe  what they were made for
     """
 
@@ -232,7 +232,7 @@ def _grams_of(
 class Frequent:
     """What is kept of the frequent grams in one segment: a small table of postings of its own.
 
-    ranges    where the grams stand in it
+    ranges    where the grams are in it
     postings  uint16[n, POSTING_WORDS]
     """
 

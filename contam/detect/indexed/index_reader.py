@@ -69,7 +69,7 @@ class IndexReader:
     ) -> ScanResult:
         """Judge one item, a bare text, or some items; the answer is what `contam.query` gives.
 
-        items     a text stands for an item of which it is the question
+        items     a bare text is taken as the question of an item
         deadline  in seconds of `time.monotonic`: when it passes before all is answered, every item
                   is `not_checkable`, with the reason "deadline"; at most a few documents later.
                   So are items that need too much work for those (see `MOST_STEPS`)
@@ -108,7 +108,7 @@ def open_index(
     """Open an index, or several that answer as one, for questions asked one at a time.
 
     index        paths or names, one or several
-    corpus       where the shards lie now, if they were moved
+    corpus       where the shards are now, if they were moved
     home         folder in which bare names are looked up
     cache_bytes  text of the corpus to keep in memory; a question that needs other text decodes it
 

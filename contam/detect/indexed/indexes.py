@@ -74,7 +74,8 @@ class IndexSet:
     rows      reads documents back
     coverage  what the indexes answer for; shards that are gone or changed are failures
     missing   names of files in the corpora that no index has
-    gone      shards whose text cannot be read although the index answers for them: hashes speak
+    gone      shards that the index answers for but whose text cannot be read: their documents are
+              compared by hashes
     lock      whoever changes the states of documents for a moment holds it
     failing   whoever adds a failure holds it: of two at once none may be lost
     """
@@ -103,7 +104,7 @@ class IndexSet:
     ) -> IndexSet:
         """Open indexes, and look whether their shards are still what was indexed.
 
-        corpus       where the shards lie now, if they were moved; found there by their digests
+        corpus       where the shards are now, if they were moved; found there by their digests
         cache_bytes  text of the corpus that `rows` may keep in memory
 
         Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
@@ -111,24 +112,25 @@ class IndexSet:
         indexes = tuple(Index.open(path, home=home) for path in split_paths(index))
         if not indexes:
             raise UsageError("no index was named", remedy=Remedy.NAME_INDEX)
-        if len({one.folder.resolve() for one in indexes}) != len(indexes):
+        if len({each.folder.resolve() for each in indexes}) != len(indexes):
             raise UsageError("an index is named twice", remedy=Remedy.NAME_INDEX_ONCE)
         _check_recipes(indexes)
         known, numbers = _numbering(indexes)
         moved = {} if corpus is None else by_digest(as_list(corpus))
         sources = tuple(
-            _source(indexes[one.index], one.record, moved) if one.record else None for one in known
+            _source(indexes[shard.index], shard.record, moved) if shard.record else None
+            for shard in known
         )
         opened = cls(
             indexes=indexes,
             recipe=indexes[0].recipe,
-            names=tuple(one.name for one in known),
-            records=tuple(one.record for one in known),
+            names=tuple(shard.name for shard in known),
+            records=tuple(shard.record for shard in known),
             parts=tuple(_parts(indexes, numbers)),
             rows=RowCache([source or _NOWHERE for source in sources], capacity=cache_bytes),
             coverage=_coverage(indexes, known),
             sources=sources,
-            missing=not_indexed([one.manifest for one in indexes], moved),
+            missing=not_indexed([each.manifest for each in indexes], moved),
         )
         opened.check_shards()
         return opened
@@ -238,7 +240,7 @@ def split_paths(index: PathLike | Sequence[PathLike]) -> list[PathLike]:
     if isinstance(index, Path):
         return [index]
     if isinstance(index, str):
-        return [index] if Path(index).exists() else [one for one in index.split(",") if one]
+        return [index] if Path(index).exists() else [path for path in index.split(",") if path]
     return [path for each in index for path in split_paths(each)]
 
 
@@ -283,12 +285,12 @@ def _numbering(indexes: Sequence[Index]) -> tuple[list[_Known], list[Int32s]]:
             if record is None or record.failure is not None or name in index.manifest.pending:
                 every.append(known)
             else:
-                one = (known, _retired_rows(index, place))
-                files.setdefault((record.uri, record.sha256), []).append(one)
+                copy = (known, _retired_rows(index, place))
+                files.setdefault((record.uri, record.sha256), []).append(copy)
     for same in files.values():
         # A document counts unless all indexes that hold it have retired it.
         kept: list[frozenset[int]] = []
-        for known, retired in sorted(same, key=lambda one: len(one[1])):
+        for known, retired in sorted(same, key=lambda copy: len(copy[1])):
             if not any(retired >= other for other in kept):
                 kept.append(retired)
                 every.append(known)
@@ -351,17 +353,17 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
     units: list[int] = []
     read: dict[int, ShardCoverage] = {}
     failures: list[ShardFailure] = []
-    for place, one in enumerate(known):
-        coverage = own[one.index]
-        units.append(coverage.units[one.place])
-        if one.place in coverage.read:
-            read[place] = coverage.read[one.place]
+    for place, shard in enumerate(known):
+        coverage = own[shard.index]
+        units.append(coverage.units[shard.place])
+        if shard.place in coverage.read:
+            read[place] = coverage.read[shard.place]
         failures += [
-            ShardFailure(place, one.name, failure.reason, failure.hint)
+            ShardFailure(place, shard.name, failure.reason, failure.hint)
             for failure in coverage.failures
-            if failure.shard == one.place
+            if failure.shard == shard.place
         ]
-    return Coverage(tuple(one.name for one in known), tuple(units), read, tuple(failures))
+    return Coverage(tuple(shard.name for shard in known), tuple(units), read, tuple(failures))
 
 
 def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> IndexedShard:

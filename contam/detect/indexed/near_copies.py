@@ -211,4 +211,4 @@ def _best(tables: Sequence[NDArray[np.int64]]) -> list[Int64s]:
     first = np.searchsorted(items, items)
     last = np.minimum(first + MOST_DOCUMENTS, np.searchsorted(items, items, side="right")) - 1
     keep = order[rows[order, 2] >= rows[order[last], 2]]
-    return [np.unique(rows[keep[segment[keep] == one], 1]) for one in range(len(tables))]
+    return [np.unique(rows[keep[segment[keep] == number], 1]) for number in range(len(tables))]

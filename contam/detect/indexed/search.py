@@ -64,7 +64,7 @@ class Wanted:
 
     def take(self, keep: Bools | Int64s) -> Wanted:
         """Some of them."""
-        return Wanted(**{one.name: getattr(self, one.name)[keep] for one in fields(self)})
+        return Wanted(**{column.name: getattr(self, column.name)[keep] for column in fields(self)})
 
 
 @dataclass(eq=False)
@@ -149,8 +149,8 @@ def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
         return _nothing_wanted()
     every = Wanted(
         **{
-            one.name: np.concatenate([getattr(table, one.name) for table in tables])
-            for one in fields(Wanted)
+            column.name: np.concatenate([getattr(table, column.name) for table in tables])
+            for column in fields(Wanted)
         }
     )
     return every.take(np.lexsort((every.row, every.shard)))
@@ -303,14 +303,14 @@ def _hashed_batches(
 ) -> Iterator[tuple[DocBatch, Tokens]]:
     """These documents of a segment as far as the items' grams tell: batches with their tokens.
 
-    Of a document whose shard is gone the index knows its length and which item grams stand at which
+    Of a document whose shard is gone the index knows its length and which item grams begin at which
     of its tokens. Those tokens are written into an otherwise empty document, which is then matched
     like any other. Up to three neighbours on either side of a gram are known by four bits each, so
     an end may be said to reach further than it does. Positions count tokens, since the characters
     are gone.
 
     documents   int64[n], ascending
-    shard, row  int64[n], where they stood; rows of one shard ascend
+    shard, row  int64[n], their places; rows of one shard ascend
     """
     lengths = part.segment.arrays["doc_tokens"]
     lengths.check_all()

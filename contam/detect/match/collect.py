@@ -35,10 +35,10 @@ _TIE_WEIGHTS = (1.0, 8.0, 2.7, 2.1)
 
 
 def fullness(matches: Matches) -> Float64s:
-    """How much of its item each document holds, float64[m]: of equal scores the fullest is best.
+    """How much of its item each document contains, float64[m]: of equal scores the fullest is best.
 
-    Only what then still ties is decided by where the documents stand, so what is said of an item
-    does not hang on the order of the corpus.
+    Only documents that still tie are ordered by their places in the corpus, so a verdict depends as
+    little as possible on the order of the corpus.
     """
     full: Float64s = 16.0 * matches.answer_near.astype(np.float64)
     # A copy of the text as it is comes before one without its punctuation.
@@ -223,7 +223,7 @@ class TopDocuments:
         self.cutoff.note(self._matches[0], self._rank[0], np.flatnonzero(last))
         self._waiting = self._pruned = len(keep)
         if len(order) >= _PRUNE_ROWS:
-            # What was let go lies in holes between what was kept.
+            # The memory that was freed is in gaps between what stays.
             release_unused()
 
     def ranked(self) -> tuple[Matches, Pieces, Float64s]:
@@ -328,11 +328,11 @@ class Collection:
         """Ask the policies about the fresh matches, and keep them."""
         if not self._fresh:
             return
-        tables = [one.matches for one in self._fresh]
+        tables = [fresh.matches for fresh in self._fresh]
         strict = matches = Matches.concat(tables)
-        if any(one.strict is not one.matches for one in self._fresh):
-            strict = Matches.concat([one.strict for one in self._fresh])
-        pieces = Pieces.concat([one.pieces for one in self._fresh], _shifts(tables))
+        if any(fresh.strict is not fresh.matches for fresh in self._fresh):
+            strict = Matches.concat([fresh.strict for fresh in self._fresh])
+        pieces = Pieces.concat([fresh.pieces for fresh in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
         items = self.view.items
         seen = [matches if policy.traits.sees_variants else strict for policy in self.policies]

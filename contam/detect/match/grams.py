@@ -54,7 +54,7 @@ class GramPlaces:
 
     key    uint64[g], their hashes
     start  int64[g + 1], where a gram's places begin in the next two
-    place  int64[p], token where it stands; part  int32[p], in which part
+    place  int64[p], the token where it begins; part  int32[p], its part
     """
 
     key: NDArray[np.uint64]

@@ -47,7 +47,8 @@ class TokenView:
     spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
                as the tokens themselves, and asked for once, at the end
     longest    tokens of the longest part
-    benchmark  int32[n], of the items and of their variants, which lie behind them in plan and facts
+    benchmark  int32[n], of the items and of their variants, which follow them in gram_table and
+               facts
     variants   the variants of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
@@ -88,7 +89,7 @@ def _choice_marks(
         hashes = list(_mark_hashes(marks))
     else:
         found = [tokenizer.single_tokens([mark.upper()]) for mark in marks]
-        hashes = [int(one[0]) if len(one) else 0 for one in found]
+        hashes = [int(tokens[0]) if len(tokens) else 0 for tokens in found]
     right = [
         hashes[item.answer_index]
         if item.answer_index is not None

@@ -3,7 +3,7 @@
 Words are contam's: letters and digits in a row, case, accents and width folded. What differs from
 the originals, or is pinned where they leave it open:
 
-- A run lies inside one part. The originals join some parts first; a gram across the seam is not
+- A run is inside one part. The originals join some parts first; a gram across the seam is not
   text that anybody wrote, and is not searched.
 - Choices and answers are not judged: the originals search the prompt they build, without options.
 - An item none of whose judged parts has n words holds no gram. The originals call it clean; here it

@@ -73,7 +73,7 @@ def counted(number: int, thing: str) -> str:
 
 def several(thing: str) -> str:
     """The plural: `words`, `words or characters`."""
-    return " or ".join(f"{one}s" for one in thing.split(" or "))
+    return " or ".join(f"{word}s" for word in thing.split(" or "))
 
 
 def documents_hold(totals: Totals, i: int) -> str:

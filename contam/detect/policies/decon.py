@@ -19,7 +19,7 @@ with decon's cleaning and tokens. What differs from decon 0.3.0, all of it:
 - decon leaves out a document that its tokenizer gives up on; here it is read.
 
 An item that decon cannot find is `not_checkable`: no row with 20 tokens and 4 different words, no
-question, a question under 5 tokens, or one whose grams all stand in every row.
+question, a question under 5 tokens, or one whose grams are all in every row.
 """
 
 from __future__ import annotations

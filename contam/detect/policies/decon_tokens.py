@@ -89,7 +89,7 @@ class FileTokens:
         found: list[Int64s] = []
         for begin in range(0, len(cleaned), _AT_ONCE):
             stretches = [_cut(text) for text in cleaned[begin : begin + _AT_ONCE]]
-            encoded = iter(self._encode([one for some in stretches for one in some]))
+            encoded = iter(self._encode([stretch for some in stretches for stretch in some]))
             found += [_joined([next(encoded) for _ in some]) for some in stretches]
         return found
 

@@ -1,7 +1,7 @@
 """Define the interface of policies, and find one by id, by id and preset, or from a file.
 
 A file starts from a known policy and states only what differs, so every policy that ever ran can be
-written down, read back and told from any other by its fingerprint.
+written down, read back, and recognised by its fingerprint.
 """
 
 from __future__ import annotations

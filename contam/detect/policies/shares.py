@@ -1,9 +1,9 @@
 """Policies that flag an item by the share seen: `llama3-8gram`, `palm-70`, `igmini-50`.
 
-Which documents the pieces come from does not matter: pieces of one item may stand in different
+Which documents the pieces come from does not matter: those of one item may be in different
 ones. Pinned, where the sources leave it open:
 
-- A gram lies inside one part; grams across the seam of passage and question are not counted,
+- A gram is inside one part; grams across the seam of passage and question are not counted,
   neither as seen nor as missing.
 - An item none of whose judged parts has n tokens holds no gram and is `not_checkable`.
 - A share that equals a threshold earns its label: 20 % is suspect and 80 % contaminated in
