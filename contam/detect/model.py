@@ -142,11 +142,6 @@ class Matches:
         return int(self.item.shape[0])
 
     @classmethod
-    def empty(cls) -> Matches:
-        """A table without rows."""
-        return cls.zeros(0)
-
-    @classmethod
     def zeros(cls, n_rows: int, n_read: int = 0) -> Matches:
         """`n_rows` rows that belong to no item (item -1) and hold no evidence.
 
@@ -185,8 +180,6 @@ class Matches:
     @classmethod
     def concat(cls, tables: Sequence[Matches]) -> Matches:
         """The rows of all tables, one table after the other."""
-        if not tables:
-            return cls.empty()
         return cls(
             **{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls)}
         )
@@ -222,18 +215,6 @@ class Totals:
     n_occurrences: Int64s
     best_score: Float64s
     best_match: Matches
-
-    @classmethod
-    def empty(cls, items: ViewItems) -> Totals:
-        """The totals of a corpus in which nothing was found."""
-        n = items.n_items
-        return cls(
-            longest_at=np.zeros(items.token_hash.shape[0], np.int32),
-            n_documents=np.zeros(n, np.int64),
-            n_occurrences=np.zeros(n, np.int64),
-            best_score=np.zeros(n, np.float64),
-            best_match=Matches.zeros(n, len(items.read)),
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

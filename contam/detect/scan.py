@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -29,7 +28,8 @@ from contam.kernels import warm_up
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import threading
+    from collections.abc import Iterator, Mapping, Sequence
 
     from contam.benchmark.items import Benchmark
     from contam.corpus.chunks import Chunk
@@ -338,26 +338,19 @@ def scan_chunks(
     progress: ScanProgress | None = None,
 ) -> Partial:
     """Match these chunks of the corpus, or all, on threads that each fill a partial answer."""
-    chunks = corpus.chunks if chunks is None else chunks
-    stop = threading.Event()
-    waiting = iter(chunks)
-    lock = threading.Lock()
     whole = Partial.start(plan, corpus)
 
-    def work() -> Partial:
+    def work(chunks: Iterator[Chunk], stop: threading.Event) -> Partial:
         partial = whole.empty_sibling(corpus)
         matchers = [Matcher(view) for view in plan.views]
-        while not stop.is_set():
-            with lock:
-                chunk = next(waiting, None)
-            if chunk is None:
-                break
+        for chunk in chunks:
             scan_chunk(plan, corpus, chunk, matchers, partial, progress, stop)
         for collection in partial.collections:
             collection.flush()
         return partial
 
-    with closing(on_threads(work, max(1, min(workers, len(chunks))), stop)) as found:
+    chosen = corpus.chunks if chunks is None else chunks
+    with closing(on_threads(work, chosen, workers)) as found:
         for partial in found:
             whole.merge(partial)
     return whole

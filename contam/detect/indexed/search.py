@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -21,6 +20,7 @@ from contam.errors import ShardError
 from contam.kernels.candidates import fill_tokens
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from contam.detect.model import Bools, Int64s, Uint64s
     from contam.detect.plan import Plan
     from contam.detect.scan import ScanProgress
+
+    Stretch = tuple[int, Int64s, NDArray[np.uint32]]
 
 #: Row groups that one worker decodes before it asks for more, in bytes of text.
 _UNIT_BYTES: Final = 32 << 20
@@ -220,20 +222,13 @@ def _match_streamed(
     if progress is not None:
         progress.start(int(wanted.n_bytes.sum()))
     whole = start_collections(plan)[0]
-    stop = threading.Event()
-    waiting = iter(tasks)
-    lock = threading.Lock()
 
-    def work() -> Collection:
+    def work(stretches: Iterator[Stretch], stop: threading.Event) -> Collection:
         collection = whole.empty_sibling()
         matcher = Matcher(plan.views[0], deadline.most_steps)
-        while not stop.is_set():
-            with lock:
-                task = next(waiting, None)
-            if task is None:
-                break
+        for stretch in stretches:
             try:
-                for batch in opened.rows.stream(*task):
+                for batch in opened.rows.stream(*stretch):
                     if stop.is_set():
                         break
                     deadline.check()
@@ -241,18 +236,16 @@ def _match_streamed(
                     if progress is not None:
                         progress.advance(batch.n_bytes)
             except ShardError as error:
-                opened.fail(task[0], error)
+                opened.fail(stretch[0], error)
         return collection
 
-    with closing(on_threads(work, max(1, min(workers, len(tasks))), stop)) as found:
+    with closing(on_threads(work, tasks, workers)) as found:
         for collection in found:
             whole.merge(collection)
     return whole
 
 
-def _stretches(
-    opened: IndexSet, wanted: Wanted
-) -> Iterator[tuple[int, Int64s, NDArray[np.uint32]]]:
+def _stretches(opened: IndexSet, wanted: Wanted) -> Iterator[Stretch]:
     """Shard, rows and checksums of documents that one worker reads together."""
     for shard in np.unique(wanted.shard).tolist():
         mine = wanted.take(wanted.shard == shard)

@@ -230,7 +230,7 @@ class TopDocuments:
         """The documents kept, by item and best first, their pieces and ranks."""
         self.prune()
         if not self._matches:
-            return Matches.empty(), Pieces.empty(), np.empty(0)
+            return Matches.zeros(0), Pieces.empty(), np.empty(0)
         return self._matches[0], self._pieces[0], self._rank[0]
 
 

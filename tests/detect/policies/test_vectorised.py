@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import NOT_CHECKABLE
-from contam.detect.model import Matches, Totals, ViewItems
+from contam.detect.model import Matches, ViewItems
 from contam.detect.policies.policy import policy_from_dict
 from contam.detect.policies.segments import Segments
 from contam.detect.policies.substrings import GPT4_50CHAR, Substrings
+from tests.detect.policies.samples import empty_totals
 from tests.kernels.support import few
 
 
@@ -50,7 +51,7 @@ def worlds(draw):
                 runs.append(min(wishes[place], length - offset))
                 place += 1
     items = view(n_tokens, hashes, word_start=np.array(starts, np.bool_))
-    totals = Totals.empty(items)
+    totals = empty_totals(items)
     totals.longest_at[:] = runs
     return items, totals
 
@@ -218,7 +219,7 @@ def test_draws_reach_every_place_about_equally():
 def test_a_table_of_pairs_can_be_cut_and_joined():
     matches = Matches.zeros(5)
     matches.row[:] = range(5)
-    assert Matches.concat([]).take(slice(None)).row.tolist() == []
+    assert Matches.zeros(0).take(slice(None)).row.tolist() == []
     assert Matches.concat(
         [matches.take(np.array([4, 1])), matches.take(matches.row > 3)]
     ).row.tolist() == [
@@ -226,4 +227,4 @@ def test_a_table_of_pairs_can_be_cut_and_joined():
         1,
         4,
     ]
-    assert len(Matches.empty()) == 0
+    assert len(Matches.zeros(0)) == 0

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.model import Matches, Totals, ViewItems
+from contam.detect.model import Matches, ViewItems
 from contam.detect.policies import segments
 from contam.detect.policies.policy import DEFAULT, get_policy, list_policies, shortest_run
 from contam.errors import InternalError, PolicyError
 from tests.detect.policies.conformance import harness
+from tests.detect.policies.samples import empty_totals
 
 POLICIES = [
     name
@@ -125,9 +126,9 @@ def test_no_items_and_no_documents_are_fine(name):
     assert len(matches) == 0
     score = policy.score_matches(matches, view)
     assert score.shape == policy.hits(matches, view, score).shape == (0,)
-    assert set(policy.judge(view, Totals.empty(view)).label.tolist()) == {CLEAN}
+    assert set(policy.judge(view, empty_totals(view)).label.tolist()) == {CLEAN}
     none = _without_items(view)
-    assert policy.judge(none, Totals.empty(none)).label.shape == (0,)
+    assert policy.judge(none, empty_totals(none)).label.shape == (0,)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -163,13 +164,13 @@ def test_tulu3_refuses_another_least_run():
 
 def test_broken_evidence_is_a_defect_and_not_a_verdict():
     view, _, _ = harness.evidence(ITEMS, [MILL], "word")
-    totals = Totals.empty(view)
+    totals = empty_totals(view)
     totals.longest_at[-1] = 2
     with pytest.raises(InternalError):
         get_policy("lmeval-13").judge(view, totals)
     chars, _, _ = harness.evidence(ITEMS, [MILL], "char")
     with pytest.raises(InternalError):
-        get_policy("igmini-50").judge(_changed(chars, word_start=None), Totals.empty(chars))
+        get_policy("igmini-50").judge(_changed(chars, word_start=None), empty_totals(chars))
 
 
 def test_decon_cannot_check_a_benchmark_of_one_item_since_none_of_its_grams_is_rare():
@@ -181,7 +182,7 @@ def test_decon_cannot_check_a_benchmark_of_one_item_since_none_of_its_grams_is_r
 def test_decon_refuses_where_there_is_no_text_to_read():
     view, _, _ = harness.evidence(ITEMS, [MILL], "word")
     with pytest.raises(PolicyError, match="reads the text") as caught:
-        get_policy("decon-default").judge(_changed(view, read=()), Totals.empty(view))
+        get_policy("decon-default").judge(_changed(view, read=()), empty_totals(view))
     assert caught.value.hint
 
 
