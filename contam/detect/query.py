@@ -198,29 +198,13 @@ def unanswered(opened: IndexSet, plan: Plan) -> tuple[Plan, SearchResult]:
 
 def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:
     """The documents of an answer, as finishing it needs them."""
-    wanted = answer.wanted
-    places = zip(wanted.shard.tolist(), wanted.row.tolist(), strict=True)
-    numbers = zip(wanted.part.tolist(), wanted.document.tolist(), strict=True)
-    document_of = {
-        place: (opened.parts[part], number)
-        for place, (part, number) in zip(places, numbers, strict=True)
-    }
     notes = [
         f"{opened.names[shard]}: its text is gone; documents of it were compared by hashes alone"
         for shard in sorted(answer.hashed)
     ]
     if opened.missing:
         notes.append(_not_covered(opened.missing))
-    return IndexSources(
-        whole=opened,
-        document_of=document_of,
-        hashed=answer.hashed,
-        proposed=frozenset(
-            zip(wanted.shard[wanted.near].tolist(), wanted.row[wanted.near].tolist(), strict=True)
-        ),
-        coverage=answer.coverage,
-        notes=tuple(notes),
-    )
+    return IndexSources(whole=opened, answer=answer, notes=tuple(notes))
 
 
 def _not_covered(missing: Sequence[str]) -> str:

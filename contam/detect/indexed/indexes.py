@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.documents import DocumentMeta
+    from contam.detect.indexed.search import SearchResult
     from contam.detect.model import Bools, Int32s, Int64s, Matches, Uint64s
     from contam.index.model import Recipe, ShardRecord
     from contam.index.segment import Segment
@@ -181,18 +182,13 @@ class IndexSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSources:
-    """What finishing an answer needs to know of the documents: see `contam.detect.sources`.
+    """The documents of an answer of indexes: see `contam.detect.sources`.
 
-    document_of  (shard, row) -> (segment, its number there) of every document that was read
-    hashed       shards whose documents were compared by hashes alone
-    proposed     (shard, row) of the documents that only their sketches led to
+    answer  what searching the indexes gave
     """
 
     whole: IndexSet
-    document_of: dict[tuple[int, int], tuple[PlacedSegment, int]]
-    hashed: frozenset[int]
-    proposed: frozenset[tuple[int, int]]
-    coverage: Coverage
+    answer: SearchResult
     notes: tuple[str, ...]
 
     @property
@@ -200,20 +196,34 @@ class IndexSources:
         """The shards' names."""
         return self.whole.names
 
+    @property
+    def coverage(self) -> Coverage:
+        """What the indexes answered for."""
+        return self.answer.coverage
+
     def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """Who these documents are, as the corpus said when it was indexed."""
-        found = [self.document_of[shard, row] for row in rows]
-        return [part.segment.documents([number])[0] for part, number in found]
+        """The documents in these rows, as the corpus described them when it was indexed."""
+        wanted = self.answer.wanted
+        first = np.searchsorted(wanted.shard, shard)
+        end = np.searchsorted(wanted.shard, shard, side="right")
+        at = first + np.searchsorted(wanted.row[first:end], rows)
+        parts, numbers = wanted.part[at].tolist(), wanted.document[at].tolist()
+        return [
+            self.whole.parts[part].segment.documents([number])[0]
+            for part, number in zip(parts, numbers, strict=True)
+        ]
 
     def verified(self, matches: Matches) -> Bools:
         """Whether the document's text was read."""
-        result: Bools = ~np.isin(matches.shard, np.array(sorted(self.hashed), np.int32))
+        result: Bools = ~np.isin(matches.shard, np.array(sorted(self.answer.hashed), np.int32))
         return result
 
     def near(self, matches: Matches) -> Bools:
         """Whether only its sketch led to the document."""
+        near = self.answer.wanted.take(self.answer.wanted.near)
+        proposed = set(zip(near.shard.tolist(), near.row.tolist(), strict=True))
         places = zip(matches.shard.tolist(), matches.row.tolist(), strict=True)
-        return np.array([place in self.proposed for place in places], np.bool_)
+        return np.array([place in proposed for place in places], np.bool_)
 
     def inputs(self) -> dict[str, Any]:
         """The indexes, and every shard as it was read."""

@@ -40,11 +40,17 @@ from contam.detect.policies.common import (
     unit_name,
 )
 from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import Segments, in_blocks, part_index, require_view
+from contam.detect.policies.segments import (
+    Segments,
+    in_blocks,
+    longest_runs,
+    part_index,
+    require_view,
+)
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
-    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Matches, Totals, ViewItems
+    from contam.detect.model import Bools, Float64s, Int64s, Matches, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
 
@@ -137,8 +143,7 @@ class AnyRun:
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The longest run of the judged parts in each document, in tokens."""
         require_view(self.spec, items)
-        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
-        return longest.astype(np.float64)
+        return longest_runs(self.spec, matches).astype(np.float64)
 
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents with a run that would flag the item."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from contam.detect.model import Bools, Int64s, Totals, Uint64s, ViewItems
+    from contam.detect.model import Bools, Int32s, Int64s, Matches, Totals, Uint64s, ViewItems
     from contam.detect.policies.policy_spec import PolicySpec
 
 
@@ -49,6 +49,12 @@ def part_index(parts: Iterable[str]) -> tuple[int, ...]:
 @cache
 def _columns(parts: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(column for column, name in enumerate(PARTS) if name in parts)
+
+
+def longest_runs(spec: PolicySpec, matches: Matches) -> Int32s:
+    """The longest run of the judged parts in each match, in tokens, int32[m]."""
+    longest: Int32s = matches.longest[:, part_index(spec.parts)].max(axis=1)
+    return longest
 
 
 def require_view(spec: PolicySpec, items: ViewItems) -> None:

@@ -43,6 +43,7 @@ from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import (
     Segments,
     in_blocks,
+    longest_runs,
     part_index,
     require_view,
 )
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from contam.detect.model import (
         Bools,
         Float64s,
-        Int32s,
         Int64s,
         Judgements,
         Matches,
@@ -188,8 +188,7 @@ class TokenShare:
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that hold at least one of the item's grams."""
         del items, score  # other documents count than those that score
-        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
-        return longest >= self.spec.n
+        return longest_runs(self.spec, matches) >= self.spec.n
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the share that was seen; not checkable where no part holds a gram."""

@@ -35,6 +35,7 @@ from contam.detect.policies.segments import (
     Segments,
     in_blocks,
     item_range,
+    longest_runs,
     mixed,
     part_index,
     require_view,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from contam.detect.model import (
         Bools,
         Float64s,
-        Int32s,
         Int64s,
         Judgements,
         Matches,
@@ -149,17 +149,14 @@ class Substrings:
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The longest run of the judged parts in each document, in characters; it only ranks."""
         require_view(self.spec, items)
-        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
-        return longest.astype(np.float64)
+        return longest_runs(self.spec, matches).astype(np.float64)
 
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents with a run of the item that could fill a piece."""
         del score  # other documents count than those that score
-        columns = part_index(self.spec.parts)
         length = self._pieces.get(items, self.drawn).length[matches.item]
-        longest: Int32s = matches.longest[:, columns].max(axis=1)
-        whole = length != self.spec.n
-        longest = np.where(whole, matches.longest[:, QUESTION], longest)
+        longest = longest_runs(self.spec, matches)
+        longest = np.where(length != self.spec.n, matches.longest[:, QUESTION], longest)
         return (length > 0) & (longest >= length)
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
