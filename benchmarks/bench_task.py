@@ -17,6 +17,7 @@ import json
 import resource
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def scan(
     partial = scan_chunks(plan, opened, workers=workers)
     scanned = clock.lap()
     scan_peak = peak_mb()
-    sources = opened.sources(partial.coverage)
+    sources = replace(opened, coverage=partial.coverage)
     result = finish(plan, sources, partial.collections, started=started, workers=workers)
     n_verdicts = result.verdicts.num_rows
     n_evidence = result.evidence.num_rows

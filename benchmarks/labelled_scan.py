@@ -16,6 +16,7 @@ from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.labels import CONTAMINATED, LABELS
+from contam.detect.match.collect import TopDocuments, TopKCutoff
 from contam.detect.model import PASSAGE, QUESTION, Matches, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
@@ -81,8 +82,8 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
         found = scan_chunks(other, corpus, workers=workers).collections
         matches = pa.concat_tables([matches, _pair_table(other, names, found, ids)])
     for collection in partial.collections:
-        collection.shared.top_documents.keep_only(usual)
-    sources = corpus.sources(partial.coverage)
+        _keep_top(collection, usual)
+    sources = replace(corpus, coverage=partial.coverage)
     result = finish(plan, sources, partial.collections, started=started, workers=workers)
     return _labelled(plan, result, matches, (started, planned, scanned))
 
@@ -107,11 +108,19 @@ def query_pack(
     scanned = time.time()
     ids = _document_ids(data / "corpus")
     matches = _pair_table(plan, opened.names, [answer.collection], ids)
-    answer.collection.shared.top_documents.keep_only(usual)
+    _keep_top(answer.collection, usual)
     sources = sources_of(opened, answer)
     result = finish(guarded, sources, [answer.collection], started=started, workers=workers)
     result.run["index"] = describe(opened, guarded, answer)
     return _labelled(plan, result, matches, (started, planned, scanned))
+
+
+def _keep_top(collection: Collection, most: int) -> None:
+    """Keep no more than so many documents of an item as evidence."""
+    n_items = collection.view.items.n_items
+    top_documents = TopDocuments(most, TopKCutoff.of(n_items))
+    top_documents.add(*collection.shared.top_documents.ranked())
+    collection.shared = replace(collection.shared, top_documents=top_documents)
 
 
 def _labelled(
@@ -204,10 +213,10 @@ def label_pairs(policy: Policy, matches: Matches, view: TokenView, collection: C
     matches  m rows, by item; returns int8[m], indices into LABELS
     """
     items = view.items
-    hits = policy.hits(matches, items)
+    score = policy.score_matches(matches, items)
+    hits = policy.hits(matches, items, score)
     if policy.spec.scope != "one document":
         return np.where(hits, CONTAMINATED, 0).astype(np.int8)
-    score = policy.score_matches(matches, items)
     first = np.flatnonzero(np.concatenate([[True], matches.item[1:] != matches.item[:-1]]))
     place = np.arange(len(matches)) - np.repeat(first, np.diff(np.append(first, len(matches))))
     label = np.zeros(len(matches), np.int8)
@@ -236,7 +245,5 @@ def _only(matches: Matches, score: Any, hits: Any, collection: Collection) -> To
         n_documents=n_documents,
         n_occurrences=n_documents.copy(),
         best_score=best_score,
-        best_shard=best.shard,
-        best_row=best.row,
         best_match=best,
     )

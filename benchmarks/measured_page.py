@@ -74,7 +74,7 @@ def groups_table(policies: Record) -> str:
     cells = [
         _share(policy["absent"]["flagged"], policy["absent"]["n"]) for policy in policies.values()
     ]
-    rows.append(["wrongly flagged: items that stand in no document", *cells])
+    rows.append(["wrongly flagged: items found in no document", *cells])
     return _table(["", *(f"`{policy}`" for policy in policies)], rows)
 
 

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from contam.cli.remedies import SENTENCES as ON_THE_COMMAND_LINE
+from contam.detect.policies.policy import get_policy, list_policies, shortest_run
+from contam.index.recipe import load_recipe
 from contam.remedies import Remedy
 from contam.server.problems.remedies import SENTENCES as OVER_HTTP
 
@@ -40,11 +42,14 @@ UNCOMPARED = {"MANIFEST.json", "MANIFEST.json.states", "manifest.json", "times.j
 #: An index and its segments are named by digests of what they hold and of where that is.
 IDENTITY = re.compile(r"\b([0-9a-f]{16}|[0-9a-f]{32})\b")
 TOKENIZER = "tokenizer.json"
-ALL = (
-    "contam,gpt3-test,lmeval-13,openr1-8,llama3-8gram,palm-70,igmini-50,gpt4-50char,tulu3-50,"
-    "decon-default"
+POLICIES = [get_policy(spec.id) for spec in list_policies()]
+ALL = ",".join(policy.spec.id for policy in POLICIES)
+#: Those that an index by the recipe `standard` can answer.
+OF_WORDS = ",".join(
+    policy.spec.id
+    for policy in POLICIES
+    if policy.spec.unit == "word" and shortest_run(policy) >= load_recipe("standard").guarantee
 )
-OF_WORDS = "contam,gpt3-test,lmeval-13,openr1-8,llama3-8gram,palm-70,tulu3-50"
 ITEMS = "--benchmark bench_fixtures/items"
 CORPUS = "--corpus bench_fixtures/corpus"
 SCAN = f"scan {CORPUS} {ITEMS} --out"

@@ -118,11 +118,11 @@ def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str
             yield "", "compared by hashes alone when it was checked"
             continue
         library.fetch([place])
-        text = library.text(place)
-        if text is None:
+        document = library.document(place)
+        if document is None:
             yield "", library.problem(place) or "its document cannot be read"
             continue
-        span = text[row["document_start"] : row["document_end"]]
+        span = document.text[row["document_start"] : row["document_end"]]
         item = items[ItemName.in_row(row)]
         part = item[row["part"]]
         own = "\n".join(part) if isinstance(part, list) else part

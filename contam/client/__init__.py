@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from contam.benchmark.items import ItemName
 from contam.client.aio import AsyncClient
-from contam.client.answers import Answer, Evidence, Job
+from contam.client.answers import Answer, EvidenceRow, Job
 from contam.client.failures import (
     AnswerError,
     BusyError,
@@ -30,7 +30,7 @@ __all__ = [
     "AsyncClient",
     "BusyError",
     "Client",
-    "Evidence",
+    "EvidenceRow",
     "ItemName",
     "Job",
     "JobError",

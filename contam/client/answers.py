@@ -21,7 +21,7 @@ ENDED: Final = frozenset({"done", "failed", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class EvidenceRow:
     """One run of an item's part in a document; the fields are the columns of `evidence.parquet`.
 
     item_text, document_text  the run in both; before and after: the document around it. None in the
@@ -63,7 +63,7 @@ class Answer:
     """
 
     verdicts: tuple[Verdict, ...]
-    evidence: Mapping[ItemName, tuple[Evidence, ...]] = field(repr=False)
+    evidence: Mapping[ItemName, tuple[EvidenceRow, ...]] = field(repr=False)
     index: tuple[str, ...]
     states: tuple[str, ...] = ()
     guarantee_tokens: int
@@ -82,7 +82,7 @@ class Answer:
         """Whether every shard of the corpus is answered for."""
         return self.coverage.get("complete") is True
 
-    def evidence_of(self, verdict: Verdict) -> tuple[Evidence, ...]:
+    def evidence_of(self, verdict: Verdict) -> tuple[EvidenceRow, ...]:
         """The evidence of a verdict's item."""
         name = ItemName.of(verdict)
         return self.evidence.get(name, ())

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from contam.benchmark.items import ItemName
-from contam.client.answers import ENDED, Answer, Evidence, Job
+from contam.client.answers import ENDED, Answer, EvidenceRow, Job
 from contam.client.failures import AnswerError
 from contam.detect.labels import LABELS
 from contam.detect.policies.verdict import COLUMNS, Verdict
@@ -128,7 +128,7 @@ def _judged(
     rows: Iterable[object], wanted: Sequence[ItemName], n_policies: int, *, evidence: bool
 ) -> Row:
     verdicts: list[Verdict] = []
-    by_item: dict[ItemName, tuple[Evidence, ...]] = {}
+    by_item: dict[ItemName, tuple[EvidenceRow, ...]] = {}
     judged: dict[ItemName, set[str]] = {name: set() for name in wanted}
     for row in rows:
         if not isinstance(row, dict):
@@ -161,15 +161,15 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
     return Verdict(**known)
 
 
-def evidence_of(row: object) -> Evidence:
+def evidence_of(row: object) -> EvidenceRow:
     """A row of evidence; AnswerError when a field that every row has is missing."""
     if not isinstance(row, dict):
         raise AnswerError("a row of evidence is no JSON object")
-    known = {field.name: row[field.name] for field in fields(Evidence) if field.name in row}
-    for field in fields(Evidence):
+    known = {field.name: row[field.name] for field in fields(EvidenceRow) if field.name in row}
+    for field in fields(EvidenceRow):
         if field.default is MISSING and known.get(field.name) is None:
             raise AnswerError(f"a row of evidence without {field.name}")
-    return Evidence(**known)
+    return EvidenceRow(**known)
 
 
 def _index(tree: Mapping[str, Any]) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ def job_answer(
 
     run     the run.json of its result;  wanted  None takes the items that it has verdicts of
     """
-    by_item: dict[ItemName, list[Evidence]] = {}
+    by_item: dict[ItemName, list[EvidenceRow]] = {}
     for row in evidence:
         by_item.setdefault(_named(row), []).append(evidence_of(row))
     if wanted is None:

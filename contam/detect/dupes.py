@@ -110,7 +110,7 @@ def find_dupes(
             if pair is not None:
                 pairs.append(pair)
     pairs.sort(key=lambda pair: (-pair.similarity, pair.one, pair.other))
-    return Dupes(items, threshold, bands, rows, tuple(pairs), _groups(pairs))
+    return Dupes(items, threshold, bands, rows, tuple(pairs), _groups(pairs, len(items)))
 
 
 def _shingles(text: str) -> NDArray[np.uint32]:
@@ -181,19 +181,15 @@ def _jaccard(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> float:
     return round(shared / (len(one) + len(other) - shared), 4)
 
 
-def _groups(pairs: Sequence[DupePair]) -> tuple[tuple[int, ...], ...]:
-    leader: dict[int, int] = {}
+def _groups(pairs: Sequence[DupePair], n_items: int) -> tuple[tuple[int, ...], ...]:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def find(item: int) -> int:
-        while leader.setdefault(item, item) != item:
-            leader[item] = leader[leader[item]]
-            item = leader[item]
-        return item
-
-    for pair in pairs:
-        one, other = find(pair.one), find(pair.other)
-        leader[max(one, other)] = min(one, other)
+    one = [pair.one for pair in pairs]
+    other = [pair.other for pair in pairs]
+    edges = coo_array((np.ones(len(pairs), np.int8), (one, other)), shape=(n_items, n_items))
+    _, group = connected_components(edges, directed=False)
     groups: dict[int, list[int]] = {}
-    for item in sorted(leader):
-        groups.setdefault(find(item), []).append(item)
+    for item in sorted({*one, *other}):
+        groups.setdefault(int(group[item]), []).append(item)
     return tuple(sorted(map(tuple, groups.values()), key=lambda group: (-len(group), group)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.benchmark.items import PARTS
+from contam.benchmark.items import PARTS, ItemName
 from contam.benchmark.keys import KEY_VERSION, content_keys
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.model import Judgements
@@ -135,9 +135,7 @@ def _evidence(
     item, document, mark = flat.pop("item"), flat.pop("document"), flat.pop("mark")
     columns: dict[str, Column] = {
         **flat,
-        "benchmark": Repeated([one.benchmark for one in plan.items], item),
-        "split": Repeated([one.split for one in plan.items], item),
-        "item_id": Repeated([one.item_id for one in plan.items], item),
+        **_names(plan, item),
         "part": Repeated(PARTS, flat["part"]),
         "answer_mark": Repeated(_MARKS, mark),
         "document_id": Repeated(documents.document_id, document),
@@ -150,6 +148,14 @@ def _evidence(
     if not near:
         columns["similarity"] = Repeated((), np.full(len(item), -1, np.int8))
     return columns
+
+
+def _names(plan: Plan, item: NDArray[Any]) -> dict[str, Column]:
+    """The columns that name the item of each row; item  its number."""
+    return {
+        name: Repeated([getattr(each, name) for each in plan.items], item)
+        for name in ItemName._fields
+    }
 
 
 def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
@@ -201,9 +207,7 @@ def _item_columns(plan: Plan) -> dict[str, Column]:
     keys = plan.keys or [content_keys(item) for item in items]
     tokens = plan.views[0].items.n_tokens
     columns: dict[str, Column] = {
-        "benchmark": [item.benchmark for item in items],
-        "split": [item.split for item in items],
-        "item_id": [item.item_id for item in items],
+        **{name: [getattr(item, name) for item in items] for name in ItemName._fields},
         "key_version": Repeated([KEY_VERSION], np.zeros(len(items), np.int64)),
         "passage_key": [key.passage_key for key in keys],
         "question_key": [key.text_key for key in keys],
@@ -311,9 +315,7 @@ def verdict_columns(
     policies = [policy.spec.id for policy in plan.policies]
     document = flat["document"]
     return {
-        "benchmark": Repeated([one.benchmark for one in plan.items], item),
-        "split": Repeated([one.split for one in plan.items], item),
-        "item_id": Repeated([one.item_id for one in plan.items], item),
+        **_names(plan, item),
         "policy": Repeated(policies, np.tile(np.arange(n_policies), n_items)),
         "label": Repeated(LABELS, flat["label"]),
         "score": flat["score"],

@@ -42,7 +42,7 @@ class ItemsRead:
     policy     fingerprint of the policy
     policy_id  its name
     checkable  bool[n]
-    figures    int64[n] each, what its reasons tell of an item, by name
+    figures    int64[n] each, by name: figures of an item for its reasons
     """
 
     policy: str
@@ -55,43 +55,38 @@ class ItemsRead:
 class ViewItems:
     """The n items of a run as one view sees them; flat arrays hold the tokens of all parts.
 
-    benchmark      int32[n]      index into `benchmark_names`
+    benchmark      int32[n]      number of the benchmark
     n_tokens       int32[n, 4]   tokens of each part in PARTS order; 0 means the part is absent
     n_words        int32[n, 4]   white-space separated words of the part's text; of items that are
                                  hashes only, its tokens
-    n_chars        int32[n, 4]   code points of the part's text
     token_start    int64[n, 4]   where the part's tokens begin in the flat arrays
     token_hash     uint64[total]
-    token_weight   float32[total]  0..1, how much a token says
-    part_weight    float64[n, 4], sums of those over each part; None where they are still to be made
+    part_weight    float64[n, 4], what the tokens of each part say together: 0..1 each
     n_single       int32[n, 4], tokens of each part that are one character of a script without
-                   spaces; None where nobody knows
+                   spaces
     word_start     bool[total], whether a token begins a white-space separated word; None where the
                    view does not need it (in the word unit every token counts as one)
     stretch        int32[n], tokens of the item's longest text that every layout keeps together: its
-                   passage, its question or one choice; None where nobody asks
+                   passage, its question or one choice
     seed           runs shorter than this many tokens may go unseen
     min_run        the length from which every run is reported, and which `Matches.covered` counts
-    item_ids       n ids, for reasons that name another item; empty where nobody asks
+    item_ids       n ids, for reasons that name another item
     read           what is known of the items by each policy that reads documents for itself
     """
 
     n_items: int
     benchmark: Int32s
-    benchmark_names: tuple[str, ...]
     n_tokens: Int32s
     n_words: Int32s
-    n_chars: Int32s
     token_start: Int64s
     token_hash: Uint64s
-    token_weight: Float32s
-    part_weight: Float64s | None = None
-    n_single: Int32s | None = None
+    part_weight: Float64s
+    n_single: Int32s
+    stretch: Int32s
+    item_ids: tuple[str, ...]
     word_start: Bools | None = None
-    stretch: Int32s | None = None
     seed: int = 5
     min_run: int = 8
-    item_ids: tuple[str, ...] = ()
     read: tuple[ItemsRead, ...] = ()
 
 
@@ -104,25 +99,23 @@ class Matches:
     covered        int32[m, 4]    tokens of the part inside runs of at least `min_run`
     n_runs         int32[m, 4]    runs of at least `min_run`, or of the whole part if shorter;
                                   runs may overlap, and each place in the document counts
-    gram_share     float32[m, 4]  share of the part's distinct seed-grams found here, by idf weight
     coverage       float32[m, 4]  weight share of the part's tokens matched by the alignment
     aligned        int32[m, 4]    tokens of the part matched by the alignment
-    n_places       int32[m]       separate places of the document where the question stands
-    answer_near    bool[m]        the answer stands next to the aligned question
-    exact          bool[m, 4]     the whole part stands there as one run
+    n_places       int32[m]       separate places of the document that contain the question
+    answer_near    bool[m]        the answer is next to the aligned question
+    exact          bool[m, 4]     the document contains the whole part as one run
     split          bool[m]        no single place of the document holds most of what it has of the
                                   question
     scattered      float32[m]     share of other text in the stretch over which the question's main
                                   alignment reaches
-    renumbered     float32[m]     share of the question's other words that stand there, where two of
-                                  its numbers or more lie between them and none is the document's;
-                                  else 0
-    competing_item    int32[m]       another item of the benchmark whose question stands there
-                      whole,
-                                  to which most of the matched text belongs; -1 without one
-    variant_words    int32[m]       words of the question without its punctuation, where more of
-                                  that stands there (see match.variants) and the figures count
-                                  those; 0 where they count the words of the item as it is
+    renumbered     float32[m]     share of the question's other words that the document contains,
+                                  if two or more of the question's numbers are between them and
+                                  none of those is in the document; else 0
+    competing_item int32[m]       another item of the benchmark whose whole question is in the
+                                  document and has most of the matched text; -1 without one
+    variant_words  int32[m]       words of the question without its punctuation, if the document
+                                  contains more of that (see match.variants) and the figures count
+                                  those; 0 if they count the words of the item as it is
     read           float32[m, p, 4]  what the p policies of `ViewItems.read` found in the text of
                                   the document: the score, and three figures for their reasons
     """
@@ -133,7 +126,6 @@ class Matches:
     longest: Int32s
     covered: Int32s
     n_runs: Int32s
-    gram_share: Float32s
     coverage: Float32s
     aligned: Int32s
     n_places: Int32s
@@ -150,11 +142,6 @@ class Matches:
         return int(self.item.shape[0])
 
     @classmethod
-    def empty(cls) -> Matches:
-        """A table without rows."""
-        return cls.zeros(0)
-
-    @classmethod
     def zeros(cls, n_rows: int, n_read: int = 0) -> Matches:
         """`n_rows` rows that belong to no item (item -1) and hold no evidence.
 
@@ -168,7 +155,6 @@ class Matches:
             longest=np.zeros(parts, np.int32),
             covered=np.zeros(parts, np.int32),
             n_runs=np.zeros(parts, np.int32),
-            gram_share=np.zeros(parts, np.float32),
             coverage=np.zeros(parts, np.float32),
             aligned=np.zeros(parts, np.int32),
             n_places=np.zeros(n_rows, np.int32),
@@ -194,8 +180,6 @@ class Matches:
     @classmethod
     def concat(cls, tables: Sequence[Matches]) -> Matches:
         """The rows of all tables, one table after the other."""
-        if not tables:
-            return cls.empty()
         return cls(
             **{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls)}
         )
@@ -223,31 +207,14 @@ class Totals:
     n_documents    int64[n]      documents that count (`Policy.hits`)
     n_occurrences  int64[n]
     best_score     float64[n]    the highest `Policy.score_matches` of any document; 0 without one
-    best_shard, best_row         int32[n], int64[n]: that document, -1 without one
-    best_match     Matches of n rows, that document's row; item is -1 where there is none
+    best_match     Matches of n rows: the match with that document; item is -1 without one
     """
 
     longest_at: Int32s
     n_documents: Int64s
     n_occurrences: Int64s
     best_score: Float64s
-    best_shard: Int32s
-    best_row: Int64s
     best_match: Matches
-
-    @classmethod
-    def empty(cls, items: ViewItems) -> Totals:
-        """The totals of a corpus in which nothing was found."""
-        n = items.n_items
-        return cls(
-            longest_at=np.zeros(items.token_hash.shape[0], np.int32),
-            n_documents=np.zeros(n, np.int64),
-            n_occurrences=np.zeros(n, np.int64),
-            best_score=np.zeros(n, np.float64),
-            best_shard=np.full(n, -1, np.int32),
-            best_row=np.full(n, -1, np.int64),
-            best_match=Matches.zeros(n, len(items.read)),
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.read_files import read_benchmarks
-from contam.detect.match.policy_readers import with_readers
 from contam.detect.match.token_view import TokenView, build_view
+from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
-from contam.text.bpe import BUILT_IN_UNITS
+from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem, Benchmark
     from contam.benchmark.keys import ContentKeys
+    from contam.detect.indexed.blind import BlindItem
     from contam.detect.policies.policy import Policy
+
+Item = TypeVar("Item", "BenchItem", "BlindItem")
 
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
 CHAR_SEED = 24
@@ -176,6 +179,11 @@ def _plan_for(
         view_for_unit(items, unit, parameters, mine)
         for unit, mine in zip(units, asked, strict=True)
     )
+    for policy, at in zip(policies, view_of, strict=True):
+        known = views[at].items
+        nothing = Matches.zeros(0, len(known.read))
+        # A policy that cannot judge by such a view says so now, and not after the corpus was read.
+        policy.hits(nothing, known, policy.score_matches(nothing, known))
     return Plan(
         parameters=parameters,
         benchmarks=tuple(benchmarks),
@@ -220,12 +228,38 @@ def _in_order(
     return tuple(items[i] for i in order), tuple(known[i] for i in order if known)
 
 
+def plan_of(
+    items: Sequence[BenchItem],
+    parameters: ScanParameters,
+    policies: Sequence[Policy],
+    view: TokenView,
+) -> Plan:
+    """The plan for items that are in order already, all judged on one view."""
+    return Plan(
+        parameters=parameters,
+        benchmarks=(),
+        items=tuple(items),
+        policies=tuple(policies),
+        views=(view,),
+        view_of=(0,) * len(policies),
+    )
+
+
+def ordered(items: Sequence[Item]) -> list[Item]:
+    """The items by name. Raises UsageError when there is none, or a name is given twice."""
+    names = [ItemName.of(item) for item in items]
+    if not names or len(set(names)) != len(names):
+        raise UsageError("items must be one or more, each named once")
+    return [items[i] for i in np.argsort(item_ranks(names)).tolist()]
+
+
 def view_for_unit(
     items: Sequence[BenchItem], unit: str, parameters: ScanParameters, policies: Sequence[Policy]
 ) -> TokenView:
     """The view of a run in which this unit is matched. Raises UsageError or ConfigError.
 
-    policies  that may be asked about its pairs
+    policies  those that judge its matches; each that reads documents itself gets a reader, which
+              uses the run's tokenizer file if there is one
     """
     if unit == "char":
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
@@ -237,7 +271,16 @@ def view_for_unit(
         seed=seed,
         min_run=min_run,
         stride=stride,
-        idf=False,
         with_variants=unit == "word" and any(policy.traits.sees_variants for policy in policies),
     )
-    return with_readers(view, items, policies, parameters.unit)
+    reading = [policy for policy in policies if reads_text(policy)]
+    if not reading:
+        return view
+    tokenizer = view.tokenizer
+    if tokenizer is None and parameters.unit not in BUILT_IN_UNITS:
+        tokenizer = load_tokenizer(parameters.unit)
+    readers = tuple(policy.reader(items, tokenizer) for policy in reading)
+    known = tuple(reader.known for reader in readers)
+    return replace(
+        view, readers=readers, reads_with=tokenizer, items=replace(view.items, read=known)
+    )

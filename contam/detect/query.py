@@ -20,7 +20,7 @@ from contam.detect.indexed.guarantee import (
 )
 from contam.detect.indexed.indexes import IndexSet, IndexSources
 from contam.detect.indexed.search import nothing_found, search
-from contam.detect.match.deadline import Deadline, DeadlinePassed, Unanswered
+from contam.detect.match.deadline import NO_DEADLINE, Deadline, DeadlinePassed, Unanswered
 from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policies.policy import get_policy
 from contam.detect.scan import as_list, worker_count
@@ -68,15 +68,15 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
 
     index       paths or names of indexes, one or several
     policies    as for `contam.scan`; one that needs more than the index guarantees is refused
-    corpus      where the shards lie now, if they were moved: they are known by their digests
+    corpus      where the shards are now, if they were moved: they are recognised by their digests
     home        folder in which bare names of indexes are looked up
     unit        None takes the index's
     deadline    in seconds of `time.monotonic`: when it passes before all is answered, every item is
                 `not_checkable`, with the reason "deadline"
 
     The other options are those of `contam.scan`. Of every item and document that share a run of
-    `guarantee_tokens`, evidence and verdicts are the scan's; shorter runs are found by chance. What
-    the index cannot vouch for is `not_checkable`, never clean.
+    `guarantee_tokens`, evidence and verdicts are the scan's; shorter runs are found by chance. An
+    item of which the index may have missed something is `not_checkable`, never clean.
 
     Raises ContamError subclasses; shards that are gone or changed do not raise, they are in
     `result.coverage`.
@@ -122,15 +122,14 @@ def query_opened(
     workers: int,
     progress: ScanProgress | None = None,
     started: float,
-    deadline: Deadline | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> ScanResult:
     """Search opened indexes for what a plan looks for; the plan is used up by it.
 
     started   when the run began, seconds since 1970
-    deadline  past it nothing is called clean; None waits for the answer
+    deadline  past it nothing is called clean
     """
-    limit = Deadline(None) if deadline is None else deadline
-    ask = partial(search, opened, plan, workers=workers, progress=progress, deadline=limit)
+    ask = partial(search, opened, plan, workers=workers, progress=progress, deadline=deadline)
     result = answered(opened, plan, ask, started=started, workers=workers, whole=True)
     if progress is not None:
         progress.finish()
@@ -199,29 +198,13 @@ def unanswered(opened: IndexSet, plan: Plan) -> tuple[Plan, SearchResult]:
 
 def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:
     """The documents of an answer, as finishing it needs them."""
-    wanted = answer.wanted
-    places = zip(wanted.shard.tolist(), wanted.row.tolist(), strict=True)
-    numbers = zip(wanted.part.tolist(), wanted.document.tolist(), strict=True)
-    document_of = {
-        place: (opened.parts[part], number)
-        for place, (part, number) in zip(places, numbers, strict=True)
-    }
     notes = [
         f"{opened.names[shard]}: its text is gone; documents of it were compared by hashes alone"
         for shard in sorted(answer.hashed)
     ]
     if opened.missing:
         notes.append(_not_covered(opened.missing))
-    return IndexSources(
-        whole=opened,
-        document_of=document_of,
-        hashed=answer.hashed,
-        proposed=frozenset(
-            zip(wanted.shard[wanted.near].tolist(), wanted.row[wanted.near].tolist(), strict=True)
-        ),
-        coverage=answer.coverage,
-        notes=tuple(notes),
-    )
+    return IndexSources(whole=opened, answer=answer, notes=tuple(notes))
 
 
 def _not_covered(missing: Sequence[str]) -> str:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
 from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
+from contam.corpus.documents import read_metadata
 from contam.corpus.shards import check_unchanged, shard_digest, survey
 from contam.detect.finish import finish
 from contam.detect.match.matching import Matcher
@@ -21,18 +23,20 @@ from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.result import LEFT_OUT
-from contam.detect.sources import CorpusSources
-from contam.errors import CorpusError, Remedy, ShardError, UsageError
+from contam.errors import CorpusError, InternalError, Remedy, ShardError, UsageError
 from contam.kernels import warm_up
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    import threading
+    from collections.abc import Iterator, Mapping, Sequence
 
     from contam.benchmark.items import Benchmark
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
+    from contam.corpus.documents import DocumentMeta
     from contam.corpus.shards import Shard
+    from contam.detect.model import Bools, Matches
     from contam.detect.result import ScanResult
 
     PathLike = str | Path
@@ -45,27 +49,32 @@ _TOKENIZER_BATCH_BYTES = 1 << 20
 
 
 class ScanProgress(Protocol):
-    """Who is told how far a scan has come; every method may be called from any thread."""
+    """Receives the progress of a scan; every method may be called from any thread."""
 
     def start(self, total_bytes: int) -> None:
-        """The corpus has this many bytes to read."""
+        """Begin: the corpus has this many bytes to read."""
 
     def advance(self, n_bytes: int) -> None:
-        """This many more bytes are read."""
+        """Add bytes that were read."""
 
     def note(self, message: str) -> None:
-        """Something worth a line."""
+        """Show a line of text."""
 
     def finish(self) -> None:
-        """No more will come."""
+        """End: nothing more will be read."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Corpus:
     """The shards of a run, the columns to read of each, and the chunks they are cut into.
 
-    digests  of each shard when it was listed, None where it could not be read
-    paths  what the user named, sorted: shards take their names from it
+    It is also the `contam.detect.sources.Sources` of a scan: all evidence is compared with the text
+    of the shards.
+
+    paths       what the user named, sorted: shards take their names from it
+    digests     of each shard when it was listed, None where it could not be read
+    selections  columns of each shard, None where none was found
+    coverage    what was read: nothing yet when it is opened
     """
 
     paths: tuple[str, ...]
@@ -95,25 +104,47 @@ class Corpus:
             chunks=chunks,
             coverage=Coverage.expect(shards, chunks, failures),
             notes=(
-                *(f"{LEFT_OUT}{one.path}: {one.reason}" for one in skipped),
+                *(f"{LEFT_OUT}{file.path}: {file.reason}" for file in skipped),
                 *_unread_columns(shards, selections, text),
             ),
         )
 
-    def with_notes(self, notes: Iterable[str]) -> Corpus:
-        """The same corpus with more to say about it."""
-        return replace(self, notes=(*self.notes, *notes))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The shards' names."""
+        return tuple(shard.name for shard in self.shards)
 
-    def sources(self, coverage: Coverage) -> CorpusSources:
-        """The documents as an answer speaks of them, when this much of them was read."""
-        return CorpusSources(
-            shards=self.shards,
-            digests=self.digests,
-            selections=self.selections,
-            paths=self.paths,
-            coverage=coverage,
-            notes=self.notes,
-        )
+    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
+        """Read the rows' metadata columns. Raises ShardError."""
+        selection = self.selections[shard]
+        if selection is None:
+            name = self.shards[shard].name
+            raise InternalError(f"{name}: rows were read without a text column")
+        return read_metadata(self.shards[shard], selection, rows)
+
+    def verified(self, matches: Matches) -> Bools:
+        """Every match is verified."""
+        return np.ones(len(matches), np.bool_)
+
+    def near(self, matches: Matches) -> Bools:
+        """No match was found by a sketch: every document was read."""
+        return np.zeros(len(matches), np.bool_)
+
+    def inputs(self) -> dict[str, Any]:
+        """The paths as named, and every shard with its digest."""
+        return {
+            "corpus": list(self.paths),
+            "shards": [
+                {
+                    "uri": shard.uri,
+                    "name": shard.name,
+                    "format": shard.format,
+                    "size_bytes": shard.size_bytes,
+                    "digest": digest,
+                }
+                for shard, digest in zip(self.shards, self.digests, strict=True)
+            ],
+        }
 
 
 def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[ShardFailure]]:
@@ -231,7 +262,8 @@ def scan_opened(
     Raises CorpusError when nothing that was read has a text.
     """
     own = benchmark_shards(opened.paths, opened.shards, plan.benchmarks)
-    opened = opened.with_notes(f"{one} is a benchmark file: it matches itself" for one in own)
+    notes = tuple(f"{name} is a benchmark file: it matches itself" for name in own)
+    opened = replace(opened, notes=(*opened.notes, *notes))
     release_unused()
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
@@ -256,7 +288,7 @@ def finish_scan(
     for view in plan.views:
         view.release_table()
     release_unused()
-    sources = corpus.sources(coverage)
+    sources = replace(corpus, coverage=coverage)
     return finish(plan, sources, partial.collections, started=started, workers=workers)
 
 
@@ -306,26 +338,19 @@ def scan_chunks(
     progress: ScanProgress | None = None,
 ) -> Partial:
     """Match these chunks of the corpus, or all, on threads that each fill a partial answer."""
-    chunks = corpus.chunks if chunks is None else chunks
-    stop = threading.Event()
-    waiting = iter(chunks)
-    lock = threading.Lock()
     whole = Partial.start(plan, corpus)
 
-    def work() -> Partial:
+    def work(chunks: Iterator[Chunk], stop: threading.Event) -> Partial:
         partial = whole.empty_sibling(corpus)
         matchers = [Matcher(view) for view in plan.views]
-        while not stop.is_set():
-            with lock:
-                chunk = next(waiting, None)
-            if chunk is None:
-                break
+        for chunk in chunks:
             scan_chunk(plan, corpus, chunk, matchers, partial, progress, stop)
         for collection in partial.collections:
             collection.flush()
         return partial
 
-    with closing(on_threads(work, max(1, min(workers, len(chunks))), stop)) as found:
+    chosen = corpus.chunks if chunks is None else chunks
+    with closing(on_threads(work, chosen, workers)) as found:
         for partial in found:
             whole.merge(partial)
     return whole
@@ -353,8 +378,8 @@ def benchmark_shards(
 ) -> tuple[str, ...]:
     """Names of the shards that are files of the benchmarks, whose items match themselves.
 
-    Raises UsageError when a folder or glob brought them in beside other shards: that is a slip.
-    Named as shards themselves, or alone, they are taken to be meant.
+    Raises UsageError when a folder or glob includes them along with other shards, which is a
+    mistake. If they are named as shards themselves, or are the only shards, they are meant.
     """
     sources = {Path(source.path).resolve() for each in benchmarks for source in each.sources}
     own = [shard for shard in shards if Path(shard.uri).resolve() in sources]
@@ -372,7 +397,7 @@ def benchmark_shards(
 def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
     """Raise CorpusError when a corpus without any text would make every item clean.
 
-    What could not be read says so by itself, unless that was allowed.
+    Shards that could not be read are reported in the coverage, unless that was allowed.
     """
     total = coverage.total
     if total.n_bytes or not (coverage.complete or allow_missing):

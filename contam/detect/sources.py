@@ -1,6 +1,6 @@
-"""Tell who the documents of an answer are and where they come from.
+"""Describe the documents of an answer: id, shard, row, url, date and source.
 
-A scan answers from the shards it has just read; an index answers from what it kept of them.
+A scan takes them from the shards it has just read, an index from what it recorded of them.
 """
 
 from __future__ import annotations
@@ -11,39 +11,37 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from contam.corpus.documents import DocumentMeta, read_metadata
-from contam.errors import InternalError, ShardError
+from contam.corpus.documents import DocumentMeta
+from contam.errors import ShardError
 from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.corpus.columns import Selection
     from contam.corpus.coverage import Coverage
-    from contam.corpus.shards import Shard
     from contam.detect.match.collect import Collection
     from contam.detect.model import Bools, Int32s, Int64s, Matches
 
 
 class Sources(Protocol):
-    """The documents behind an answer. Shards go by their number, an index into `names`."""
+    """The documents behind an answer. A shard is given by its number, an index into `names`."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The shards' names, as evidence and verdicts say them."""
+        """The shards' names, as in evidence and verdicts."""
 
     @property
     def coverage(self) -> Coverage:
-        """What was looked at of the shards; its names are `names`."""
+        """What was read of the shards; its names are `names`."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """What else there is to say, for the notes of run.json."""
+        """Lines for the notes of run.json."""
 
     def metadata(self, shard: int, rows: Sequence[int]) -> Sequence[DocumentMeta]:
-        """Who the documents in these rows are, in the order asked (rows ascend).
+        """The metadata of the documents in these rows, in the order asked (rows ascend).
 
-        Raises ShardError when that cannot be told any more: the evidence then goes without.
+        Raises ShardError when that cannot be read any more: evidence then lacks url and date.
         """
 
     def verified(self, matches: Matches) -> Bools:
@@ -54,60 +52,6 @@ class Sources(Protocol):
 
     def inputs(self) -> dict[str, Any]:
         """What run.json records of the corpus: JSON-able, equal for equal corpora."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusSources:
-    """Shards that a run has read: all evidence is compared with their text.
-
-    selections  columns of each shard, None where none was found
-    digests     of each shard when it was listed, None where it could not be read
-    paths       what the user named
-    """
-
-    shards: tuple[Shard, ...]
-    digests: Sequence[str | None]
-    selections: Sequence[Selection | None]
-    paths: tuple[str, ...]
-    coverage: Coverage
-    notes: tuple[str, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The shards' names."""
-        return tuple(shard.name for shard in self.shards)
-
-    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """Read the rows' metadata columns. Raises ShardError."""
-        selection = self.selections[shard]
-        if selection is None:
-            name = self.shards[shard].name
-            raise InternalError(f"{name}: rows were read without a text column")
-        return read_metadata(self.shards[shard], selection, rows)
-
-    def verified(self, matches: Matches) -> Bools:
-        """Every match is."""
-        return np.ones(len(matches), np.bool_)
-
-    def near(self, matches: Matches) -> Bools:
-        """No match is: every document was read."""
-        return np.zeros(len(matches), np.bool_)
-
-    def inputs(self) -> dict[str, Any]:
-        """The paths as named, and every shard with its digest."""
-        return {
-            "corpus": list(self.paths),
-            "shards": [
-                {
-                    "uri": shard.uri,
-                    "name": shard.name,
-                    "format": shard.format,
-                    "size_bytes": shard.size_bytes,
-                    "digest": digest,
-                }
-                for shard, digest in zip(self.shards, self.digests, strict=True)
-            ],
-        }
 
 
 # A shard has fewer rows than this, and there are fewer than 2**22 shards.

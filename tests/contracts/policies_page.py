@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "policies.md"
 _MARKS = ("<!-- from the code: begin -->\n", "<!-- from the code: end -->\n")
 _KNOWN = {
-    "source": "from its source code",
-    "paper": "from its paper",
-    "secondary": "second-hand, from quotations",
+    "source": "its source code",
+    "paper": "its paper",
+    "secondary": "quotations only",
 }
 
 
@@ -31,7 +31,9 @@ def generated() -> str:
         f"| {_flags(spec)} |\n"
         for spec in specs
     )
-    head = "| policy | looks for | in | judged parts | says |\n| --- | --- | --- | --- | --- |\n"
+    head = (
+        "| policy | searches for | in | judged parts | labels |\n| --- | --- | --- | --- | --- |\n"
+    )
     return head + rows + "".join(f"\n{_section(spec)}" for spec in specs)
 
 
@@ -43,13 +45,13 @@ def committed() -> str:
 
 
 def _section(spec: PolicySpec) -> str:
-    known = "ours" if get_policy(spec.id).traits.ours else _KNOWN[spec.confidence]
+    known = "our own policy" if get_policy(spec.id).traits.ours else _KNOWN[spec.confidence]
     approximate = "; approximate" if spec.approximate else ""
     facts = {
-        "known": f"{known}{approximate} ({spec.source})",
+        "known from": f"{known}{approximate} ({spec.source})",
         "unit, n": f"{spec.unit}, {spec.n}; {spec.aggregation}, {spec.scope}",
         "judged parts": ", ".join(spec.parts),
-        "flags": _flags(spec),
+        "labels": _flags(spec),
         "`n_documents` counts": spec.count_rule,
         "too short": spec.too_short,
         "parameters": ", ".join(f"`{name}` = {value}" for name, value in spec.parameters),

@@ -297,7 +297,6 @@ def check_world(view: TokenView, items: list, documents: list[str]) -> Collectio
             assert matches.covered[k, part] == len(inside)
             assert matches.aligned[k, part] <= length
             assert 0 <= matches.coverage[k, part] <= 1 + 1e-6
-            assert 0 <= matches.gram_share[k, part] <= 1 + 1e-6
     for found, real in zip(
         collection.longest_at.tolist(), brute_longest_at(view, items, documents), strict=True
     ):

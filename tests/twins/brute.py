@@ -5,7 +5,6 @@ every pair of equal tokens, so its cost is the product of both lengths.
 """
 
 import hashlib
-import math
 import re
 from dataclasses import dataclass, field
 
@@ -32,7 +31,6 @@ class Pair:
     longest: list[int] = field(default_factory=lambda: [0] * N_PARTS)
     covered: list[int] = field(default_factory=lambda: [0] * N_PARTS)
     n_runs: list[int] = field(default_factory=lambda: [0] * N_PARTS)
-    gram_share: list[float] = field(default_factory=lambda: [0.0] * N_PARTS)
     aligned: list[int] = field(default_factory=lambda: [0] * N_PARTS)
     exact: list[bool] = field(default_factory=lambda: [False] * N_PARTS)
     n_places: int = 0
@@ -83,19 +81,8 @@ def maximal_runs(table: list[list[int]]) -> list[tuple[int, int, int]]:
     return runs
 
 
-def grams(tokens: list[str], n: int) -> set[tuple[str, ...]]:
-    return {tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)}
-
-
-def idf_share(mine: set, theirs: set, everyone: list[set]) -> float:
-    weight = {g: math.log(len(everyone) / sum(g in other for other in everyone)) for g in mine}
-    whole = sum(weight.values())
-    return sum(w for g, w in weight.items() if g in theirs) / whole if whole else 0.0
-
-
 def match(
     items: list[list[str]],
-    benchmark: list[int],
     corpus: list[str],
     unit: str,
     seed: int,
@@ -107,7 +94,6 @@ def match(
     longest_at = [[[0] * len(part.tokens) for part in item] for item in parts]
     pairs = []
     for k, item in enumerate(parts):
-        mates = [other for other, b in zip(parts, benchmark, strict=True) if b == benchmark[k]]
         for d, document in enumerate(documents):
             pair = Pair(k, d)
             runs_of = []
@@ -130,11 +116,6 @@ def match(
                         inside.update(range(i, i + length))
                 pair.covered[p], pair.aligned[p] = len(inside), len(near)
                 pair.exact[p] = bool(tokens) and pair.longest[p] == len(tokens)
-                pair.gram_share[p] = idf_share(
-                    grams(tokens, seed),
-                    grams(document, seed),
-                    [grams(other[p].tokens, seed) for other in mates],
-                )
             _place(pair, item, runs_of, min(seed, max(len(item[QUESTION].tokens), 1)))
             if any(pair.n_runs) or max(pair.longest) >= seed:
                 pairs.append(pair)

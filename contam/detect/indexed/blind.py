@@ -1,8 +1,8 @@
 """Check items sent as hashes of their grams, when their text must not leave its owner.
 
-Of each item part only the 40-bit keys of its grams are told, in order, and four bits of each token:
-what an index keeps of documents. Tokens are then names: two are the same where equal grams say so.
-Documents are not read; what stands in them is what their keys prove, so nothing is `verified`, and
+Of each item part only the 40-bit keys of its grams are sent, in order, and four bits of each token:
+what an index keeps of documents. Tokens are then names: two are the same if equal grams show it.
+Documents are not read; only their keys are compared, so nothing is `verified`, and
 an item of which anything was seen is flagged or not checkable, never clean.
 """
 
@@ -17,18 +17,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.items import PARTS, BenchItem, ItemName
+from contam.benchmark.items import PARTS, BenchItem
 from contam.detect.indexed.candidates import Lookup
 from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
 from contam.detect.indexed.search import search_hashes
 from contam.detect.match.deadline import Deadline
 from contam.detect.match.grams import GramPlaces
-from contam.detect.match.token_view import ViewTokens, build_view, view_of
+from contam.detect.match.item_tokens import Block
+from contam.detect.match.token_view import build_view, view_of
 from contam.detect.model import N_PARTS
-from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, MIN_RUN, SEED, Plan, ScanParameters
+from contam.detect.plan import (
+    CHAR_MIN_RUN,
+    CHAR_SEED,
+    MIN_RUN,
+    SEED,
+    ScanParameters,
+    ordered,
+    plan_of,
+)
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import answered
-from contam.detect.result import item_ranks
 from contam.errors import IndexMismatchError, Public, Remedy, UsageError
 from contam.files.single import whole_file
 from contam.index.model import KEY_BITS
@@ -129,10 +137,7 @@ def check_blind(
     IndexMismatchError when the index cannot answer a policy.
     """
     started = time.time()
-    names = [ItemName.of(item) for item in items]
-    if not names or len(set(names)) != len(names):
-        raise UsageError("items must be one or more, each named once")
-    ordered = [items[i] for i in np.argsort(item_ranks(names)).tolist()]
+    items = ordered(items)
     parameters = ScanParameters(
         policies=tuple(policies),
         unit=opened.unit,
@@ -143,18 +148,12 @@ def check_blind(
     chosen = tuple(get_policy(name) for name in parameters.policies)
     refuse_blind(chosen)
     refuse_unanswerable(chosen, opened.recipe)
-    view, key_at = _view(ordered, opened.recipe, opened.unit)
-    plan = Plan(
-        parameters=parameters,
-        benchmarks=(),
-        items=tuple(
-            BenchItem(benchmark=one.benchmark, split=one.split, item_id=one.item_id, question="")
-            for one in ordered
-        ),
-        policies=chosen,
-        views=(view,),
-        view_of=(0,) * len(chosen),
-    )
+    view, key_at = _view(items, opened.recipe, opened.unit)
+    without_text = [
+        BenchItem(benchmark=item.benchmark, split=item.split, item_id=item.item_id, question="")
+        for item in items
+    ]
+    plan = plan_of(without_text, parameters, chosen, view)
     lookup = Lookup.of(view, opened.recipe)
     keys = key_at[lookup.grams.place[lookup.grams.start[:-1]]]
     lookup = replace(lookup, keys=keys, order=np.argsort(keys, kind="stable"))
@@ -195,24 +194,29 @@ def _view(
     hashes = _names(key_at, at, bits, recipe.gram)
     counts = lengths.reshape(-1, N_PARTS).astype(np.int32)
     within = (np.arange(len(bits)) - np.repeat(starts[:-1], lengths)).astype(np.int32)
-    tokens = ViewTokens(
-        unit=_CODES[recipe.unit],
+    tokens = Block(
         hashes=hashes,
-        starts=starts,
-        spans=lambda: np.stack([within, within + 1], axis=1),
+        n_tokens=lengths,
+        points=np.empty((0, 2), np.int32),
         weight=np.ones(len(bits), np.float32),
         n_words=counts,
-        n_chars=counts,
         n_single=np.zeros_like(counts),
-        word_start=np.ones(len(bits), np.bool_) if recipe.unit == "char" else None,
+        word_start=np.ones(len(bits), np.bool_),
         stretch=counts[:, :3].max(axis=1),
-        item_ids=tuple(item.item_id for item in items),
     )
     nobody = np.zeros(len(items), np.uint64)
     facts = ItemFacts(letter=nobody, number=nobody, answer_words=np.empty(0, np.uint64))
     seed, min_run = (CHAR_SEED, CHAR_MIN_RUN) if recipe.unit == "char" else (SEED, MIN_RUN)
-    spec = ViewSpec(unit=tokens.unit, seed=seed, min_run=min_run)
-    return view_of(tokens, [item.benchmark for item in items], facts, spec, unit), key_at
+    view = view_of(
+        tokens,
+        benchmarks=[item.benchmark for item in items],
+        item_ids=[item.item_id for item in items],
+        facts=facts,
+        spec=ViewSpec(unit=_CODES[recipe.unit], seed=seed, min_run=min_run),
+        unit=unit,
+        spans=lambda: np.stack([within, within + 1], axis=1),
+    )
+    return view, key_at
 
 
 def _names(
@@ -255,7 +259,7 @@ def write_bodies(
     with whole_file(path, overwrite=True) as file:
         for begin in range(0, len(items), at_once):
             hashed = hash_items(items[begin : begin + at_once], recipe)
-            grams = {**spelling(recipe), "items": [_plain(one) for one in hashed]}
+            grams = {**spelling(recipe), "items": [_plain(item) for item in hashed]}
             file.write(json.dumps({**asked, "grams": grams}).encode("ascii") + b"\n")
             n_lines += 1
     return n_lines

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.detect.indexed.capping import Frequent, gather_frequent
 from contam.detect.match.grams import GramPlaces
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.index.model import KEY_BITS
@@ -15,29 +14,31 @@ from contam.kernels.candidates import (
     CLOSED,
     ItemGrams,
     describe_places,
+    hash_places,
     open_by_reach,
     open_by_weight,
 )
-from contam.kernels.postings import find_postings
+from contam.kernels.postings import POSTING_WORDS, find_postings
 from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from contam.detect.indexed.indexes import PlacedSegment
     from contam.detect.match.token_view import TokenView
     from contam.detect.model import Bools, Int64s, Uint64s
     from contam.index.model import Recipe
     from contam.index.segment import Segment
-
-    Extra = Callable[["Segment", "TokenView"], Int64s]
 
 #: A document in which only runs below the guarantee were seen is read when what was seen weighs
 #: this share of an item part. The scan reports such a document from 0.3 on; an index sees one gram
 #: in `stride`, so about a quarter of that.
 LEAST_SHARE: Final = 0.1
 _DROPPED_BITS = np.uint64(64 - KEY_BITS)
+_COLUMNS = np.dtype([("gram", "<i8"), ("row", "<i8"), ("hash", "<u8")])
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -45,8 +46,8 @@ class Lookup:
     """The grams of a view's items, as an index of this recipe has to be asked for them.
 
     keys   uint64[grams], 40 bits each
-    order  int64[grams], the grams by their keys: neighbours lie together in an index
-    grams  where they stand, and how far they must reach
+    order  int64[grams], the grams by their keys: neighbours are together in an index
+    grams  their places in the items, and how far a run must reach from each
     view, recipe  what they were made for
     """
 
@@ -90,7 +91,7 @@ class Candidates:
     """What looking the items up gave.
 
     documents  for each segment the documents to read, int64, ascending
-    near       bool, for each of those: only `extra` names it, no gram does
+    near       bool, for each of those: only `near_copies` names it, no gram does
     capped     bool[grams]: grams of which an index keeps only some of the documents
     """
 
@@ -117,40 +118,35 @@ class Ranges:
 
 def find_candidates(
     lookup: Lookup,
-    segments: Sequence[Segment],
-    states: Sequence[NDArray[np.uint8]],
-    seeds: Sequence[Uint64s],
-    extra: Extra | None = None,
+    parts: Sequence[PlacedSegment],
+    near_copies: Mapping[Path, Int64s] | None = None,
 ) -> Candidates:
     """Look all grams up in all segments and choose the documents to read.
 
-    states  of each segment's documents, uint8; the same when this returns
-    seeds   for each segment what the hashes of its shards' documents start from: gather_frequent
-    extra   names further documents of a segment to read: near copies without a long run
+    The states of the parts' documents are changed on the way, and the same when this returns.
+
+    near_copies  further documents to read, by the folder of their segment: see `near_copies`
 
     Raises IndexDamageError when a file of an index is not what was written.
     """
-    ranges = [look_up(lookup, segment) for segment in segments]
+    ranges = [look_up(lookup, part.segment) for part in parts]
     total = np.zeros(len(lookup.keys), np.int64)
-    for one in ranges:
-        total[one.which] += one.end - one.begin
+    for some in ranges:
+        total[some.which] += some.end - some.begin
     frequent = total > lookup.recipe.cap
-    kept: Sequence[Frequent | None] = [None] * len(segments)
+    kept: Sequence[Frequent | None] = [None] * len(parts)
     capped = np.zeros(len(lookup.keys), np.bool_)
     if frequent.any():
-        kept, capped = gather_frequent(frequent, ranges, segments, states, seeds, lookup.recipe.cap)
+        kept, capped = gather_frequent(frequent, ranges, parts, lookup.recipe.cap)
     documents, near = [], []
-    for number, (segment, state) in enumerate(zip(segments, states, strict=True)):
+    for number, part in enumerate(parts):
         found = ranges[number]
         rare = found.take(~frequent[found.which])
-        opened = open_documents(lookup, segment, state, rare, kept[number])
-        chosen = opened
-        if extra is not None:
-            more = np.asarray(extra(segment, lookup.view), np.int64)
-            chosen = np.concatenate([opened, more[state[more] == CLOSED]])
-        documents.append(distinct(chosen))
+        opened = open_documents(lookup, part.segment, part.state, rare, kept[number])
+        more = (near_copies or {}).get(part.segment.folder, np.empty(0, np.int64))
+        documents.append(distinct(np.concatenate([opened, more[part.state[more] == CLOSED]])))
         near.append(~np.isin(documents[-1], opened))
-        capped[capped_here(lookup.keys, segment)] = True
+        capped[capped_here(lookup.keys, part.segment)] = True
     return Candidates(tuple(documents), tuple(near), capped)
 
 
@@ -228,5 +224,95 @@ def _grams_of(
         return plan.gram_key, plan.gram_start, plan.place, plan.place_part, plan.gram_common
     grams = GramPlaces.of(plan.token, plan.part_start, gram)
     n_items = view.items.n_items
-    owners, _ = grams.owners(view.benchmark, n_items)
+    owners = grams.owners(view.benchmark, n_items)
     return grams.key, grams.start, grams.place, grams.part, grams.common(owners, n_items)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frequent:
+    """What is kept of the frequent grams in one segment: a small table of postings of its own.
+
+    ranges    where the grams are in it
+    postings  uint16[n, POSTING_WORDS]
+    """
+
+    ranges: Ranges
+    postings: NDArray[np.uint16]
+
+
+def gather_frequent(
+    frequent: Bools,
+    ranges: Sequence[Ranges],
+    parts: Sequence[PlacedSegment],
+    cap: int,
+) -> tuple[list[Frequent], Bools]:
+    """Choose, for each frequent gram, the `cap` postings that count.
+
+    Every segment keeps at most `cap` postings of a gram. Over several segments the same rule is
+    applied once more, so that how an index is cut into segments changes no answer.
+
+    Documents that are not answered for are left out first, then postings that repeat document and
+    context of an earlier one; of the rest those with the smallest document hash stay.
+
+    frequent  bool[grams];  ranges  of all grams in each segment
+    return    (kept in each segment, bool[grams]: whether any was left out for being too many)
+    """
+    capped = np.zeros(len(frequent), np.bool_)
+    gathered = [
+        _postings_of(frequent, found, part) for found, part in zip(ranges, parts, strict=True)
+    ]
+    number = np.repeat(np.arange(len(parts)), list(map(len, gathered)))
+    every = np.concatenate(gathered)
+    order = np.lexsort((every["row"], number, every["hash"], every["gram"]))
+    gram = every["gram"][order]
+    first = np.searchsorted(gram, gram)
+    place = np.arange(len(gram)) - first
+    capped[gram[place >= cap]] = True
+    keep = np.zeros(len(every), np.bool_)
+    keep[order[place < cap]] = True
+    bounds = np.cumsum([0, *map(len, gathered)])
+    kept = []
+    for at, part in enumerate(parts):
+        mine = every[bounds[at] : bounds[at + 1]][keep[bounds[at] : bounds[at + 1]]]
+        mine = mine[np.lexsort((mine["row"], mine["gram"]))]
+        kept.append(_table(mine["gram"], part.segment.arrays["postings"].array[mine["row"]]))
+    return kept, capped
+
+
+def _table(gram: Int64s, postings: NDArray[np.uint16]) -> Frequent:
+    which, begin = np.unique(gram, return_index=True)
+    end = np.append(begin[1:], len(gram)).astype(np.int64)
+    table = np.ascontiguousarray(postings).reshape(-1, POSTING_WORDS)
+    # The kernels are compiled for arrays that nobody writes to.
+    table.flags.writeable = False
+    return Frequent(Ranges(which.astype(np.int64), begin.astype(np.int64), end), table)
+
+
+def _postings_of(frequent: Bools, ranges: Ranges, part: PlacedSegment) -> NDArray[np.void]:
+    """The postings of the frequent grams in one segment that may count: see _COLUMNS."""
+    segment = part.segment
+    mine = ranges.take(frequent[ranges.which])
+    lengths = mine.end - mine.begin
+    row = np.repeat(mine.begin - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    gram = np.repeat(mine.which, lengths)
+    words = segment.arrays["postings"].array[row].astype(np.int64)
+    document = segment.document_of(words[:, 3] | (words[:, 4] << 16))
+    live = part.state[document] == CLOSED
+    row, gram, document, words = row[live], gram[live], document[live], words[live]
+    context = (words[:, 1] >> 8) | (words[:, 2] << 8)
+    order = np.lexsort((row, context, document, gram))
+    again = np.zeros(len(order), np.bool_)
+    again[1:] = (
+        (gram[order][1:] == gram[order][:-1])
+        & (document[order][1:] == document[order][:-1])
+        & (context[order][1:] == context[order][:-1])
+    )
+    chosen = np.sort(order[~again])
+    found = np.empty(len(chosen), _COLUMNS)
+    found["gram"], found["row"] = gram[chosen], row[chosen]
+    # Of each document's shard and row: the same however an index is cut.
+    shard, rows = segment.place_of(document[chosen])
+    hashes = np.empty(len(chosen), np.uint64)
+    hash_places(part.seeds[shard], rows, hashes)
+    found["hash"] = hashes
+    return found

@@ -6,19 +6,15 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from contam.benchmark.items import BenchItem, ItemName
+from contam.benchmark.items import BenchItem
 from contam.corpus.rowcache import CACHE_BYTES
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.match.deadline import Deadline
-from contam.detect.plan import Plan, ScanParameters, view_for_unit
+from contam.detect.plan import ScanParameters, ordered, plan_of, view_for_unit
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import answered
-from contam.detect.result import item_ranks
-from contam.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +69,7 @@ class IndexReader:
     ) -> ScanResult:
         """Judge one item, a bare text, or some items; the answer is what `contam.query` gives.
 
-        items     a text stands for an item of which it is the question
+        items     a bare text is taken as the question of an item
         deadline  in seconds of `time.monotonic`: when it passes before all is answered, every item
                   is `not_checkable`, with the reason "deadline"; at most a few documents later.
                   So are items that need too much work for those (see `MOST_STEPS`)
@@ -89,7 +85,9 @@ class IndexReader:
         )
         chosen = tuple(self._policy(name) for name in parameters.policies)
         refuse_unanswerable(chosen, self._opened.recipe)
-        plan = _plan(_as_items(items), parameters, chosen)
+        asked = _as_items(items)
+        view = view_for_unit(asked, parameters.unit, parameters, chosen)
+        plan = plan_of(asked, parameters, chosen, view)
         limit = Deadline(deadline)
         ask = partial(search, self._opened, plan, keep_rows=True, deadline=limit)
         return answered(self._opened, plan, ask, started=started)
@@ -110,7 +108,7 @@ def open_index(
     """Open an index, or several that answer as one, for questions asked one at a time.
 
     index        paths or names, one or several
-    corpus       where the shards lie now, if they were moved
+    corpus       where the shards are now, if they were moved
     home         folder in which bare names are looked up
     cache_bytes  text of the corpus to keep in memory; a question that needs other text decodes it
 
@@ -125,20 +123,4 @@ def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> list[BenchItem]:
         return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=items)]
     if isinstance(items, BenchItem):
         return [items]
-    names = [ItemName.of(item) for item in items]
-    if not names or len(set(names)) != len(names):
-        raise UsageError("items must be one or more, each named once")
-    return [items[i] for i in np.argsort(item_ranks(names)).tolist()]
-
-
-def _plan(
-    items: Sequence[BenchItem], parameters: ScanParameters, policies: tuple[Policy, ...]
-) -> Plan:
-    return Plan(
-        parameters=parameters,
-        benchmarks=(),
-        items=tuple(items),
-        policies=policies,
-        views=(view_for_unit(items, parameters.unit, parameters, policies),),
-        view_of=(0,) * len(policies),
-    )
+    return ordered(items)

@@ -14,6 +14,7 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import CACHE_BYTES, IndexedShard, RowCache
 from contam.corpus.shards import Shard
 from contam.detect.indexed.near_copies import Windows
+from contam.detect.scan import as_list
 from contam.errors import IndexMismatchError, Public, Remedy, ShardError, UsageError
 from contam.files.natural_order import natural_key
 from contam.index.open import Index
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.documents import DocumentMeta
+    from contam.detect.indexed.search import SearchResult
     from contam.detect.model import Bools, Int32s, Int64s, Matches, Uint64s
     from contam.index.model import Recipe, ShardRecord
     from contam.index.segment import Segment
@@ -73,7 +75,8 @@ class IndexSet:
     rows      reads documents back
     coverage  what the indexes answer for; shards that are gone or changed are failures
     missing   names of files in the corpora that no index has
-    gone      shards whose text cannot be read although the index answers for them: hashes speak
+    gone      shards that the index answers for but whose text cannot be read: their documents are
+              compared by hashes
     lock      whoever changes the states of documents for a moment holds it
     failing   whoever adds a failure holds it: of two at once none may be lost
     """
@@ -102,7 +105,7 @@ class IndexSet:
     ) -> IndexSet:
         """Open indexes, and look whether their shards are still what was indexed.
 
-        corpus       where the shards lie now, if they were moved; found there by their digests
+        corpus       where the shards are now, if they were moved; found there by their digests
         cache_bytes  text of the corpus that `rows` may keep in memory
 
         Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
@@ -110,24 +113,25 @@ class IndexSet:
         indexes = tuple(Index.open(path, home=home) for path in split_paths(index))
         if not indexes:
             raise UsageError("no index was named", remedy=Remedy.NAME_INDEX)
-        if len({one.folder.resolve() for one in indexes}) != len(indexes):
+        if len({each.folder.resolve() for each in indexes}) != len(indexes):
             raise UsageError("an index is named twice", remedy=Remedy.NAME_INDEX_ONCE)
         _check_recipes(indexes)
         known, numbers = _numbering(indexes)
-        moved = {} if corpus is None else by_digest(split_corpus(corpus))
+        moved = {} if corpus is None else by_digest(as_list(corpus))
         sources = tuple(
-            _source(indexes[one.index], one.record, moved) if one.record else None for one in known
+            _source(indexes[shard.index], shard.record, moved) if shard.record else None
+            for shard in known
         )
         opened = cls(
             indexes=indexes,
             recipe=indexes[0].recipe,
-            names=tuple(one.name for one in known),
-            records=tuple(one.record for one in known),
+            names=tuple(shard.name for shard in known),
+            records=tuple(shard.record for shard in known),
             parts=tuple(_parts(indexes, numbers)),
             rows=RowCache([source or _NOWHERE for source in sources], capacity=cache_bytes),
             coverage=_coverage(indexes, known),
             sources=sources,
-            missing=not_indexed([one.manifest for one in indexes], moved),
+            missing=not_indexed([each.manifest for each in indexes], moved),
         )
         opened.check_shards()
         return opened
@@ -178,18 +182,13 @@ class IndexSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSources:
-    """What finishing an answer needs to know of the documents: see `contam.detect.sources`.
+    """The documents of an answer of indexes: see `contam.detect.sources`.
 
-    document_of  (shard, row) -> (segment, its number there) of every document that was read
-    hashed       shards whose documents were compared by hashes alone
-    proposed     (shard, row) of the documents that only their sketches led to
+    answer  what searching the indexes gave
     """
 
     whole: IndexSet
-    document_of: dict[tuple[int, int], tuple[PlacedSegment, int]]
-    hashed: frozenset[int]
-    proposed: frozenset[tuple[int, int]]
-    coverage: Coverage
+    answer: SearchResult
     notes: tuple[str, ...]
 
     @property
@@ -197,20 +196,34 @@ class IndexSources:
         """The shards' names."""
         return self.whole.names
 
+    @property
+    def coverage(self) -> Coverage:
+        """What the indexes answered for."""
+        return self.answer.coverage
+
     def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """Who these documents are, as the corpus said when it was indexed."""
-        found = [self.document_of[shard, row] for row in rows]
-        return [part.segment.documents([number])[0] for part, number in found]
+        """The documents in these rows, as the corpus described them when it was indexed."""
+        wanted = self.answer.wanted
+        first = np.searchsorted(wanted.shard, shard)
+        end = np.searchsorted(wanted.shard, shard, side="right")
+        at = first + np.searchsorted(wanted.row[first:end], rows)
+        parts, numbers = wanted.part[at].tolist(), wanted.document[at].tolist()
+        return [
+            self.whole.parts[part].segment.documents([number])[0]
+            for part, number in zip(parts, numbers, strict=True)
+        ]
 
     def verified(self, matches: Matches) -> Bools:
         """Whether the document's text was read."""
-        result: Bools = ~np.isin(matches.shard, np.array(sorted(self.hashed), np.int32))
+        result: Bools = ~np.isin(matches.shard, np.array(sorted(self.answer.hashed), np.int32))
         return result
 
     def near(self, matches: Matches) -> Bools:
         """Whether only its sketch led to the document."""
+        near = self.answer.wanted.take(self.answer.wanted.near)
+        proposed = set(zip(near.shard.tolist(), near.row.tolist(), strict=True))
         places = zip(matches.shard.tolist(), matches.row.tolist(), strict=True)
-        return np.array([place in self.proposed for place in places], np.bool_)
+        return np.array([place in proposed for place in places], np.bool_)
 
     def inputs(self) -> dict[str, Any]:
         """The indexes, and every shard as it was read."""
@@ -237,7 +250,7 @@ def split_paths(index: PathLike | Sequence[PathLike]) -> list[PathLike]:
     if isinstance(index, Path):
         return [index]
     if isinstance(index, str):
-        return [index] if Path(index).exists() else [one for one in index.split(",") if one]
+        return [index] if Path(index).exists() else [path for path in index.split(",") if path]
     return [path for each in index for path in split_paths(each)]
 
 
@@ -282,12 +295,12 @@ def _numbering(indexes: Sequence[Index]) -> tuple[list[_Known], list[Int32s]]:
             if record is None or record.failure is not None or name in index.manifest.pending:
                 every.append(known)
             else:
-                one = (known, _retired_rows(index, place))
-                files.setdefault((record.uri, record.sha256), []).append(one)
+                copy = (known, _retired_rows(index, place))
+                files.setdefault((record.uri, record.sha256), []).append(copy)
     for same in files.values():
         # A document counts unless all indexes that hold it have retired it.
         kept: list[frozenset[int]] = []
-        for known, retired in sorted(same, key=lambda one: len(one[1])):
+        for known, retired in sorted(same, key=lambda copy: len(copy[1])):
             if not any(retired >= other for other in kept):
                 kept.append(retired)
                 every.append(known)
@@ -330,6 +343,7 @@ def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[PlacedSe
         seeds = np.array(
             [document_seed(record.digest) for record in index.manifest.shards], np.uint64
         )
+        pairs = index.retired.pairs
         for segment in index.segments:
             state = np.zeros(segment.n_documents, np.uint8)
             begin = 0
@@ -337,20 +351,11 @@ def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[PlacedSe
                 end = begin + span.n_rows
                 if number[span.shard] < 0:
                     state[begin:end] = SHUT
+                rows = pairs[pairs[:, 0] == span.shard, 1] - span.first_row
+                state[begin + rows[(rows >= 0) & (rows < span.n_rows)]] = SHUT
                 begin = end
-            _shut_retired(index, segment, state)
             parts.append(PlacedSegment(segment, number, state, seeds))
     return parts
-
-
-def _shut_retired(index: Index, segment: Segment, state: NDArray[np.uint8]) -> None:
-    pairs = index.retired.pairs
-    begin = 0
-    for span in segment.record.spans:
-        if len(pairs):
-            rows = pairs[pairs[:, 0] == span.shard, 1] - span.first_row
-            state[begin + rows[(rows >= 0) & (rows < span.n_rows)]] = SHUT
-        begin += span.n_rows
 
 
 def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
@@ -358,22 +363,17 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
     units: list[int] = []
     read: dict[int, ShardCoverage] = {}
     failures: list[ShardFailure] = []
-    for place, one in enumerate(known):
-        coverage = own[one.index]
-        units.append(coverage.units[one.place])
-        if one.place in coverage.read:
-            read[place] = coverage.read[one.place]
+    for place, shard in enumerate(known):
+        coverage = own[shard.index]
+        units.append(coverage.units[shard.place])
+        if shard.place in coverage.read:
+            read[place] = coverage.read[shard.place]
         failures += [
-            ShardFailure(place, one.name, failure.reason, failure.hint)
+            ShardFailure(place, shard.name, failure.reason, failure.hint)
             for failure in coverage.failures
-            if failure.shard == one.place
+            if failure.shard == shard.place
         ]
-    return Coverage(tuple(one.name for one in known), tuple(units), read, tuple(failures))
-
-
-def split_corpus(corpus: PathLike | Sequence[PathLike]) -> list[PathLike]:
-    """One path of a corpus, or several, as a list."""
-    return [corpus] if isinstance(corpus, (str, Path)) else list(corpus)
+    return Coverage(tuple(shard.name for shard in known), tuple(units), read, tuple(failures))
 
 
 def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> IndexedShard:

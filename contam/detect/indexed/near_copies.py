@@ -94,53 +94,49 @@ class _Rows:
     stop: Int64s
 
 
-class NearCopies:
-    """What the MinHash parts of some segments propose for the items of a view.
+def near_copies(view: TokenView, windows: Sequence[Windows]) -> dict[Path, Int64s]:
+    """Documents that the MinHash parts of segments propose for the items of a view, ascending.
 
-    Made of all segments of an answer at once, so that how they are cut decides nothing; then
-    called for each of them, as `find_candidates` does with its `extra`.
+    windows  of all segments of an answer at once, so that how an index is cut decides nothing
+    return   by the folder of the segment
+
+    Raises IndexDamageError when a file of an index is not what was written.
     """
+    found: dict[Path, Int64s] = {}
+    for recipe in {window.segment.recipe.minhash for window in windows}:
+        if recipe is not None and view.unit == "word":
+            same = [window for window in windows if window.segment.recipe.minhash == recipe]
+            found |= _propose(view, recipe, same)
+    return found
 
-    def __init__(self, view: TokenView, windows: Sequence[Windows]) -> None:
-        """Look the questions up; `windows` are those of all segments.
 
-        Raises IndexDamageError when a file of an index is not what was written.
-        """
-        self._found: dict[Path, Int64s] = {}
-        recipes = {window.segment.recipe.minhash for window in windows}
-        for recipe in recipes - {None}:
-            if recipe is not None and view.unit == "word":
-                chosen = [window for window in windows if window.segment.recipe.minhash == recipe]
-                self._propose(view, recipe, chosen)
-
-    def __call__(self, segment: Segment, view: TokenView) -> Int64s:
-        """Documents of one of the segments that are worth reading, ascending."""
-        del view
-        return self._found.get(segment.folder, np.empty(0, np.int64))
-
-    def _propose(self, view: TokenView, recipe: MinHashRecipe, windows: Sequence[Windows]) -> None:
-        questions = _questions(view, recipe)
-        if not len(questions.keys):
-            return
-        rows = [_look_up(window, questions.keys) for window in windows]
-        weight, least = _weights(questions.keys, rows)
-        tables = []
-        for row in rows:
-            table, used = propose_documents(
-                questions.first,
-                questions.which,
-                questions.span,
-                weight,
-                least,
-                row.windows.segment.arrays["minhash_entries"].array,
-                row.first,
-                row.stop,
-                row.windows.first,
-            )
-            table = table[:used]
-            tables.append(table[~row.windows.dead[table[:, 1]]])
-        for row, documents in zip(rows, _best(tables), strict=True):
-            self._found[row.windows.segment.folder] = documents
+def _propose(
+    view: TokenView, recipe: MinHashRecipe, windows: Sequence[Windows]
+) -> dict[Path, Int64s]:
+    questions = _questions(view, recipe)
+    if not len(questions.keys):
+        return {}
+    rows = [_look_up(window, questions.keys) for window in windows]
+    weight, least = _weights(questions.keys, rows)
+    tables = []
+    for row in rows:
+        table, used = propose_documents(
+            questions.first,
+            questions.which,
+            questions.span,
+            weight,
+            least,
+            row.windows.segment.arrays["minhash_entries"].array,
+            row.first,
+            row.stop,
+            row.windows.first,
+        )
+        table = table[:used]
+        tables.append(table[~row.windows.dead[table[:, 1]]])
+    return {
+        row.windows.segment.folder: documents
+        for row, documents in zip(rows, _best(tables), strict=True)
+    }
 
 
 def _questions(view: TokenView, recipe: MinHashRecipe) -> _Questions:
@@ -215,4 +211,4 @@ def _best(tables: Sequence[NDArray[np.int64]]) -> list[Int64s]:
     first = np.searchsorted(items, items)
     last = np.minimum(first + MOST_DOCUMENTS, np.searchsorted(items, items, side="right")) - 1
     keep = order[rows[order, 2] >= rows[order[last], 2]]
-    return [np.unique(rows[keep[segment[keep] == one], 1]) for one in range(len(tables))]
+    return [np.unique(rows[keep[segment[keep] == number], 1]) for number in range(len(tables))]

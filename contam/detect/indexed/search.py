@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.batches import gathered
-from contam.detect.indexed.candidates import Lookup, find_candidates
-from contam.detect.indexed.hashed import hashed_batches
-from contam.detect.indexed.near_copies import NearCopies
-from contam.detect.match.deadline import Deadline
+from contam.corpus.batches import DocBatch, gathered
+from contam.detect.indexed.candidates import Lookup, find_candidates, look_up
+from contam.detect.indexed.near_copies import near_copies
+from contam.detect.match.deadline import NO_DEADLINE, Deadline
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import start_collections
 from contam.errors import ShardError
+from contam.kernels.candidates import fill_tokens
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from contam.corpus.coverage import Coverage
     from contam.detect.indexed.candidates import Candidates
-    from contam.detect.indexed.indexes import IndexSet
+    from contam.detect.indexed.indexes import IndexSet, PlacedSegment
     from contam.detect.match.collect import Collection
-    from contam.detect.model import Bools, Int64s
+    from contam.detect.match.matching import Tokens
+    from contam.detect.model import Bools, Int64s, Uint64s
     from contam.detect.plan import Plan
     from contam.detect.scan import ScanProgress
+
+    Stretch = tuple[int, Int64s, NDArray[np.uint32]]
 
 #: Row groups that one worker decodes before it asks for more, in bytes of text.
 _UNIT_BYTES: Final = 32 << 20
 #: What a progress bar takes a token to be.
 _BYTES_PER_TOKEN: Final = 6
+#: Tokens of documents compared by hashes that are held at once.
+_MOST_TOKENS: Final = 1 << 22
 #: Text that is matched without looking at the clock.
 _STEP_BYTES: Final = 2 << 20
-_NO_DEADLINE: Final = Deadline()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +66,7 @@ class Wanted:
 
     def take(self, keep: Bools | Int64s) -> Wanted:
         """Some of them."""
-        return Wanted(**{one.name: getattr(self, one.name)[keep] for one in fields(self)})
+        return Wanted(**{column.name: getattr(self, column.name)[keep] for column in fields(self)})
 
 
 @dataclass(eq=False)
@@ -88,7 +92,7 @@ def search(
     progress: ScanProgress | None = None,
     keep_rows: bool = False,
     near: bool = True,
-    deadline: Deadline = _NO_DEADLINE,
+    deadline: Deadline = NO_DEADLINE,
 ) -> SearchResult:
     """Find the documents that may hold something of the items, read them, and match them.
 
@@ -100,19 +104,12 @@ def search(
     (view,) = plan.views
     lookup = Lookup.of(view, opened.recipe)
     deadline.check()
-    segments = [part.segment for part in opened.parts]
-    extra = None
+    proposed = None
     if near and opened.recipe.minhash is not None:
-        extra = NearCopies(view, opened.windows)
+        proposed = near_copies(view, opened.windows)
     deadline.check()
     with opened.lock:
-        found = find_candidates(
-            lookup,
-            segments,
-            [part.state for part in opened.parts],
-            [part.seeds for part in opened.parts],
-            extra,
-        )
+        found = find_candidates(lookup, opened.parts, proposed)
     wanted = _wanted(opened, found)
     while True:
         coverage = opened.coverage
@@ -154,8 +151,8 @@ def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
         return _nothing_wanted()
     every = Wanted(
         **{
-            one.name: np.concatenate([getattr(table, one.name) for table in tables])
-            for one in fields(Wanted)
+            column.name: np.concatenate([getattr(table, column.name) for table in tables])
+            for column in fields(Wanted)
         }
     )
     return every.take(np.lexsort((every.row, every.shard)))
@@ -212,50 +209,6 @@ def _kept(
             yield shard, rows, texts
 
 
-@dataclass(eq=False)
-class _Work:
-    """Stretches of rows to read and match, which threads take one by one."""
-
-    opened: IndexSet
-    plan: Plan
-    first: Collection
-    tasks: list[tuple[int, Int64s, NDArray[np.uint32]]]
-    progress: ScanProgress | None
-    deadline: Deadline
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    stop: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> Collection:
-        """Take tasks until none is left; each thread fills a collection beside the first."""
-        collection = self.first.empty_sibling()
-        matcher = Matcher(self.plan.views[0], self.deadline.most_steps)
-        while not self.stop.is_set():
-            with self.lock:
-                task = self.tasks.pop() if self.tasks else None
-            if task is None:
-                break
-            try:
-                self._match(task, matcher, collection)
-            except ShardError as error:
-                with self.lock:
-                    self.opened.fail(task[0], error)
-        return collection
-
-    def _match(
-        self,
-        task: tuple[int, Int64s, NDArray[np.uint32]],
-        matcher: Matcher,
-        collection: Collection,
-    ) -> None:
-        for batch in self.opened.rows.stream(*task):
-            if self.stop.is_set():
-                return
-            self.deadline.check()
-            matcher.match(batch, collection)
-            if self.progress is not None:
-                self.progress.advance(batch.n_bytes)
-
-
 def _match_streamed(
     opened: IndexSet,
     plan: Plan,
@@ -264,25 +217,43 @@ def _match_streamed(
     progress: ScanProgress | None,
     deadline: Deadline,
 ) -> Collection:
-    """Read and match on threads; what was read is not kept."""
-    tasks: list[tuple[int, Int64s, NDArray[np.uint32]]] = []
+    """Read and match stretches of rows on threads; what was read is not kept."""
+    tasks = list(_stretches(opened, wanted))
+    if progress is not None:
+        progress.start(int(wanted.n_bytes.sum()))
+    whole = start_collections(plan)[0]
+
+    def work(stretches: Iterator[Stretch], stop: threading.Event) -> Collection:
+        collection = whole.empty_sibling()
+        matcher = Matcher(plan.views[0], deadline.most_steps)
+        for stretch in stretches:
+            try:
+                for batch in opened.rows.stream(*stretch):
+                    if stop.is_set():
+                        break
+                    deadline.check()
+                    matcher.match(batch, collection)
+                    if progress is not None:
+                        progress.advance(batch.n_bytes)
+            except ShardError as error:
+                opened.fail(stretch[0], error)
+        return collection
+
+    with closing(on_threads(work, tasks, workers)) as found:
+        for collection in found:
+            whole.merge(collection)
+    return whole
+
+
+def _stretches(opened: IndexSet, wanted: Wanted) -> Iterator[Stretch]:
+    """Shard, rows and checksums of documents that one worker reads together."""
     for shard in np.unique(wanted.shard).tolist():
         mine = wanted.take(wanted.shard == shard)
         try:
             for begin, end in opened.rows.spans_of(shard, mine.row, _UNIT_BYTES):
-                tasks.append((shard, mine.row[begin:end], mine.crc[begin:end]))
+                yield shard, mine.row[begin:end], mine.crc[begin:end]
         except ShardError as error:
             opened.fail(shard, error)
-    if progress is not None:
-        progress.start(int(wanted.n_bytes.sum()))
-    count = max(1, min(workers, len(tasks)))
-    work = _Work(opened, plan, start_collections(plan)[0], tasks[::-1], progress, deadline)
-    if count == 1:
-        return work.run()
-    with closing(on_threads(work.run, count, work.stop)) as found:
-        for collection in found:
-            work.first.merge(collection)
-    return work.first
 
 
 def _match_hashed(
@@ -298,7 +269,7 @@ def _match_hashed(
         mine = wanted.take(wanted.part == number)
         part = opened.parts[number]
         order = np.argsort(mine.document)
-        batches = hashed_batches(
+        batches = _hashed_batches(
             lookup, part, mine.document[order], mine.shard[order], mine.row[order]
         )
         for batch, tokens in batches:
@@ -307,19 +278,78 @@ def _match_hashed(
 
 
 def search_hashes(
-    opened: IndexSet, plan: Plan, lookup: Lookup, deadline: Deadline = _NO_DEADLINE
+    opened: IndexSet, plan: Plan, lookup: Lookup, deadline: Deadline = NO_DEADLINE
 ) -> SearchResult:
     """The same by what the index alone knows of its documents: no text is read."""
     deadline.check()
     with opened.lock:
-        found = find_candidates(
-            lookup,
-            [part.segment for part in opened.parts],
-            [part.state for part in opened.parts],
-            [part.seeds for part in opened.parts],
-        )
+        found = find_candidates(lookup, opened.parts)
     wanted = _wanted(opened, found)
     collection = start_collections(plan)[0]
     _match_hashed(opened, plan, lookup, wanted, collection, deadline)
     hashed = frozenset(wanted.shard.tolist())
     return SearchResult(collection, lookup, wanted, found.capped, hashed, opened.coverage)
+
+
+def _hashed_batches(
+    lookup: Lookup, part: PlacedSegment, documents: Int64s, shard: Int64s, row: Int64s
+) -> Iterator[tuple[DocBatch, Tokens]]:
+    """These documents of a segment as far as the items' grams tell: batches with their tokens.
+
+    Of a document whose shard is gone the index knows its length and which item grams begin at which
+    of its tokens. Those tokens are written into an otherwise empty document, which is then matched
+    like any other. Up to three neighbours on either side of a gram are known by four bits each, so
+    an end may be said to reach further than it does. Positions count tokens, since the characters
+    are gone.
+
+    documents   int64[n], ascending
+    shard, row  int64[n], their places; rows of one shard ascend
+    """
+    lengths = part.segment.arrays["doc_tokens"]
+    lengths.check_all()
+    n_tokens = lengths.array[documents].astype(np.int64)
+    begin = 0
+    while begin < len(documents):
+        end = begin + 1
+        while (
+            end < len(documents)
+            and shard[end] == shard[begin]
+            and int(n_tokens[begin : end + 1].sum()) <= _MOST_TOKENS
+        ):
+            end += 1
+        chosen = slice(begin, end)
+        starts = np.concatenate([[0], np.cumsum(n_tokens[chosen])])
+        hashes = _fill(lookup, part, documents[chosen], starts)
+        yield _batch(int(shard[begin]), row[chosen], starts), (hashes, _spans(starts), starts)
+        begin = end
+
+
+def _fill(lookup: Lookup, part: PlacedSegment, documents: Int64s, starts: Int64s) -> Uint64s:
+    """The tokens of the documents, 0 where nothing is known."""
+    segment = part.segment
+    entries = segment.arrays["doc_entries"].array
+    ranges = look_up(lookup, segment)
+    hashes = np.zeros(int(starts[-1]), np.uint64)
+    fill_tokens(
+        (ranges.which, ranges.begin, ranges.end),
+        segment.arrays["postings"].array,
+        (documents, entries[documents].astype(np.int64), entries[documents + 1].astype(np.int64)),
+        starts,
+        lookup.grams,
+        lookup.view.gram_table.token,
+        (lookup.recipe.gram, lookup.recipe.stride),
+        hashes,
+    )
+    return hashes
+
+
+def _batch(shard: int, rows: Int64s, starts: Int64s) -> DocBatch:
+    # One character a token: what the kernels count as characters then counts tokens.
+    data = np.full(int(starts[-1]), ord("."), np.uint8)
+    return DocBatch(shard, int(rows[0]), data, starts, 0, 0, 0, 0, rows=rows)
+
+
+def _spans(starts: Int64s) -> NDArray[np.int32]:
+    lengths = np.diff(starts)
+    within = np.arange(int(starts[-1])) - np.repeat(starts[:-1], lengths)
+    return np.stack([within, within + 1], axis=1).astype(np.int32)

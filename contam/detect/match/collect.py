@@ -7,15 +7,14 @@ maximum, the best document and the documents kept as evidence follow one total o
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.detect.match.counting import Grouped, PolicyCount
 from contam.detect.match.pieces import Pieces
-from contam.detect.match.top_documents import TopDocuments, TopKCutoff
 from contam.detect.model import Matches, Totals
+from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,16 +22,221 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Float64s, Int32s
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s
     from contam.detect.policies.policy import Policy
 
 #: Matches that wait to be scored together: a policy's work over all items is done once for them.
 _COUNT_ROWS = 1 << 15
+#: Matches that wait before all but the top documents are let go.
+_PRUNE_ROWS = 1 << 15
+#: How much the parts count, in PARTS order, when two documents score the same. Uneven, so that
+#: documents which hold different parts do not tie again.
+_TIE_WEIGHTS = (1.0, 8.0, 2.7, 2.1)
+
+
+def fullness(matches: Matches) -> Float64s:
+    """How much of its item each document contains, float64[m]: of equal scores the fullest is best.
+
+    Only documents that still tie are ordered by their places in the corpus, so a verdict depends as
+    little as possible on the order of the corpus.
+    """
+    full: Float64s = 16.0 * matches.answer_near.astype(np.float64)
+    # A copy of the text as it is comes before one without its punctuation.
+    full -= 1e-3 * (matches.variant_words > 0)
+    # Column by column: a product of matrices may round differently for another number of rows.
+    for part, weight in enumerate(_TIE_WEIGHTS):
+        full += weight * matches.coverage[:, part].astype(np.float64)
+        full += 1e-6 * weight * (matches.longest[:, part] + matches.aligned[:, part])
+    return full
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """Matches by item, the fullest document first, then by place: one order for every policy.
+
+    full   float64[m], fullness of the matches;  order  int64[m], rows of the matches
+    start  int64[k], where each item's rows begin in `order`
+    """
+
+    full: Float64s
+    order: Int64s
+    start: Int64s
+
+    @classmethod
+    def of(cls, matches: Matches) -> Grouped:
+        """The order of pairs, at least one of them."""
+        full = fullness(matches)
+        order = np.lexsort((matches.row, matches.shard, -full, matches.item))
+        items = matches.item[order]
+        fresh = np.concatenate([[True], items[1:] != items[:-1]])
+        return cls(full, order, np.flatnonzero(fresh))
+
+    def best(self, score: Float64s) -> Int64s:
+        """Of each item the first of its rows with the highest score, by item."""
+        scores = score[self.order]
+        highest = np.maximum.reduceat(scores, self.start)
+        lengths = np.diff(self.start, append=len(scores))
+        at = np.where(scores == np.repeat(highest, lengths), np.arange(len(scores)), len(scores))
+        best: Int64s = self.order[np.minimum.reduceat(at, self.start)]
+        return best
+
+
+@dataclass(eq=False)
+class PolicyCount:
+    """Per item, what one policy counted and its best document."""
+
+    n_documents: Int64s
+    n_occurrences: Int64s
+    best_score: Float64s
+    best_full: Float64s
+    best: Matches
+
+    @classmethod
+    def empty(cls, n_items: int, n_read: int = 0) -> PolicyCount:
+        """Nothing seen yet; n_read as for `Matches.zeros`."""
+        return cls(
+            np.zeros(n_items, np.int64),
+            np.zeros(n_items, np.int64),
+            np.zeros(n_items, np.float64),
+            np.zeros(n_items, np.float64),
+            Matches.zeros(n_items, n_read),
+        )
+
+    def add(
+        self, matches: Matches, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped
+    ) -> None:
+        """Count matches of documents not counted before; `grouped` says which go together."""
+        places = np.maximum(matches.n_places, np.maximum(matches.n_runs.max(axis=1, initial=0), 1))
+        occurrences = np.where(matches.n_places > 0, matches.n_places, places)
+        np.add.at(self.n_documents, matches.item[hit], 1)
+        np.add.at(self.n_occurrences, matches.item[hit], occurrences[hit])
+        best = grouped.best(score)
+        self.offer(matches, best, score[best], grouped.full[best])
+
+    def offer(self, matches: Matches, rows: Int64s, score: Float64s, full: Float64s) -> None:
+        """Take each of these rows (one an item at most) where it beats the best document so far."""
+        at, shard, row = matches.item[rows], matches.shard[rows], matches.row[rows]
+        known = self.best.item[at] >= 0
+        old, old_full = self.best_score[at], self.best_full[at]
+        earlier = is_earlier(shard, row, self.best.shard[at], self.best.row[at])
+        first = (full > old_full) | ((full == old_full) & earlier)
+        better = ~known | (score > old) | ((score == old) & first)
+        to, winners = at[better], rows[better]
+        for column in fields(Matches):
+            getattr(self.best, column.name)[to] = getattr(matches, column.name)[winners]
+        self.best_score[to] = score[better]
+        self.best_full[to] = full[better]
+
+    def merge(self, other: PolicyCount) -> None:
+        """Add what another worker counted."""
+        self.n_documents += other.n_documents
+        self.n_occurrences += other.n_occurrences
+        seen = np.flatnonzero(other.best.item >= 0)
+        self.offer(other.best, seen, other.best_score[seen], other.best_full[seen])
+
+
+def is_earlier(shard: Int32s, row: Int64s, other_shard: Int32s, other_row: Int64s) -> Bools:
+    """Which documents stand before the others in the order of the corpus."""
+    earlier: Bools = (shard < other_shard) | ((shard == other_shard) & (row < other_row))
+    return earlier
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopKCutoff:
+    """Of each item with as many documents as are kept, the last: float64[n], int32[n], int64[n]."""
+
+    rank: Float64s
+    shard: Int32s
+    row: Int64s
+
+    @classmethod
+    def of(cls, n_items: int) -> TopKCutoff:
+        """No item has so many yet."""
+        rank = np.full(n_items, -np.inf)
+        return cls(rank, np.zeros(n_items, np.int32), np.zeros(n_items, np.int64))
+
+    def outranks(self, matches: Matches, rank: Float64s) -> Bools:
+        """Which matches come behind the last of their item, and will never be kept."""
+        last, shard, row = self.rank[matches.item], self.shard[matches.item], self.row[matches.item]
+        later = is_earlier(shard, row, matches.shard, matches.row)
+        behind: Bools = (rank < last) | ((rank == last) & later)
+        return behind
+
+    def note(self, matches: Matches, rank: Float64s, rows: Int64s) -> None:
+        """These rows are now the last of their items."""
+        items = matches.item[rows]
+        self.rank[items] = rank[rows]
+        self.shard[items] = matches.shard[rows]
+        self.row[items] = matches.row[rows]
+
+
+@dataclass(eq=False)
+class TopDocuments:
+    """Of every item the `most` documents that rank best, with their pieces of evidence.
+
+    What is added in any order and any grouping leaves the same.
+    """
+
+    most: int
+    cutoff: TopKCutoff
+    _matches: list[Matches] = field(default_factory=list)
+    _pieces: list[Pieces] = field(default_factory=list)
+    _rank: list[Float64s] = field(default_factory=list)
+    _waiting: int = 0
+    _pruned: int = 0
+
+    def add(self, matches: Matches, pieces: Pieces, rank: Float64s) -> None:
+        """Keep what may be among the best."""
+        behind = self.cutoff.outranks(matches, rank)
+        if behind.any():
+            stay = np.flatnonzero(~behind)
+            pieces = pieces.of_matches(stay, len(matches))
+            matches, rank = matches.take(stay), rank[stay]
+        self._matches.append(matches)
+        self._pieces.append(pieces)
+        self._rank.append(rank)
+        self._waiting += len(matches)
+        # Half as many again: while they are put in order they are there twice.
+        if self._waiting > max(_PRUNE_ROWS, self._pruned + self._pruned // 2):
+            self.prune()
+
+    def prune(self) -> None:
+        """Keep the best documents of every item, by rank, then shard and row."""
+        if not self._matches or (len(self._matches) == 1 and self._waiting == self._pruned):
+            return
+        rank, self._rank = np.concatenate(self._rank), []
+        tables, self._matches = self._matches, []
+        pieces, self._pieces = self._pieces, []
+        item, shard, row = (
+            np.concatenate([getattr(table, name) for table in tables])
+            for name in ("item", "shard", "row")
+        )
+        order = np.lexsort((row, shard, -rank, item))
+        item = item[order]
+        first = np.flatnonzero(np.concatenate([[True], item[1:] != item[:-1]]))
+        place = np.arange(len(item)) - np.repeat(first, np.diff(np.append(first, len(item))))
+        keep = order[place < self.most]
+        last = place[place < self.most] == self.most - 1
+        self._pieces = [Pieces.gather(pieces, [len(table) for table in tables], keep)]
+        self._matches = [Matches.gather(tables, keep)]
+        self._rank = [rank[keep]]
+        self.cutoff.note(self._matches[0], self._rank[0], np.flatnonzero(last))
+        self._waiting = self._pruned = len(keep)
+        if len(order) >= _PRUNE_ROWS:
+            # The memory that was freed is in gaps between what stays.
+            release_unused()
+
+    def ranked(self) -> tuple[Matches, Pieces, Float64s]:
+        """The documents kept, by item and best first, their pieces and ranks."""
+        self.prune()
+        if not self._matches:
+            return Matches.zeros(0), Pieces.empty(), np.empty(0)
+        return self._matches[0], self._pieces[0], self._rank[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
-    """What several workers on one view remember together; to be changed under the lock alone."""
+    """What several workers on one view share; it is changed only under the lock."""
 
     counts: list[PolicyCount]
     top_documents: TopDocuments
@@ -68,7 +272,7 @@ class Collection:
     """All that one worker remembers of one view.
 
     longest_at  int32[item tokens], longest run in any document from that token on
-    shared      what it counts and keeps together with other workers, see `beside`
+    shared      what it counts and keeps together with other workers, see `empty_sibling`
     fresh       matches and pieces that no policy has been asked about yet
     """
 
@@ -124,11 +328,11 @@ class Collection:
         """Ask the policies about the fresh matches, and keep them."""
         if not self._fresh:
             return
-        tables = [one.matches for one in self._fresh]
+        tables = [fresh.matches for fresh in self._fresh]
         strict = matches = Matches.concat(tables)
-        if any(one.strict is not one.matches for one in self._fresh):
-            strict = Matches.concat([one.strict for one in self._fresh])
-        pieces = Pieces.concat([one.pieces for one in self._fresh], _shifts(tables))
+        if any(fresh.strict is not fresh.matches for fresh in self._fresh):
+            strict = Matches.concat([fresh.strict for fresh in self._fresh])
+        pieces = Pieces.concat([fresh.pieces for fresh in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
         items = self.view.items
         seen = [matches if policy.traits.sees_variants else strict for policy in self.policies]
@@ -161,11 +365,8 @@ class Collection:
         self.n_tokens += other.n_tokens
         self.flush()
         other.flush()
-        if other.shared is self.shared:
-            return
-        for mine, theirs in zip(self.counts, other.counts, strict=True):
-            mine.merge(theirs)
-        self.shared.top_documents.merge(other.shared.top_documents)
+        if other.shared is not self.shared:
+            self._take_shared(other.collected())
 
     def collected(self) -> Collected:
         """All that was collected, to be added to a collection of the same view by `take`."""
@@ -189,6 +390,9 @@ class Collection:
         self.flush()
         np.maximum(self.longest_at, other.longest_at, out=self.longest_at)
         self.n_tokens += other.n_tokens
+        self._take_shared(other)
+
+    def _take_shared(self, other: Collected) -> None:
         for mine, theirs in zip(self.shared.counts, other.counts, strict=True):
             mine.merge(theirs)
         if len(other.matches):
@@ -197,7 +401,8 @@ class Collection:
     def evidence(self) -> tuple[Matches, Pieces]:
         """The documents kept, by item and best first, and their pieces."""
         self.flush()
-        return self.shared.top_documents.best()
+        matches, pieces, _ = self.shared.top_documents.ranked()
+        return matches, pieces
 
     def totals(self, policy: int) -> Totals:
         """What all documents together say, for the policy with this number."""
@@ -207,8 +412,6 @@ class Collection:
             n_documents=count.n_documents,
             n_occurrences=count.n_occurrences,
             best_score=count.best_score,
-            best_shard=count.best.shard,
-            best_row=count.best.row,
             best_match=count.best,
         )
 

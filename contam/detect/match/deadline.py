@@ -48,6 +48,9 @@ class Deadline:
             raise DeadlinePassed
 
 
+NO_DEADLINE: Final = Deadline()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Unanswered(Wrapped):
     """A policy that was not asked in time: it says so of every item."""

@@ -44,6 +44,8 @@ _LEAST_FILTER_BITS = 10
 _SLOTS_FOR_FOUR = 7
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
+#: Columns of a gram table that verdicts and evidence are made of, when all is matched.
+_LASTING = ("token", "weight", "part_start", "part_weight")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +54,7 @@ class GramPlaces:
 
     key    uint64[g], their hashes
     start  int64[g + 1], where a gram's places begin in the next two
-    place  int64[p], token where it stands; part  int32[p], in which part
+    place  int64[p], the token where it begins; part  int32[p], its part
     """
 
     key: NDArray[np.uint64]
@@ -84,14 +86,12 @@ class GramPlaces:
         gather_places(number, at, part_of, start, place, part)
         return cls(key, start, place, part)
 
-    def owners(
-        self, benchmark: NDArray[np.int32], n_items: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Items that hold the gram of each place, and each gram: see `count_owners`."""
+    def owners(self, benchmark: NDArray[np.int32], n_items: int) -> NDArray[np.int32]:
+        """Items of its benchmark that hold the gram of each place, int32[p]: see `count_owners`."""
         owners = np.empty(len(self.place), np.int32)
-        holders = np.empty(len(self.key), np.int32)
-        count_owners(self.start, self.part, benchmark, n_items, owners, holders)
-        return owners, holders
+        n_holders = np.empty(len(self.key), np.int32)
+        count_owners(self.start, self.part, benchmark, n_items, owners, n_holders)
+        return owners
 
     def common(self, owners: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
         """Which grams are common, bool[g]; variants decide about those that no item holds."""
@@ -131,31 +131,24 @@ def make_table(
     benchmark: NDArray[np.int32],
     spec: ViewSpec,
     variants: Variants | None = None,
-    *,
-    idf: bool,
 ) -> GramTable:
     """What the kernels see of items with these tokens.
 
-    hashes, starts  see `contam.detect.match.token_view.ViewTokens`
+    hashes, starts  uint64[total] tokens, and where each part's begin: int64[parts + 1]
     weight          what each token says by itself; becomes the gram table's own weight
     benchmark       int32[items and variants];  variants  the variants, where there are some
-    idf             whether somebody asks for the share of an item's grams
     """
     n_items = len(benchmark) if variants is None else variants.n_items
     shared = np.zeros(len(hashes), np.int32)
     common_at = np.zeros(len(hashes), np.bool_)
-    gram_idf = np.zeros(len(hashes) if idf else 0, np.float32)
     shares = 1 if spec.stride == 1 else 1 + len(hashes) // _AT_ONCE
     for number in range(shares):
         grams = GramPlaces.of(hashes, starts, spec.seed, share=(number, shares))
-        owners, holders = grams.owners(benchmark, n_items)
+        owners = grams.owners(benchmark, n_items)
         common = grams.common(owners, n_items)
         note_shared(grams.place, owners, spec.seed, shared)
         grams.spread(common, common_at)
-        if idf:
-            rarity = np.log(max(n_items, 2) / np.maximum(holders, 1)).astype(np.float32)
-            grams.spread(rarity, gram_idf)
-        del owners, holders
+        del owners
     for begin in range(0, len(weight), _PIECE):
         some = slice(begin, begin + _PIECE)
         weight[some] = template_weights(weight[some], shared[some], TEMPLATE_OWNERS, TEMPLATE_FLOOR)
@@ -178,7 +171,7 @@ def make_table(
     gram_table = GramTable(
         token=hashes,
         weight=weight,
-        gram_idf=gram_idf,
+        gram_idf=np.empty(0, np.float32),
         common_at=common_at,
         part_start=starts,
         part_weight=part_sums(weight, starts[:-1], np.diff(starts), np.float64),
@@ -200,21 +193,8 @@ def make_table(
 
 def without_table(gram_table: GramTable) -> GramTable:
     """The gram table without what only matching needs."""
-    none = np.empty(0, np.int64)
-    return gram_table._replace(
-        gram_idf=none.astype(np.float32),
-        common_at=none.astype(np.bool_),
-        gram_key=none.astype(np.uint64),
-        slot_gram=none.astype(np.int32),
-        gram_start=none,
-        gram_short=none.astype(np.int32),
-        gram_common=none.astype(np.bool_),
-        place=none,
-        place_part=none.astype(np.int32),
-        place_skip=none.astype(np.uint8),
-        filter_words=none.astype(np.uint64),
-        front_words=none.astype(np.uint64),
-    )
+    names = (name for name in GramTable._fields if name not in _LASTING)
+    return gram_table._replace(**{name: getattr(gram_table, name)[:0].copy() for name in names})
 
 
 def _power_of_two(least: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.benchmark.items import PARTS
-from contam.detect.match.variant_texts import variants_of
+from contam.detect.match.variant_texts import behind_each_other, variants_of
 from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.detect.policies.segments import part_sums
@@ -41,10 +41,15 @@ _BLOCK_CHARACTERS = 1 << 21
 
 
 class Block(NamedTuple):
-    """Some items' tokens, and what `ViewTokens` says of them.
+    """The tokens of all parts of some items.
 
-    n_tokens  int64[parts];  points  int32[tokens, 2], code points, where the tokens are those of a
-              file: to make them again would take long
+    hashes      uint64[tokens], one part behind the other
+    n_tokens    int64[parts]
+    points      int32[tokens, 2], code points, where the tokens are those of a file: to make them
+                again would take long; else empty
+    weight      float32[tokens], what each token says by itself
+    word_start  as in ViewItems where the unit is letters and digits; else empty
+    n_words, n_single, stretch  see ViewItems
     """
 
     hashes: NDArray[np.uint64]
@@ -52,10 +57,13 @@ class Block(NamedTuple):
     points: NDArray[np.int32]
     weight: NDArray[np.float32]
     n_words: NDArray[np.int32]
-    n_chars: NDArray[np.int32]
     n_single: NDArray[np.int32]
     word_start: NDArray[np.bool_]
     stretch: NDArray[np.int32]
+
+    def starts(self) -> NDArray[np.int64]:
+        """Where the tokens of each part begin, and the end: int64[parts + 1]."""
+        return np.concatenate([[0], np.cumsum(self.n_tokens)])
 
 
 def in_blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
@@ -75,7 +83,7 @@ def in_blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
 
 def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer | None) -> Block:
     """The tokens of some items; code  the unit as the kernels know it."""
-    data, offsets, n_chars = _part_texts(items)
+    data, offsets = _part_texts(items)
     hashes, spans, starts = _tokens(data, offsets, code, tokenizer)
     points = code_point_spans(data, offsets, starts, spans) if tokenizer is not None else None
     weight, single = _base_weights(hashes, spans, points)
@@ -85,7 +93,6 @@ def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer |
         points=np.empty((0, 2), np.int32) if points is None else points,
         weight=weight,
         n_words=count_words(data, offsets).reshape(len(items), N_PARTS),
-        n_chars=n_chars,
         n_single=part_sums(single, starts[:-1], np.diff(starts), np.int32).reshape(-1, N_PARTS),
         word_start=word_starts(data, offsets, starts, spans)
         if code == CHARS
@@ -98,7 +105,7 @@ def spans_of(items: Sequence[BenchItem], code: int, *, with_variants: bool) -> N
     """Code points of each token in its part's text, int32[total, 2]; variants  of variants, too."""
     found, n_tokens = [], []
     for some in in_blocks(items):
-        data, offsets, _ = _part_texts(some)
+        data, offsets = _part_texts(some)
         _, spans, starts = _tokens(data, offsets, code, None)
         found.append(code_point_spans(data, offsets, starts, spans))
         n_tokens.append(np.diff(starts))
@@ -136,16 +143,9 @@ def _traced(
             yield variants, TracedVariants.of(items, variants, starts)
 
 
-def _part_texts(
-    items: Sequence[BenchItem],
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]]:
-    """All parts' texts behind each other, where each begins, and their code points, int32[n, 4]."""
-    texts = [item.part_text(part) for item in items for part in PARTS]
-    encoded = [text.encode() for text in texts]
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(list(map(len, encoded)), out=offsets[1:])
-    n_chars = np.array(list(map(len, texts)), np.int32).reshape(-1, N_PARTS)
-    return np.frombuffer(b"".join(encoded) or b"\0", np.uint8), offsets, n_chars
+def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The texts of all parts of the items, see `behind_each_other`."""
+    return behind_each_other([item.part_text(part).encode() for item in items for part in PARTS])
 
 
 def _base_weights(

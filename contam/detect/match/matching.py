@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.detect.match.deadline import DeadlinePassed
 from contam.detect.match.pieces import Pieces, matches_from_rows
-from contam.detect.match.policy_readers import read_documents
+from contam.detect.model import FIGURES_READ
 from contam.errors import PolicyError, Remedy
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from contam.corpus.batches import DocBatch
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
+    from contam.detect.model import Float32s, Int32s, Matches
     from contam.kernels.match_rows import MatchRows
 
     Tokens = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]
@@ -111,8 +112,26 @@ class Matcher:
         matches = matches_from_rows(rows, self._view, shard, batch.first_row, batch.rows)
         if self._view.readers:
             document = rows.matches[: len(matches), MATCH_DOC]
-            matches = replace(matches, read=read_documents(self._view, batch, matches, document))
+            matches = replace(matches, read=self._read(batch, matches, document))
         into.add(matches, Pieces.from_rows(rows, where))
+
+    def _read(self, batch: DocBatch, matches: Matches, document: Int32s) -> Float32s:
+        """What the readers of the view find in the documents of these matches: float32[m, p, 4].
+
+        document  int32[m], its number in the batch
+        """
+        readers = self._view.readers
+        found = np.zeros((len(matches), len(readers), FIGURES_READ), np.float32)
+        # The variants of an item are numbered from n_items on: readers know only the items.
+        wanted = np.flatnonzero(matches.item < self._view.items.n_items)
+        order = wanted[np.argsort(document[wanted], kind="stable")]
+        edges = np.flatnonzero(np.diff(document[order], prepend=-1))
+        for rows in np.split(order, edges)[1:]:
+            begin, end = batch.offsets[document[rows[0]] : document[rows[0]] + 2]
+            text = batch.data[begin:end].tobytes().decode()
+            for number, reader in enumerate(readers):
+                found[rows, number] = reader.read(text, matches.item[rows].tolist())
+        return found
 
     def _ensure_capacity(self, longest: int) -> None:
         """Buffers for a document of that many bytes, or of that many given tokens."""

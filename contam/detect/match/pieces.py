@@ -35,7 +35,8 @@ class Pieces:
                 AS_NUMBER (contam.kernels.match_rows) where the document has the mark of the right
                 choice in place of its text
     item_token  int32[k], first token, counted from the part's first; length  int32[k] in tokens.
-                Of a variant (see match.variants) both are of its tokens, which lie far behind
+                Of a variant (see match.variants) both are of its tokens, which follow those of
+                the items
     start, end  int32[k], code points in the document
     """
 
@@ -82,7 +83,7 @@ class Pieces:
     def gather(cls, tables: list[Pieces], n_matches: Sequence[int], keep: Int64s) -> Pieces:
         """The pieces of the matches `keep`, in that order, renumbered; at most MOST_PIECES a match.
 
-        n_pairs  of each table; matches are counted through all tables. See `gathered`.
+        n_matches  of each table; matches are counted through all tables. See `gathered`.
         """
         counts = np.concatenate(
             [
@@ -134,7 +135,6 @@ def matches_from_rows(
         longest=ints(columns.MATCH_LONGEST),
         covered=ints(columns.MATCH_COVERED),
         n_runs=ints(columns.MATCH_RUNS),
-        gram_share=real[:, columns.REAL_GRAMS : columns.REAL_GRAMS + N_PARTS].copy(),
         coverage=real[:, columns.REAL_COVERAGE : columns.REAL_COVERAGE + N_PARTS].copy(),
         aligned=ints(columns.MATCH_ALIGNED),
         n_places=raw[:, columns.MATCH_PLACES].copy(),

@@ -47,7 +47,8 @@ class TokenView:
     spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
                as the tokens themselves, and asked for once, at the end
     longest    tokens of the longest part
-    benchmark  int32[n], of the items and of their variants, which lie behind them in plan and facts
+    benchmark  int32[n], of the items and of their variants, which follow them in gram_table and
+               facts
     variants   the variants of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
@@ -88,7 +89,7 @@ def _choice_marks(
         hashes = list(_mark_hashes(marks))
     else:
         found = [tokenizer.single_tokens([mark.upper()]) for mark in marks]
-        hashes = [int(one[0]) if len(one) else 0 for one in found]
+        hashes = [int(tokens[0]) if len(tokens) else 0 for tokens in found]
     right = [
         hashes[item.answer_index]
         if item.answer_index is not None
@@ -99,32 +100,6 @@ def _choice_marks(
     return np.array(right, np.uint64)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ViewTokens:
-    """The tokens of all parts of n items, and what else a view is told of them.
-
-    unit        as the kernels know it
-    hashes, starts  uint64[total] tokens, and where each part's begin: int64[4 * n + 1]
-    spans       see TokenView
-    weight      float32[total], what each token says by itself: the view writes its own over it
-    n_words, n_chars, n_single, word_start, stretch, item_ids  see ViewItems
-    variants    other variants, which lie behind the items everywhere but in item_ids
-    """
-
-    unit: int
-    hashes: NDArray[np.uint64]
-    starts: NDArray[np.int64]
-    spans: Callable[[], NDArray[np.int32]]
-    weight: NDArray[np.float32]
-    n_words: NDArray[np.int32]
-    n_chars: NDArray[np.int32]
-    n_single: NDArray[np.int32]
-    word_start: NDArray[np.bool_] | None
-    stretch: NDArray[np.int32]
-    item_ids: tuple[str, ...]
-    variants: Variants | None = None
-
-
 def build_view(
     items: Sequence[BenchItem],
     *,
@@ -132,7 +107,6 @@ def build_view(
     seed: int,
     min_run: int,
     stride: int = 1,
-    idf: bool = True,
     with_variants: bool = False,
 ) -> TokenView:
     """Tokenise all parts of all items and enter their grams into the table.
@@ -140,7 +114,6 @@ def build_view(
     unit     "word", "char" or the path of a tokenizer file
     seed     tokens of the shortest run that is looked for; min_run  of one always reported
     stride   how many of the grams are entered, see ViewSpec
-    idf      whether `Matches.gram_share` is asked for; else it stays 0
     variants  whether items are searched without their punctuation, too: see match.variants
 
     Raises UsageError or ConfigError when the unit is no tokenizer file.
@@ -159,29 +132,12 @@ def build_view(
     del own
     # Column by column, so that no more than one is there twice.
     columns.reverse()
-    whole = Block(*(np.concatenate(columns.pop()) for _ in Block._fields))
-    points = whole.points
-    starts = np.concatenate([[0], np.cumsum(whole.n_tokens)])
-    traced = Variants.of(traces, len(items), starts) if traces else None
+    tokens = Block(*(np.concatenate(columns.pop()) for _ in Block._fields))
+    traced = Variants.of(traces, len(items), tokens.starts()) if traces else None
     if traced is not None:
-        traced.blot_out(whole.hashes)
+        traced.blot_out(tokens.hashes)
+    points = tokens.points
     again = partial(spans_of, items, code, with_variants=traced is not None)
-    spans = again if tokenizer is None else lambda: points
-    tokens = ViewTokens(
-        unit=code,
-        hashes=whole.hashes,
-        starts=starts,
-        spans=spans,
-        weight=whole.weight,
-        n_words=whole.n_words,
-        n_chars=whole.n_chars,
-        n_single=whole.n_single,
-        word_start=whole.word_start if code == CHARS else None,
-        stretch=whole.stretch,
-        item_ids=tuple(item.item_id for item in items),
-        variants=traced,
-    )
-    del whole
     # A variant has the choices of its item, one by one.
     alike = slice(0) if traced is None else traced.owner
     letter = _choice_marks(items, _LETTERS, tokenizer)
@@ -194,62 +150,69 @@ def build_view(
         else tokenizer.single_tokens(announcing_texts()),
     )
     spec = ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
-    view = view_of(tokens, benchmarks, facts, spec, unit, tokenizer, idf=idf)
+    view = view_of(
+        tokens,
+        benchmarks=benchmarks,
+        item_ids=[item.item_id for item in items],
+        facts=facts,
+        spec=spec,
+        unit=unit,
+        spans=again if tokenizer is None else lambda: points,
+        variants=traced,
+        tokenizer=tokenizer,
+    )
     if code == WORDS:
         view.numbers = number_hashes(item.question for item in items)
     return view
 
 
-def view_of(
-    tokens: ViewTokens,
+def view_of(  # noqa: PLR0913 - all by name: what a view is made of
+    tokens: Block,
+    *,
     benchmarks: Sequence[str],
+    item_ids: Sequence[str],
     facts: ItemFacts,
     spec: ViewSpec,
     unit: str,
+    spans: Callable[[], NDArray[np.int32]],
+    variants: Variants | None = None,
     tokenizer: FileTokenizer | None = None,
-    *,
-    idf: bool = True,
 ) -> TokenView:
     """The view of items whose tokens are known.
 
-    benchmarks  of each item and variant, by name;  idf  see `build_view`
+    tokens      those of the items' variants lie behind their own; the view writes its own weights
+                over `tokens.weight`
+    benchmarks  of each item and variant, by name
     """
-    variants = tokens.variants
-    n_items = len(benchmarks) if variants is None else variants.n_items
-    names = sorted(set(benchmarks[:n_items]))
-    every_name = [*names, *sorted(set(benchmarks[n_items:]))]
-    place = {name: at for at, name in enumerate(every_name)}
+    n_items = len(item_ids)
+    names = [*sorted(set(benchmarks[:n_items])), *sorted(set(benchmarks[n_items:]))]
+    place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-    gram_table = make_table(
-        tokens.hashes, tokens.starts, tokens.weight, benchmark, spec, variants, idf=idf
-    )
-    token_start = tokens.starts[:-1].reshape(-1, N_PARTS)[:n_items]
-    n_tokens = np.diff(tokens.starts).astype(np.int32).reshape(-1, N_PARTS)
-    own, total = slice(n_items), slice(tokens.starts[N_PARTS * n_items])
+    starts = tokens.starts()
+    gram_table = make_table(tokens.hashes, starts, tokens.weight, benchmark, spec, variants)
+    n_tokens = tokens.n_tokens.astype(np.int32).reshape(-1, N_PARTS)
+    own = slice(n_items)
     return TokenView(
         unit=unit,
         spec=spec,
         items=ViewItems(
             n_items=n_items,
             benchmark=benchmark[own],
-            benchmark_names=tuple(names),
             n_tokens=n_tokens[own],
             n_words=tokens.n_words[own],
-            n_chars=tokens.n_chars[own],
-            token_start=token_start,
-            token_hash=gram_table.token[total],
-            token_weight=gram_table.weight[total],
+            token_start=starts[:-1].reshape(-1, N_PARTS)[own],
+            token_hash=gram_table.token[: starts[N_PARTS * n_items]],
             part_weight=gram_table.part_weight.reshape(-1, N_PARTS)[own],
             n_single=tokens.n_single[own],
-            word_start=tokens.word_start,
             stretch=tokens.stretch[own],
+            item_ids=tuple(item_ids),
+            word_start=tokens.word_start if spec.unit == CHARS else None,
             seed=spec.seed,
             min_run=spec.min_run,
-            item_ids=tokens.item_ids,
         ),
         gram_table=gram_table,
         facts=facts,
-        spans=tokens.spans,
+        spans=spans,
         longest=int(n_tokens.max(initial=0)),
         benchmark=benchmark,
         variants=variants,

@@ -164,7 +164,7 @@ class Variants:
             return strict, strict, known
         alone, both = beside < 0, beside >= 0
         better = self._as_own(matches.take(rows))
-        # Where it is seen less clearly, it may stand in more places.
+        # The item as it is may be found in more places, each less clearly.
         places = strict.n_places[beside[both]]
         better.n_places[both] = np.maximum(better.n_places[both], places)
         to = np.where(alone, len(plain) + np.cumsum(alone) - 1, beside)

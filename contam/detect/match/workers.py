@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 Found = TypeVar("Found")
+Task = TypeVar("Task")
 
 
 def on_threads(
-    work: Callable[[], Found], n: int, stop: threading.Event
+    work: Callable[[Iterator[Task], threading.Event], Found], tasks: Sequence[Task], workers: int
 ) -> Generator[Found, None, None]:
-    """What each of n workers returns, as they end; `stop` is set when no more is wanted.
+    """What each worker returns, as they end.
+
+    work     gets the tasks that no other worker has taken, one by one, and an event that is set
+             when its result is no longer wanted
+    workers  threads, at most one a task
 
     Raises what a worker raises. Every worker has ended when the generator is closed.
     """
-    pool = ThreadPoolExecutor(max_workers=n, thread_name_prefix="contam")
+    stop = threading.Event()
+    lock = threading.Lock()
+    waiting = iter(tasks)
+
+    def taken() -> Iterator[Task]:
+        while not stop.is_set():
+            with lock:
+                task = next(waiting, None)
+            if task is None:
+                return
+            yield task
+
+    n_threads = max(1, min(workers, len(tasks)))
+    pool = ThreadPoolExecutor(max_workers=n_threads, thread_name_prefix="contam")
     try:
-        for future in as_completed([pool.submit(work) for _ in range(n)]):
+        futures = [pool.submit(work, taken(), stop) for _ in range(n_threads)]
+        for future in as_completed(futures):
             yield future.result()
     finally:
         # Also on Ctrl-C: no thread may go on reading when the caller is gone.

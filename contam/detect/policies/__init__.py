@@ -1,6 +1,6 @@
 """The policies, one family per module; `policies.policy` finds them.
 
-A module that has `SPECS` defines policies: it also has `PRESETS` and `build`.
+A module that has `SPECS` defines policies: it also has `build`, and `PRESETS` if there are some.
 """
 
 from typing import Final

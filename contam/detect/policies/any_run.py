@@ -3,7 +3,7 @@
 Words are contam's: letters and digits in a row, case, accents and width folded. What differs from
 the originals, or is pinned where they leave it open:
 
-- A run lies inside one part. The originals join some parts first; a gram across the seam is not
+- A run is inside one part. The originals join some parts first; a gram across the seam is not
   text that anybody wrote, and is not searched.
 - Choices and answers are not judged: the originals search the prompt they build, without options.
 - An item none of whose judged parts has n words holds no gram. The originals call it clean; here it
@@ -40,26 +40,31 @@ from contam.detect.policies.common import (
     unit_name,
 )
 from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import Segments, in_blocks, part_index, require_view
+from contam.detect.policies.segments import (
+    Segments,
+    in_blocks,
+    longest_runs,
+    part_index,
+    require_view,
+)
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Matches, Totals, ViewItems
+    from contam.detect.model import Bools, Float64s, Int64s, Matches, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
 
-_COUNT_RULE: Final = "documents that hold a run of at least n words of a judged part"
-_TOO_SHORT: Final = "an item none of whose judged parts has n words is not_checkable"
+_COUNT_RULE: Final = "documents with a run of at least n words of a judged part"
+_TOO_SHORT: Final = "an item is not_checkable if none of its judged parts has n words"
 
 GPT3_TEST: Final = PolicySpec(
     id="gpt3-test",
     title="GPT-3 test-set overlap",
     description=(
-        "An item is contaminated when a run of N words stands in any document, case and punctuation"
-        " ignored. N is chosen per benchmark: the 5th percentile of its item lengths in words, at"
-        " least 8 and at most 13. The original rates whole examples; here passage and question."
+        "An item is contaminated if any document contains N words of it in a row, ignoring case"
+        " and punctuation. N is set per benchmark: the 5th percentile of its item lengths in"
+        " words, but at least 8 and at most 13. The original judges whole examples; here the"
+        " passage and the question are judged."
     ),
     source="Brown et al. 2020, Language Models are Few-Shot Learners, appendix C",
     confidence="paper",
@@ -77,10 +82,11 @@ LMEVAL_13: Final = PolicySpec(
     id="lmeval-13",
     title="lm-evaluation-harness, 13 words",
     description=(
-        "An item is contaminated when a run of 13 words of its passage or question stands in any"
-        " document. Approximate: the original deletes ASCII punctuation and splits at white space,"
-        " so that well-known is one word; here it is two, and accents and width are folded. There"
-        " each task names the text that is searched, most often the question alone."
+        "An item is contaminated if any document contains 13 words in a row of its passage or"
+        " question. Approximate: the original deletes ASCII punctuation and splits at white"
+        " space, so well-known is one word; here it is two, and accents and character width are"
+        " ignored. In the original each task chooses the text to search for, usually the"
+        " question alone."
     ),
     source="EleutherAI lm-evaluation-harness, lm_eval/decontamination",
     confidence="source",
@@ -98,10 +104,11 @@ OPENR1_8: Final = PolicySpec(
     id="openr1-8",
     title="Open-R1 and s1, 8 words",
     description=(
-        "An item is contaminated when a run of 8 words of its question stands in any document."
-        " Approximate: the original splits at white space and keeps punctuation, so that mill, and"
-        " mill differ; here punctuation counts for nothing, and more copies are found. It compares"
-        " with the problem of a training row; here with all of a document."
+        "An item is contaminated if any document contains 8 words in a row of its question."
+        " Approximate: the original splits at white space and keeps punctuation, so mill"
+        " followed by a comma is not the word mill; here punctuation is ignored, and more"
+        " copies are found. The original compares with the problem of a training row; here the"
+        " whole document is searched."
     ),
     source="Hugging Face open-r1, scripts/decontaminate.py, after the s1 project",
     confidence="source",
@@ -116,7 +123,6 @@ OPENR1_8: Final = PolicySpec(
     too_short=_TOO_SHORT,
 )
 SPECS: Final = (GPT3_TEST, LMEVAL_13, OPENR1_8)
-PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +138,15 @@ class AnyRun:
         return self._needed.get(items, self._lengths)
 
     def _lengths(self, items: ViewItems) -> Int64s:
-        require_view(self.spec, items)
         return np.full(items.n_items, self.spec.n, np.int64)
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The longest run of the judged parts in each document, in tokens."""
         require_view(self.spec, items)
-        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
-        return longest.astype(np.float64)
+        return longest_runs(self.spec, matches).astype(np.float64)
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents with a run that would flag the item."""
-        score = self.score_matches(matches, items) if score is None else score
         return score >= self.needed(items)[matches.item]
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:

@@ -44,8 +44,6 @@ from contam.detect.policies.segments import part_index, require_view
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from contam.detect.model import Bools, Float64s, Int32s, Judgements, Matches, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
@@ -54,10 +52,10 @@ TULU3_50: Final = PolicySpec(
     id="tulu3-50",
     title="Tülu 3, half of the words in one document",
     description=(
-        "An item is contaminated when more than half of its words lie inside runs of 8 or more that"
-        " stand in one and the same document. Approximate: the original counts spaCy's tokens,"
-        " punctuation among them, and looks a run up in the first 100 hits of a search engine; here"
-        " contam's words, and every document."
+        "An item is contaminated if a single document contains more than half of its words in"
+        " runs of 8 or more. Approximate: the original counts spaCy's tokens, including"
+        " punctuation, and looks a run up in the first 100 hits of a search engine; here tokens"
+        " are contam's words, and every document is searched."
     ),
     source="Lambert et al. 2024, Tülu 3, and open-instruct, decontamination/search.py",
     confidence="source",
@@ -69,11 +67,12 @@ TULU3_50: Final = PolicySpec(
     parts=("passage", "question"),
     thresholds=((0.5, "contaminated"),),
     comparison="more than",
-    count_rule="documents that each hold more than half of the item's words in runs of 8 or more",
-    too_short="an item none of whose judged parts has 8 words is not_checkable",
+    count_rule=(
+        "documents that each contain more than half of the item's words in runs of 8 or more"
+    ),
+    too_short="an item is not_checkable if none of its judged parts has 8 words",
 )
 SPECS: Final = (TULU3_50,)
-PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,13 @@ class BestDocument:
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The covered share of each document, averaged over the judged parts that an item has."""
-        self._require_view(items)
+        require_view(self.spec, items)
+        if items.min_run != self.spec.n:
+            raise PolicyError(
+                f"policy {self.spec.id!r} counts words in runs of {self.spec.n},"
+                f" but the scan counts them from {items.min_run}",
+                remedy=Remedy.SCAN_WITH_MIN_RUN(min_run=self.spec.n),
+            )
         columns = part_index(self.spec.parts)
         n_tokens: Int32s = items.n_tokens[matches.item][:, columns]
         shares: Float64s = matches.covered[:, columns] / np.maximum(n_tokens, 1)
@@ -93,14 +98,13 @@ class BestDocument:
         mean: Float64s = shares.sum(axis=1) / n_parts
         return mean
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that would flag the item by themselves."""
-        score = self.score_matches(matches, items) if score is None else score
+        del matches, items  # the score decides
         return passes(self.spec, score, self.spec.threshold("contaminated"))
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document; not checkable where no part is long enough for a run."""
-        self._require_view(items)
         longest: Int32s = items.n_tokens[:, part_index(self.spec.parts)].max(axis=1)
         return judgements(self.spec, totals.best_score, longest >= self.spec.n)
 
@@ -126,15 +130,6 @@ class BestDocument:
             f"the best document holds {parts} in runs of {self.spec.n} or more"
             f" ({share}){more}; {flags_from(self.spec)}"
         )
-
-    def _require_view(self, items: ViewItems) -> None:
-        require_view(self.spec, items)
-        if items.min_run != self.spec.n:
-            raise PolicyError(
-                f"policy {self.spec.id!r} counts words in runs of {self.spec.n},"
-                f" but the scan counts them from {items.min_run}",
-                remedy=Remedy.SCAN_WITH_MIN_RUN(min_run=self.spec.n),
-            )
 
 
 def build(spec: PolicySpec) -> Policy:

@@ -73,7 +73,7 @@ def counted(number: int, thing: str) -> str:
 
 def several(thing: str) -> str:
     """The plural: `words`, `words or characters`."""
-    return " or ".join(f"{one}s" for one in thing.split(" or "))
+    return " or ".join(f"{word}s" for word in thing.split(" or "))
 
 
 def documents_hold(totals: Totals, i: int) -> str:
@@ -103,8 +103,6 @@ def unit_name(
     """
     if spec.unit != "word":
         return "character"
-    if items.n_single is None:
-        return "word"
     # One number at a time: a sum of two or three by NumPy costs ten times as much.
     columns = part_index(spec.parts if parts is None else parts)
     n_single = sum(int(items.n_single[i, column]) for column in columns)

@@ -1,9 +1,9 @@
 """`contam`, our own policy: judge an item by its best single document.
 
-The score is the share of the question's wording that stands in the document, each token weighed
-by how much it says: common words and wording that many items of the benchmark share weigh little.
-A question that says little by itself (a short or generic stem) is judged together with the choices
-and the passage it needs; a passage or an answer alone never contaminates an item.
+The score is the share of the question's wording that the document contains, each token weighted
+by its content: common words and wording that many items of the benchmark share weigh little.
+A question with little content (a short or generic stem) is judged together with its choices and
+its passage; a passage or an answer alone never contaminates an item.
 """
 
 from __future__ import annotations
@@ -19,18 +19,14 @@ from contam.detect.model import CHOICES, PASSAGE, QUESTION, Judgements
 from contam.detect.policies.common import counted, several, unit_name
 from contam.detect.policies.contam_definition import CONTAM, TRAITS
 from contam.detect.policies.exposure import question_words
-from contam.detect.policies.segments import part_sums
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from contam.detect.model import Bools, Float64s, Int32s, Matches, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
 
 SPECS: Final = (CONTAM,)
-PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
 
 def build(spec: PolicySpec) -> Policy:
@@ -38,29 +34,18 @@ def build(spec: PolicySpec) -> Policy:
     return WeightedCoverage(spec)
 
 
-def part_weights(items: ViewItems) -> Float64s:
-    """Summed token weights of every part, float64[n, 4]."""
-    if items.part_weight is not None:
-        return items.part_weight
-    return part_sums(items.token_weight, items.token_start, items.n_tokens, np.float64)
-
-
 def run_lengths(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
-    """Tokens in a row, float64[m], that do not stand in the order of a question by chance.
+    """Tokens in a row, float64[m], that are unlikely to match a question by chance.
 
     n words; in a script without spaces, where n characters are a phrase, as many characters as
     n words have, or half of the question. Never more than the question has.
     """
     words = question_words(matches, items.n_tokens)
-    if items.n_single is None:
-        return np.minimum(spec.n, words).astype(np.float64)
     return _at_most_half(spec, _run_of(spec, items, matches), words)
 
 
 def _run_of(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
     """Tokens in a row that are a phrase in the script of each match's question, float64[m]."""
-    if items.n_single is None:
-        return np.full(len(matches), float(spec.n))
     own = items.n_tokens[matches.item, QUESTION]
     single = items.n_single[matches.item, QUESTION] / np.maximum(own, 1)
     result: Float64s = spec.n * (1.0 + (_longer(spec) - 1.0) * single)
@@ -68,7 +53,7 @@ def _run_of(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
 
 
 def informative_run_lengths(spec: PolicySpec, words: Int32s, own: Float64s) -> Float64s:
-    """The same of wording as common as a question's of so many words, which weigh `own`."""
+    """The same for questions whose words weigh `own`: common wording needs longer runs."""
     average = own / np.maximum(words, 1)
     needed = spec.number("run_weight") / np.maximum(average, LEAST_WEIGHT)
     return _at_most_half(spec, np.clip(needed, spec.n, _longer(spec) * spec.n), words)
@@ -102,8 +87,8 @@ class WeightedCoverage:
     traits: ClassVar[PolicyTraits] = TRAITS
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
-        """Weighted share of what makes the item itself that stands in the document."""
-        weights = part_weights(items)[matches.item]
+        """Weighted share of the item that the document contains, after all rules; 0..1."""
+        weights = items.part_weight[matches.item]
         coverage = matches.coverage.astype(np.float64)
         number, threshold = self.spec.number, self.spec.threshold
         informative = number("telling")
@@ -111,26 +96,26 @@ class WeightedCoverage:
         question = coverage[:, QUESTION]
         own = weights[:, QUESTION]
         lack = np.maximum(informative - own, 0.0)
-        # What a stem lacks is taken from its passage or its choices, the better found one first,
-        # and only where they stand in the document at all.
+        # A stem borrows the weight it lacks from its passage or its choices, whichever matches
+        # better, and only if the document contains them at all.
         passage_first = coverage[:, PASSAGE] >= coverage[:, CHOICES]
-        one = np.where(passage_first, PASSAGE, CHOICES)
+        lender = np.where(passage_first, PASSAGE, CHOICES)
         rows = np.arange(len(matches))
-        support = coverage[rows, one]
+        support = coverage[rows, lender]
         beside = support >= number("least_support")
-        lent = np.where(beside, np.minimum(lack, weights[rows, one]), 0.0)
+        lent = np.where(beside, np.minimum(lack, weights[rows, lender]), 0.0)
         found = own * question + lent * support
         score = found / np.maximum(own + lent, LEAST_WEIGHT)
-        # What still lacks must be made good by standing there whole; so must the want of a run.
+        # The score drops for weight that is still missing, and for a missing run.
         words = question_words(matches, items.n_tokens)
-        no_run = self._want_of_run(matches, items, support)
+        no_run = self._missing_run(matches, items, support)
         short = (lack - lent) / informative
-        # Both wants together are worse than their sum: few scattered words prove nothing.
+        # Both together are worse than their sum: few scattered words prove nothing.
         penalty = (number("strictness") * short + no_run) * (1.0 + short * no_run)
         score = np.maximum(score - penalty * (1.0 - score), 0.0)
-        # Little that is found proves little, however large a share of the item it is.
+        # Little matched weight proves little, however large a share of the item it is.
         score = np.minimum(score, found / little)
-        # A stem is asked of its passage: where nothing of that stands, it is another's.
+        # A stem belongs to its passage: if none of that is there, it is another item's stem.
         copied = matches.exact[:, QUESTION] & (words >= self.spec.n) & (own >= little)
         stem = (
             (items.n_tokens[matches.item, PASSAGE] > 0)
@@ -138,30 +123,30 @@ class WeightedCoverage:
             & (lent == 0.0)
             & ~copied
         )
-        # A whole question, word for word, is a leak; one that says little, a doubt.
+        # A whole question, word for word, is a leak; one with little content is suspect.
         whole = matches.exact[:, QUESTION] & (words >= self.spec.n) & ~stem
         certain = whole & ((own >= little) | (words >= number("certain_runs") * self.spec.n))
-        # Half of a telling question, word for word, is at least a doubt.
+        # Half of a question with enough content, word for word, is at least suspect.
         half = matches.covered[:, QUESTION] >= number("half") * words
         half &= found >= number("half_weighs") * informative
-        # So is a long one that stands there as good as whole, however many items share its words.
+        # So is nearly all of a long question, however many items share its words.
         shared = self._nearly_whole(matches, items, stem)
         score = np.where(whole | half | shared, np.maximum(score, threshold("suspect")), score)
         score = np.where(certain, 1.0, score)
         # Another question on the same passage shares its wording: only nearly all of it counts.
         borrowed = (lent > 0.0) & passage_first & (question < number("borrowed_from"))
-        # Few words may stand anywhere: without choices, passage or answer, they stay a doubt.
+        # A few words may be anywhere: without choices, passage or answer they stay suspect.
         alone = (words < self.spec.n) & (lent == 0.0) & ~matches.answer_near
         below = number("just_below") * threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
-        # What is another item's, or has other numbers and other words, is one step less sure.
+        # Text of another item, or with other numbers and other words, drops the label one step.
         has_competitor = matches.competing_item >= 0
         long = matches.longest[:, QUESTION] >= number("run_certain") * _run_of(
             self.spec, items, matches
         )
         another = has_competitor | (self._renumbered(matches, "renumbered") & ~long)
         another &= score < threshold("contaminated")
-        # So is what says little and has no run, or lies apart in other text.
+        # So does a match with little content and no run, or one scattered in other text.
         unsure = (
             has_competitor
             | self._renumbered(matches, "renumbered_sure")
@@ -177,9 +162,9 @@ class WeightedCoverage:
         return result
 
     def _few(self, matches: Matches, items: ViewItems, found: Float64s) -> Bools:
-        """Whether few of a question's words stand there, which say little: a term, not a copy.
+        """Whether only a few words with little content match: a term, not a copy.
 
-        Weights alone do not see that: what says little weighs little where it is missing, too.
+        Weights alone do not show it: words with little content weigh little where missing, too.
         """
         words = question_words(matches, items.n_tokens)
         few = matches.aligned[:, QUESTION] < self.spec.number("half") * words
@@ -187,24 +172,24 @@ class WeightedCoverage:
         return result
 
     def _loose(self, matches: Matches, items: ViewItems) -> Bools:
-        """Whether short runs lie in so much other text that nothing is sure."""
+        """Whether short runs are scattered in so much other text that the match is unsure."""
         run = self.spec.number("loose_runs") * _run_of(self.spec, items, matches)
         result: Bools = matches.scattered > self.spec.number("most_loose")
         return result & (matches.longest[:, QUESTION] < run)
 
     def _renumbered(self, matches: Matches, most: str) -> Bools:
-        """Whether all numbers of a question are others there, and more of its words than may be.
+        """Whether all numbers of a question differ, and too many of its other words.
 
-        most  the parameter that says from which share of its words on it may be a copy
+        most  the parameter with the share of other words from which it may be a copy
         """
         result: Bools = (matches.renumbered > 0.0) & (matches.renumbered < self.spec.number(most))
         return result
 
     def _nearly_whole(self, matches: Matches, items: ViewItems, stem: Bools) -> Bools:
-        """Whether nearly all of a long question stands there, counted in words, not by weight.
+        """Whether the document contains nearly all of a long question, counted in words.
 
-        Wording that many items share weighs next to nothing, but a question that is made of it
-        would be clean wherever it stands if only weights counted.
+        Wording that many items share weighs next to nothing: a question made of such wording would
+        always be clean if only weights counted.
         """
         words = question_words(matches, items.n_tokens)
         longest = matches.longest[:, QUESTION]
@@ -217,26 +202,26 @@ class WeightedCoverage:
         return result
 
     def _scattered(self, matches: Matches, items: ViewItems) -> Bools:
-        """Whether words of a question lie apart in other text, and nowhere as a run."""
+        """Whether words of a question are scattered in other text, without a run."""
         short = matches.longest[:, QUESTION] < run_lengths(self.spec, items, matches)
         result: Bools = short & (matches.scattered > self.spec.number("most_scattered"))
         return result
 
-    def _want_of_run(self, matches: Matches, items: ViewItems, support: Float64s) -> Float64s:
-        """What is lost for each share not found, the more the shorter the longest run."""
-        own = part_weights(items)[matches.item, QUESTION]
+    def _missing_run(self, matches: Matches, items: ViewItems, support: Float64s) -> Float64s:
+        """Penalty for each share that is missing: the shorter the longest run, the higher."""
+        own = items.part_weight[matches.item, QUESTION]
         longest = matches.longest[:, QUESTION]
         needed = informative_run_lengths(self.spec, question_words(matches, items.n_tokens), own)
         missing = np.clip((needed - longest) / np.maximum(needed, 1.0), 0.0, 1.0)
         lost = self.spec.number("no_run") * 2.0 * missing
-        # Scattered words are less of a chance where the passage or the choices stand, too.
+        # Scattered words are less likely by chance if passage or choices are there, too.
         beside = support >= self.spec.number("least_support")
         lost = np.where(beside, np.minimum(lost, self.spec.number("no_run_beside")), lost)
         return np.where(longest < run_lengths(self.spec, items, matches), lost, 0.0)
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that reach the lowest threshold."""
-        score = self.score_matches(matches, items) if score is None else score
+        del matches, items  # the score decides
         result: Bools = score >= self.spec.thresholds[0][0]
         return result
 
@@ -246,9 +231,8 @@ class WeightedCoverage:
         score = totals.best_score
         label[score >= self.spec.threshold("suspect")] = SUSPECT
         label[score >= self.spec.threshold("contaminated")] = CONTAMINATED
-        if items.stretch is not None:
-            label[(label == CLEAN) & (items.stretch < items.seed)] = NOT_CHECKABLE
-        # Whatever else of it stands somewhere: there is no question that could be missing there.
+        label[(label == CLEAN) & (items.stretch < items.seed)] = NOT_CHECKABLE
+        # Whatever else of it was found: an item without a question cannot be called clean.
         label[(label == CLEAN) & (items.n_tokens[:, QUESTION] == 0)] = NOT_CHECKABLE
         return Judgements(label=label, score=score)
 
@@ -256,7 +240,7 @@ class WeightedCoverage:
         """One sentence with the figures behind the label of item i."""
         match = totals.best_match
         if judgement.label[i] == NOT_CHECKABLE:
-            stretch = 0 if items.stretch is None else int(items.stretch[i])
+            stretch = int(items.stretch[i])
             token = several(unit_name(self.spec, items, i))
             if stretch >= items.seed:
                 return f"there is nothing to look for: {token} in its question: 0"
@@ -316,8 +300,8 @@ class WeightedCoverage:
     def _why_suspect(
         self, items: ViewItems, match: Matches, i: int, *, nearly: bool, score: float
     ) -> str:
-        """What keeps item i's best document from being sure, "" where too little stands there."""
-        if match.competing_item[i] >= 0 and items.item_ids:
+        """Why item i is only suspect, "" where too little of it was found."""
+        if match.competing_item[i] >= 0:
             other = items.item_ids[match.competing_item[i]]
             return f"; but most of that is the text of another item, {other}, which stands there"
         if self._renumbered(match, "renumbered_sure")[i]:
@@ -328,15 +312,15 @@ class WeightedCoverage:
         sure = match.coverage[i, QUESTION] >= self.spec.threshold("contaminated")
         if sure and self._loose(row, items)[0]:
             return f"; but scattered, in a stretch of which {match.scattered[i]:.0%} is other text"
-        # No more than a doubt, and that for its words alone.
+        # Only suspect, and that only for its words.
         raised = score <= self.spec.threshold("suspect")
         raised &= self._nearly_whole(row, items, np.zeros(1, np.bool_))[0]
         return _SHARED if raised else ""
 
     def _why_clean(self, items: ViewItems, match: Matches, i: int, *, nearly: bool) -> str:
-        """What tells item i's best document from a leak, though some of its question is there."""
+        """Why item i is clean although the best document contains some of its question."""
         words = _words(match, items, i)
-        if match.competing_item[i] >= 0 and items.item_ids:
+        if match.competing_item[i] >= 0:
             other = items.item_ids[match.competing_item[i]]
             return f"; but that is the text of another item, {other}, which stands there whole"
         if match.coverage[i, QUESTION] >= self.spec.threshold("suspect"):

@@ -33,9 +33,10 @@ CONTAM: Final = PolicySpec(
     id="contam",
     title="contam's own: weighted coverage by the best single document",
     description=(
-        "The share of the question that stands in one document, aligned over edits, insertions and"
-        " moved sentences. Common words and wording shared by many items of the benchmark weigh"
-        " little; a stem that says little counts only together with its choices or its passage."
+        "The share of the question that one document contains, aligned across edits, insertions"
+        " and moved sentences. Common words, and wording that many items of the benchmark"
+        " share, weigh little. A question with little content counts only together with its"
+        " choices or its passage."
     ),
     source="this project, docs/adr",
     version="3",
@@ -48,33 +49,32 @@ CONTAM: Final = PolicySpec(
     thresholds=((0.45, "suspect"), (0.75, "contaminated")),
     count_rule="documents that by themselves make the item suspect or contaminated",
     too_short=(
-        "an item is not_checkable when neither passage, question nor any one choice has as many"
-        " tokens as a seed, or its question has none; a question shorter than a seed is looked for"
-        " beside its choices"
+        "an item is not_checkable if its question has no tokens, or if its passage, its"
+        " question and each of its choices all have fewer tokens than the seed; a question"
+        " shorter than the seed is searched for together with its choices"
     ),
-    # telling: what a question's words must weigh to speak for themselves; least_telling: the share
-    # of it that what is found must weigh for a full score, or a whole question to be certain.
-    # strictness, no_run: what is lost for each share not found, of a question that weighs nothing
-    # and of one whose longest run is half as long as a run must be (no_run_beside: at most, where
-    # its passage or choices stand there too).
-    # run_weight: what a run must weigh, so that common wording needs a longer one.
-    # least_support: passage or choices stand in the document from this share on.
-    # word_characters: characters of a script without spaces that make a run of one word; half
-    # a question in one run is a run all the same, from n tokens on.
-    # half: the share of a question's words that is a run all the same, is no mere term, and is at
-    # least a doubt where it weighs half_weighs of telling.
-    # few_weigh: what is found must weigh, where it is fewer than half of the question's words.
-    # most_scattered: other text, of the stretch over which words without a run may lie.
-    # certain_runs: a whole question of so many times n words is certain, whatever it weighs.
-    # borrowed_from: beside a passage, a question counts in full from this share on.
-    # just_below: the share of a threshold that keeps a score below it.
-    # most_loose: other text, of the stretch over which what is certain may lie, unless a run has so
-    # many times n words (loose_runs).
-    # renumbered, renumbered_sure: of a question whose numbers are all others there, this share of
-    # the other words must stand there to be a doubt, and to be certain.
-    # run_share, run_long, run_certain: a question is at least a doubt, whoever shares its words,
-    # where this share of them stands in a row, so many times n of them, or so many times where it
-    # is a stem whose passage is missing; edited_share: where this share of 2 n words or more does.
+    # telling: weight from which a question has enough content by itself; least_telling: the share
+    # of it that the matched text must weigh for a full score, and a whole question to be certain.
+    # strictness, no_run: penalty for each share that is missing, for a question that weighs nothing
+    # and for one whose longest run is half of the run it needs (no_run_beside: the most where its
+    # passage or choices are in the document too).
+    # run_weight: weight that a run needs, so that common wording needs a longer one.
+    # least_support: share from which passage or choices count as being in the document.
+    # word_characters: characters, in a script without spaces, that count as one word of a run.
+    # half: share of a question's words that is enough for a run, from n tokens on; that is more
+    # than a mere term; and that is at least suspect if it weighs half_weighs of telling.
+    # few_weigh: weight that matched text needs if it is fewer than half of the question's words.
+    # most_scattered: most other text in a stretch of words without a run.
+    # certain_runs: a whole question of so many times n words is certain, whatever its weight.
+    # borrowed_from: with a passage, share from which a question counts in full.
+    # just_below: share of a threshold that keeps a score below it.
+    # most_loose: most other text in a stretch of a certain match, unless it has a run of so many
+    # times n words (loose_runs).
+    # renumbered, renumbered_sure: of a question all of whose numbers differ, the share of its other
+    # words that must be there to be suspect, and to be contaminated.
+    # run_share, run_long, run_certain: a question is at least suspect, however many items share its
+    # words, if this share of it is one run of so many times n words, or of so many times if it is a
+    # stem whose passage is missing; edited_share: if this share of 2 n words or more is matched.
     parameters=(
         ("telling", 5.0),
         ("strictness", 2.5),

@@ -19,7 +19,7 @@ with decon's cleaning and tokens. What differs from decon 0.3.0, all of it:
 - decon leaves out a document that its tokenizer gives up on; here it is read.
 
 An item that decon cannot find is `not_checkable`: no row with 20 tokens and 4 different words, no
-question, a question under 5 tokens, or one whose grams all stand in every row.
+question, a question under 5 tokens, or one whose grams are all in every row.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ DECON_DEFAULT: Final = PolicySpec(
     title="decon, idf-weighted overlap",
     description=(
         "The best document is scored by decon's rules: the idf-weighted share of the question's"
-        " 5-grams that stand together, of an answer's 3-grams in a window behind them and of the"
-        " passage's 4-grams in a window before; short items must match whole, and each option is"
-        " tried as the answer. With cl100k's tokenizer.json as --unit, tokens are decon's."
-        " Approximate without: tokens are then the pieces that cl100k makes before it applies its"
-        " vocabulary. Every gram is looked up, where decon looks at one in ten."
+        " 5-grams that are found together, of an answer's 3-grams in a window after them, and"
+        " of the passage's 4-grams in a window before them. Short items must match completely,"
+        " and each option is tried as the answer. With cl100k's tokenizer.json as --unit,"
+        " tokens are decon's. Approximate without it: tokens are then the pieces that cl100k"
+        " makes before it applies its vocabulary. Every gram is looked up; decon looks up one"
+        " in ten."
     ),
     source="Ai2 decon 0.3.0, src/detect",
     confidence="source",
@@ -78,8 +79,9 @@ DECON_DEFAULT: Final = PolicySpec(
     thresholds=((0.8, "contaminated"),),
     count_rule="documents that each score at least the threshold",
     too_short=(
-        "an item is not_checkable when none of its rows has 20 tokens and 4 different words between"
-        " spaces, when its question has under 5 tokens, or when every row asks it"
+        "an item is not_checkable if none of its rows has 20 tokens and 4 different words"
+        " between spaces, if its question has under 5 tokens, or if every row of the benchmark"
+        " has the same question"
     ),
     parameters=(
         ("ramp_start", 20.0),
@@ -190,9 +192,9 @@ class Decon:
         """The reported score of each document; 0 below the early gates."""
         return matches.read[:, self._number(items), _SCORE].astype(np.float64)
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that would flag the item by themselves."""
-        score = self.score_matches(matches, items) if score is None else score
+        del matches, items  # the score decides
         threshold = self.spec.threshold("contaminated")
         return passes(self.spec, score, threshold, tolerance=_TOLERANCE)
 

@@ -155,7 +155,7 @@ class Scorer:
             there[list(cluster.grams)] = True
             if self._passes(idf, there, item):
                 scores = self._score_rows(document, item, cluster, _share(idf, there))
-                best = max(best, scores, key=lambda one: one.score)
+                best = max(best, scores, key=lambda found: found.score)
         return best
 
     def _passes(self, idf: Float64s, there: Bools, item: int) -> bool:

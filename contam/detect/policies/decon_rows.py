@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem
     from contam.detect.model import Bools, Float32s, Float64s, Int64s, Uint64s
-    from contam.detect.policies.decon_tokens import DeconTokenizer
+    from contam.detect.policies.decon_tokens import FileTokens, PieceTokens
     from contam.detect.policies.policy_spec import PolicySpec
 
 #: Over which rows a gram is rare.
@@ -154,7 +154,9 @@ def answers_of(item: BenchItem, parts: Sequence[str]) -> list[str]:
     return options or [""]
 
 
-def read_rows(items: Sequence[BenchItem], spec: PolicySpec, tokens: DeconTokenizer) -> DeconRows:
+def read_rows(
+    items: Sequence[BenchItem], spec: PolicySpec, tokens: FileTokens | PieceTokens
+) -> DeconRows:
     """Rows, grams and rarities of all items."""
     passages = [clean(item.passage or "") if "passage" in spec.parts else "" for item in items]
     questions = [clean(item.question) for item in items]
@@ -188,19 +190,18 @@ def read_rows(items: Sequence[BenchItem], spec: PolicySpec, tokens: DeconTokeniz
     counted = taken & _first_of_its_kind(raw, taken)
     rows_of = np.bincount(item_of[counted], minlength=len(items)).astype(np.int64)
 
-    def grams(texts: list[Int64s], n: int, counts: Int64s, groups: Int64s) -> TextGrams:
-        return TextGrams.of(texts, n, counts, groups)
-
     own_row = counted.astype(np.int64)
-    question_grams = grams(question, spec.n, rows_of, group)
+    question_grams = TextGrams.of(question, spec.n, rows_of, group)
     threshold = spec.threshold("contaminated")
     start, end = spec.number("ramp_start"), spec.number("ramp_end")
     different = _different_tokens(answer_tokens)
     n_grams = np.diff(question_grams.start)
     return DeconRows(
         question=question_grams,
-        passage=grams(passage, int(spec.number("passage_gram")), rows_of, group),
-        answer=grams(answer_tokens, int(spec.number("answer_gram")), own_row, group[item_of]),
+        passage=TextGrams.of(passage, int(spec.number("passage_gram")), rows_of, group),
+        answer=TextGrams.of(
+            answer_tokens, int(spec.number("answer_gram")), own_row, group[item_of]
+        ),
         n_question=n_question,
         n_passage=n_passage,
         n_answer=n_answer,

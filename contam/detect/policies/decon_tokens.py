@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -41,26 +41,16 @@ _LONGEST: Final = 1 << 16
 _AT_ONCE: Final = 1 << 12
 
 
-class DeconTokenizer(Protocol):
-    """What makes tokens: equal numbers are equal tokens, 0 is one that no item has."""
-
-    space: int
-    """The token of a space by itself."""
-
-    def of_items(self, cleaned: Sequence[str]) -> list[Int64s]:
-        """The tokens of cleaned texts of items."""
-
-    def of_document(self, cleaned: str) -> Int64s:
-        """The tokens of a cleaned document."""
-
-
 def clean(text: str) -> str:
     """Lower case, punctuation and white space as single spaces, none at either end."""
     return _BLANKS.sub(" ", text.lower().translate(_SPACES)).strip(" ")
 
 
 class PieceTokens:
-    """The pieces before the vocabulary, numbered as they appear in the items."""
+    """The pieces before the vocabulary, numbered as they appear in the items.
+
+    Equal numbers are equal tokens; 0 is one that no item has; `space` is that of a lone space.
+    """
 
     def __init__(self) -> None:
         self.space = 1
@@ -86,7 +76,7 @@ def _pieces(cleaned: str) -> list[str]:
 
 
 class FileTokens:
-    """The tokens of a tokenizer file."""
+    """The tokens of a tokenizer file, numbered likewise."""
 
     def __init__(self, tokenizer: FileTokenizer) -> None:
         self._tokenizer = tokenizer
@@ -99,7 +89,7 @@ class FileTokens:
         found: list[Int64s] = []
         for begin in range(0, len(cleaned), _AT_ONCE):
             stretches = [_cut(text) for text in cleaned[begin : begin + _AT_ONCE]]
-            encoded = iter(self._encode([one for some in stretches for one in some]))
+            encoded = iter(self._encode([stretch for some in stretches for stretch in some]))
             found += [_joined([next(encoded) for _ in some]) for some in stretches]
         return found
 

@@ -1,7 +1,7 @@
 """Define the interface of policies, and find one by id, by id and preset, or from a file.
 
 A file starts from a known policy and states only what differs, so every policy that ever ran can be
-written down, read back and told from any other by its fingerprint.
+written down, read back, and recognised by its fingerprint.
 """
 
 from __future__ import annotations
@@ -34,20 +34,6 @@ if TYPE_CHECKING:
     )
     from contam.text.bpe import FileTokenizer
 
-__all__ = [
-    "DEFAULT",
-    "Policy",
-    "PolicySpec",
-    "PolicyTraits",
-    "ReadingPolicy",
-    "TextReader",
-    "get_policy",
-    "list_policies",
-    "policy_from_dict",
-    "reads_text",
-    "shortest_run",
-]
-
 #: Judges where none is asked for, and ranks the documents that are kept as evidence.
 DEFAULT: Final = "contam"
 
@@ -66,10 +52,10 @@ class Policy(Protocol):
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """How much each document tells of its item, float64[m]; the best has the highest."""
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Which documents count in `Totals.n_documents`, bool[m] (the spec's count rule).
 
-        score  what `score_matches` gave for them, where that is known already
+        score  what `score_matches` gave for them
         """
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
@@ -99,7 +85,7 @@ class Wrapped:
         """As the policy does."""
         return self.policy.score_matches(matches, items)
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """As the policy does."""
         return self.policy.hits(matches, items, score)
 
@@ -137,11 +123,12 @@ class _PolicyModule(Protocol):
     """What a module of `contam.detect.policies` offers that defines policies."""
 
     SPECS: tuple[PolicySpec, ...]
-    PRESETS: Mapping[str, Mapping[str, object]]
 
     def build(self, spec: PolicySpec) -> Policy: ...
 
 
+#: By the name of each preset, what it changes: a module without presets has no such table.
+_PRESETS: Final = "PRESETS"
 _FILE_SUFFIXES: Final = (".toml", ".json")
 
 
@@ -221,7 +208,8 @@ def _known_spec(name: str) -> PolicySpec:
             f"policy {base!r} has no preset {preset!r}",
             remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=known),
         )
-    return spec.with_changes({**module.PRESETS[preset], "id": name})
+    changes = getattr(module, _PRESETS)[preset]
+    return spec.with_changes({**changes, "id": name})
 
 
 def _build(spec: PolicySpec) -> Policy:

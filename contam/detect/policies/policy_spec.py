@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, Literal, Self, cast, get_args
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, get_args
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import LABELS
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 Unit = Literal["word", "char"]
 Scope = Literal["any document", "one document"]
@@ -22,23 +22,6 @@ Confidence = Literal["source", "paper", "secondary"]
 ShortItems = Literal["none", "question", "item"]
 Value = int | float | str | bool
 
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "unit": get_args(Unit),
-    "scope": get_args(Scope),
-    "comparison": get_args(Comparison),
-    "confidence": get_args(Confidence),
-}
-_TEXTS: Final = (
-    "id",
-    "version",
-    "title",
-    "description",
-    "source",
-    "aggregation",
-    "count_rule",
-    "too_short",
-    "base",
-)
 # The rest is prose or a name: two policies that differ only there judge alike.
 _JUDGING: Final = (
     "base",
@@ -54,6 +37,17 @@ _JUDGING: Final = (
     "constants",
 )
 _FIXED_BY_BASE: Final = ("base", "version", "unit", "scope", "aggregation", "presets", "constants")
+#: What a file may change; what else it says, as the record of a run does, is that of the base.
+_CHANGEABLE: Final = (
+    "id",
+    "title",
+    "description",
+    "n",
+    "parts",
+    "thresholds",
+    "comparison",
+    "parameters",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +123,13 @@ class PolicySpec:
     def __post_init__(self) -> None:
         if not self.base:
             object.__setattr__(self, "base", self.id)
-        for name in _TEXTS:
+        for name in ("id", "title", "description"):
             text = getattr(self, name)
             if not isinstance(text, str) or not text:
                 raise self._refused(f"{name} must be a text")
-        for name, allowed in _CHOICES.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise self._refused(f"{name} is {value!r}, not one of {', '.join(allowed)}")
+        if self.comparison not in get_args(Comparison):
+            known = ", ".join(get_args(Comparison))
+            raise self._refused(f"comparison is {self.comparison!r}, not one of {known}")
         if type(self.n) is not int or self.n < 1:
             raise self._refused("n must be a whole number from 1")
         if not self.parts or sorted(set(self.parts) & set(PARTS)) != sorted(self.parts):
@@ -143,8 +137,6 @@ class PolicySpec:
         self._check_thresholds()
         if self.approximate and "approximate" not in self.description.lower():
             raise self._refused("the description of an approximate policy must say so")
-        if self.confidence == "secondary" and not self.approximate:
-            raise self._refused("a policy known only second-hand is approximate")
 
     def _check_thresholds(self) -> None:
         scores = [score for score, _ in self.thresholds]
@@ -189,7 +181,7 @@ class PolicySpec:
         raise self._refused(f"it never says {label!r}")
 
     def to_dict(self) -> dict[str, object]:
-        """A plain tree for JSON or TOML; `from_dict` and a policy file accept it."""
+        """A plain tree for JSON or TOML, which is a policy file, too."""
         return {
             **{field.name: getattr(self, field.name) for field in fields(self)},
             "parts": list(self.parts),
@@ -198,24 +190,6 @@ class PolicySpec:
             "parameters": dict(self.parameters),
             "constants": dict(self.constants),
         }
-
-    @classmethod
-    def from_dict(cls, tree: Mapping[str, object]) -> Self:
-        """The spec that `to_dict` wrote; PolicyError for anything else."""
-        known = {f.name for f in fields(cls)}
-        if unknown := sorted(set(tree) - known):
-            raise PolicyError(
-                f"a policy has no {', '.join(unknown)}",
-                remedy=Remedy.USE_ONE_IT_HAS(known=", ".join(sorted(known))),
-            )
-        ready = {
-            name: _READERS[name](value) if name in _READERS else value
-            for name, value in tree.items()
-        }
-        try:
-            return cls(**ready)  # type: ignore[arg-type]  # __post_init__ checks every field
-        except TypeError as error:
-            raise PolicyError(f"this is not a complete policy: {error}") from error
 
     def fingerprint(self) -> str:
         """16 hex digits of all that the definition decides a verdict by: equal ones judge alike.
@@ -234,23 +208,32 @@ class PolicySpec:
         In a run policy n and the threshold are one figure: changing one changes both.
         """
         tree = self.to_dict()
-        changed = dict(changes)
+        if unknown := sorted(set(changes) - set(tree)):
+            raise PolicyError(
+                f"a policy has no {', '.join(unknown)}",
+                remedy=Remedy.USE_ONE_IT_HAS(known=", ".join(sorted(tree))),
+            )
         for name in _FIXED_BY_BASE:
-            if name in changed and changed.pop(name) != tree[name]:
+            if name in changes and changes[name] != tree[name]:
                 raise PolicyError(
                     f"{name} of {self.id!r} cannot be changed: it is what the policy is",
                     remedy=Remedy.CHANGE_ONLY_PARAMETERS,
                 )
+        changed: dict[str, Any] = {name: changes[name] for name in _CHANGEABLE if name in changes}
+        if "parts" in changed:
+            changed["parts"] = _read_names(changed["parts"])
+        if "thresholds" in changed:
+            changed["thresholds"] = _read_thresholds(changed["thresholds"])
         if self.aggregation == "any run":
             if "n" in changed and "thresholds" not in changed:
-                changed["thresholds"] = {"contaminated": changed["n"]}
+                changed["thresholds"] = _read_thresholds({"contaminated": changed["n"]})
             elif "thresholds" in changed and "n" not in changed:
-                changed["n"] = int(_read_thresholds(changed["thresholds"])[0][0])
-        own = self._changed_parameters(as_table("parameters", changed.pop("parameters", {})))
-        return self.from_dict({**tree, **changed, "parameters": own})
+                changed["n"] = int(changed["thresholds"][0][0])
+        own = self._changed_parameters(as_table("parameters", changed.get("parameters", {})))
+        return replace(self, **{**changed, "parameters": tuple(own.items())})
 
-    def _changed_parameters(self, changes: Mapping[str, object]) -> dict[str, object]:
-        values: dict[str, object] = dict(self.parameters)
+    def _changed_parameters(self, changes: Mapping[str, object]) -> dict[str, Any]:
+        values: dict[str, Any] = dict(self.parameters)
         for name, new in changes.items():
             if name not in values:
                 known = ", ".join(values) or "none"
@@ -299,16 +282,3 @@ def _read_names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise PolicyError(f"a list of names was expected, not {value!r}")
     return tuple(value)
-
-
-def _read_values(value: object) -> tuple[tuple[str, object], ...]:
-    return tuple(as_table("parameters and constants", value).items())
-
-
-_READERS: Final[Mapping[str, Callable[[object], object]]] = {
-    "parts": _read_names,
-    "presets": _read_names,
-    "thresholds": _read_thresholds,
-    "parameters": _read_values,
-    "constants": _read_values,
-}

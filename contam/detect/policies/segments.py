@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from contam.detect.model import Bools, Int64s, Totals, Uint64s, ViewItems
+    from contam.detect.model import Bools, Int32s, Int64s, Matches, Totals, Uint64s, ViewItems
     from contam.detect.policies.policy_spec import PolicySpec
 
 
@@ -51,6 +51,12 @@ def _columns(parts: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(column for column, name in enumerate(PARTS) if name in parts)
 
 
+def longest_runs(spec: PolicySpec, matches: Matches) -> Int32s:
+    """The longest run of the judged parts in each match, in tokens, int32[m]."""
+    longest: Int32s = matches.longest[:, part_index(spec.parts)].max(axis=1)
+    return longest
+
+
 def require_view(spec: PolicySpec, items: ViewItems) -> None:
     """Refuse to judge what the view cannot have seen; PolicyError."""
     if spec.n < items.seed:
@@ -69,10 +75,11 @@ def item_range(items: ViewItems, first: int, after: int) -> ViewItems:
         benchmark=items.benchmark[chosen],
         n_tokens=items.n_tokens[chosen],
         n_words=items.n_words[chosen],
-        n_chars=items.n_chars[chosen],
         token_start=items.token_start[chosen],
-        part_weight=None if items.part_weight is None else items.part_weight[chosen],
-        n_single=None if items.n_single is None else items.n_single[chosen],
+        part_weight=items.part_weight[chosen],
+        n_single=items.n_single[chosen],
+        stretch=items.stretch[chosen],
+        item_ids=items.item_ids[chosen],
     )
 
 
@@ -161,20 +168,6 @@ class Segments:
         depth[starts] += 1
         depth[starts + n] -= 1
         return np.cumsum(depth[:-1]) > 0
-
-    def distinct(self, keys: Uint64s) -> Int64s:
-        """int64[s]: different keys (uint64[k], one per token) in each segment."""
-        return _distinct(keys, self.segment, self.length.size)
-
-
-def _distinct(keys: Uint64s, owner: Int64s, n_owners: int) -> Int64s:
-    # One sort of 64-bit keys that contain the owner is several times faster than sorting by both.
-    owned = mixed(keys + owner.astype(np.uint64) * _ODD)
-    order = np.argsort(owned)
-    owned = owned[order]
-    new = np.ones(owned.size, np.bool_)
-    new[1:] = owned[1:] != owned[:-1]
-    return np.bincount(owner[order[new]], minlength=n_owners).astype(np.int64)
 
 
 #: Parts that are summed at once: NumPy makes a copy of their values in the type of the sums.

@@ -1,9 +1,9 @@
 """Policies that flag an item by the share seen: `llama3-8gram`, `palm-70`, `igmini-50`.
 
-Which documents the pieces come from does not matter: pieces of one item may stand in different
+Which documents the pieces come from does not matter: those of one item may be in different
 ones. Pinned, where the sources leave it open:
 
-- A gram lies inside one part; grams across the seam of passage and question are not counted,
+- A gram is inside one part; grams across the seam of passage and question are not counted,
   neither as seen nor as missing.
 - An item none of whose judged parts has n tokens holds no gram and is `not_checkable`.
 - A share that equals a threshold earns its label: 20 % is suspect and 80 % contaminated in
@@ -43,18 +43,16 @@ from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import (
     Segments,
     in_blocks,
+    longest_runs,
     part_index,
     require_view,
 )
 from contam.errors import InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from contam.detect.model import (
         Bools,
         Float64s,
-        Int32s,
         Int64s,
         Judgements,
         Matches,
@@ -64,16 +62,16 @@ if TYPE_CHECKING:
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
 
-_TOO_SHORT: Final = "an item none of whose judged parts has n tokens is not_checkable"
+_TOO_SHORT: Final = "an item is not_checkable if none of its judged parts has n tokens"
 
 LLAMA3_8GRAM: Final = PolicySpec(
     id="llama3-8gram",
     title="Llama 3, tokens in seen 8-grams",
     description=(
-        "An item scores the share of its words that lie inside an 8-gram which stands in any"
-        " document. Approximate: the original counts tokens of its own tokenizer, and picks the"
-        " threshold per dataset by the performance gain it implies; here words, and 0.4 unless a"
-        " policy file says otherwise."
+        "An item's score is the share of its words that are part of an 8-gram found in any"
+        " document. Approximate: the original counts tokens of its own tokenizer, and chooses a"
+        " threshold per dataset by the estimated performance gain; here tokens are words, and"
+        " the threshold is 0.4 unless a policy file sets another."
     ),
     source="Llama Team 2024, The Llama 3 Herd of Models, section 5.1.4",
     confidence="paper",
@@ -84,16 +82,17 @@ LLAMA3_8GRAM: Final = PolicySpec(
     aggregation="share of tokens",
     parts=("passage", "question"),
     thresholds=((0.4, "contaminated"),),
-    count_rule="documents that hold a run of at least 8 words of a judged part",
+    count_rule="documents with a run of at least 8 words of a judged part",
     too_short=_TOO_SHORT,
 )
 PALM_70: Final = PolicySpec(
     id="palm-70",
     title="PaLM, 70 % of 8-grams",
     description=(
-        "An item is contaminated when at least 70 % of the 8-grams of its question, its prompt or"
-        " its target stand in any document. Approximate: known from quotations, which leave the"
-        " unit open; here words, the prompt is passage and question, the target is the answer."
+        "An item is contaminated if at least 70 % of the 8-grams of its question, its prompt or"
+        " its target are found in any document. Approximate: known only from quotations, which"
+        " do not name the unit; here it is words, the prompt is passage and question, and the"
+        " target is the answer."
     ),
     source="Chowdhery et al. 2022, PaLM, section 8, as quoted by later work",
     confidence="secondary",
@@ -104,17 +103,18 @@ PALM_70: Final = PolicySpec(
     aggregation="share of grams",
     parts=("passage", "question", "answer"),
     thresholds=((0.7, "contaminated"),),
-    count_rule="documents that hold a run of at least 8 words of a judged part",
+    count_rule="documents with a run of at least 8 words of a judged part",
     too_short=_TOO_SHORT,
 )
 IGMINI_50: Final = PolicySpec(
     id="igmini-50",
     title="Infini-gram mini, 50-character windows",
     description=(
-        "An item scores the share of its 50-character windows, one from each word on, that stand in"
-        " any document: under 20 % clean, from 20 % suspicious (here: suspect), from 80 % dirty"
-        " (here: contaminated). Approximate: the original compares raw text, here only letters and"
-        " digits count as characters, so spaces and punctuation can neither hide nor fill a window."
+        "An item's score is the share of its 50-character windows, one starting at each word,"
+        " that are found in any document: under 20 % clean, from 20 % suspicious (here:"
+        " suspect), from 80 % dirty (here: contaminated). Approximate: the original compares"
+        " raw text; here only letters and digits count as characters, so spaces and punctuation"
+        " are ignored."
     ),
     source="Xu et al. 2025, Infini-gram mini, section 4.1",
     confidence="paper",
@@ -125,11 +125,10 @@ IGMINI_50: Final = PolicySpec(
     aggregation="share of windows",
     parts=("passage", "question"),
     thresholds=((0.2, "suspect"), (0.8, "contaminated")),
-    count_rule="documents that hold at least 50 letters and digits of a judged part in a row",
+    count_rule="documents with at least 50 letters and digits of a judged part in a row",
     too_short=_TOO_SHORT,
 )
 SPECS: Final = (LLAMA3_8GRAM, PALM_70, IGMINI_50)
-PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
 
 class SeenCounts(NamedTuple):
@@ -186,16 +185,13 @@ class TokenShare:
         n_tokens: Int64s = items.n_tokens[:, columns].sum(axis=1, dtype=np.int64)
         return covered / np.maximum(n_tokens[matches.item], 1)
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that hold at least one of the item's grams."""
-        del score  # other documents count than those that score
-        require_view(self.spec, items)
-        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
-        return longest >= self.spec.n
+        del items, score  # other documents count than those that score
+        return longest_runs(self.spec, matches) >= self.spec.n
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the share that was seen; not checkable where no part holds a gram."""
-        require_view(self.spec, items)
         rated = self._rated.get(items, lambda every: self._rate(every, totals), totals)
         return judgements(self.spec, rated.share, rated.found.n_grams.sum(axis=1) > 0)
 

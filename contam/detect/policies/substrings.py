@@ -35,6 +35,7 @@ from contam.detect.policies.segments import (
     Segments,
     in_blocks,
     item_range,
+    longest_runs,
     mixed,
     part_index,
     require_view,
@@ -42,12 +43,9 @@ from contam.detect.policies.segments import (
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from contam.detect.model import (
         Bools,
         Float64s,
-        Int32s,
         Int64s,
         Judgements,
         Matches,
@@ -62,10 +60,10 @@ GPT4_50CHAR: Final = PolicySpec(
     id="gpt4-50char",
     title="GPT-4, three 50-character substrings",
     description=(
-        "Three substrings of 50 characters are drawn from an item's passage and question, letters"
-        " and digits only; the item is contaminated when one of them stands in any document. A"
-        " shorter item is searched whole. The draw is repeatable: it depends on the item's text"
-        " alone. The original keeps case; here case and accents are folded."
+        "Three substrings of 50 characters, letters and digits only, are drawn from an item's"
+        " passage and question. The item is contaminated if any document contains one of them."
+        " A shorter item is searched for as a whole. The draw is repeatable: it depends only on"
+        " the item's text. The original keeps case; here case and accents are ignored."
     ),
     source="OpenAI 2023, GPT-4 Technical Report, appendix C",
     confidence="paper",
@@ -76,15 +74,15 @@ GPT4_50CHAR: Final = PolicySpec(
     parts=("passage", "question"),
     thresholds=((0.0, "contaminated"),),
     comparison="more than",
-    count_rule="documents that hold at least 50 letters and digits of a judged part in a row",
+    count_rule="documents with at least 50 letters and digits of a judged part in a row",
     too_short=(
-        "an item without a judged part of 50 letters and digits is searched as its whole question;"
-        " below the shortest run that the scan sees it is not_checkable"
+        "an item without a judged part of 50 letters and digits is searched for as its whole"
+        " question; if that is shorter than the shortest run that the scan finds, the item is"
+        " not_checkable"
     ),
     parameters=(("n_substrings", 3), ("draw_seed", 0)),
 )
 SPECS: Final = (GPT4_50CHAR,)
-PRESETS: Final[Mapping[str, Mapping[str, object]]] = {}
 
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR: Final = np.uint64(0xBF58476D1CE4E5B9)
@@ -151,23 +149,18 @@ class Substrings:
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The longest run of the judged parts in each document, in characters; it only ranks."""
         require_view(self.spec, items)
-        longest: Int32s = matches.longest[:, part_index(self.spec.parts)].max(axis=1)
-        return longest.astype(np.float64)
+        return longest_runs(self.spec, matches).astype(np.float64)
 
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s | None = None) -> Bools:
+    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents with a run of the item that could fill a piece."""
         del score  # other documents count than those that score
-        require_view(self.spec, items)
-        columns = part_index(self.spec.parts)
         length = self._pieces.get(items, self.drawn).length[matches.item]
-        longest: Int32s = matches.longest[:, columns].max(axis=1)
-        whole = length != self.spec.n
-        longest = np.where(whole, matches.longest[:, QUESTION], longest)
+        longest = longest_runs(self.spec, matches)
+        longest = np.where(length != self.spec.n, matches.longest[:, QUESTION], longest)
         return (length > 0) & (longest >= length)
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Contaminated when any piece was found; not checkable where there is none to search."""
-        require_view(self.spec, items)
         pieces = self._pieces.get(items, self.drawn)
         checkable = pieces.length > 0
         return judgements(self.spec, self._found(pieces, totals).mean(axis=1), checkable)

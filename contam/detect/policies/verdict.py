@@ -15,7 +15,7 @@ class Verdict:
 
     The columns of `verdicts.parquet`, of answers and of what clients read are made of these fields
     (`COLUMNS`). A field with a default is an optional column: results of versions that did not have
-    it are read, and None stands there.
+    it are read, with None there.
     """
 
     benchmark: str
@@ -71,7 +71,7 @@ def _columns() -> tuple[Column, ...]:
     found = []
     for name, hint in get_type_hints(Verdict).items():
         kinds = get_args(hint) or (hint,)
-        (kind,) = (one for one in kinds if one is not NoneType)
+        (kind,) = (each for each in kinds if each is not NoneType)
         default = Verdict.__dataclass_fields__[name].default
         found.append(Column(name, kind, NoneType in kinds, default is not MISSING))
     return tuple(found)

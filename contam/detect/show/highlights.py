@@ -25,15 +25,15 @@ class Mark:
 def shortened(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     """The same marks; a very long text is shown by its two ends."""
     found: list[Mark] = []
-    for one in marks:
-        if len(one.text) <= _LONGEST:
-            found.append(one)
+    for each in marks:
+        if len(each.text) <= _LONGEST:
+            found.append(each)
             continue
         half = _LONGEST // 2
         found += [
-            Mark(one.kind, one.text[:half]),
-            Mark("gap", "", len(one.text) - 2 * half),
-            Mark(one.kind, one.text[-half:]),
+            Mark(each.kind, each.text[:half]),
+            Mark("gap", "", len(each.text) - 2 * half),
+            Mark(each.kind, each.text[-half:]),
         ]
     return tuple(found)
 

@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str, int]
 
 
 class Library:
-    """Texts of documents by (shard name, row), read from the shards that the run used."""
+    """Documents by (shard name, row), read from the shards that the run used."""
 
     def __init__(self, run: dict[str, Any]) -> None:
         shards = run.get("inputs", {}).get("shards", [])
@@ -38,7 +38,7 @@ class Library:
             rows_by_shard.setdefault(name, set()).add(row)
         self._documents.clear()
         for name, rows in sorted(rows_by_shard.items()):
-            opened = self._open(name)
+            opened = self.shard(name)
             if isinstance(opened, str):
                 self._problems[name] = opened
                 continue
@@ -52,30 +52,16 @@ class Library:
             for row, document in zip(order, found, strict=True):
                 self._documents[name, row] = document
 
-    def text(self, place: Place) -> str | None:
-        """The text of a fetched document; None when it cannot be had."""
-        document = self._documents.get(place)
-        return None if document is None else document.text
-
-    def column(self, place: Place) -> str | None:
-        """The column its text stands in, where that is not the one its shard is read from."""
-        document = self._documents.get(place)
-        return None if document is None else document.column or None
+    def document(self, place: Place) -> Document | None:
+        """A fetched document; None when it cannot be read as it was."""
+        return self._documents.get(place)
 
     def problem(self, place: Place) -> str | None:
-        """Why the text cannot be had."""
+        """Why a document cannot be read."""
         return None if place in self._documents else self._problems[place[0]]
 
     def shard(self, name: str) -> tuple[Shard, Selection] | str:
         """A shard of the run and its columns, or why it cannot be read as it was."""
-        return self._open(name)
-
-    def turn(self, place: Place, start: int) -> str | None:
-        """Which turn of a conversation a match begins in."""
-        document = self._documents.get(place)
-        return None if document is None else document.turn_at(start)
-
-    def _open(self, name: str) -> tuple[Shard, Selection] | str:
         if name not in self._opened:
             self._opened[name] = self._check(name)
         return self._opened[name]
@@ -101,7 +87,7 @@ class Library:
 
 
 def _elsewhere(uri: str) -> str:
-    """Of a shard that has no place here: a service tells the names of its shards alone."""
+    """Why there is no file: the record of a service has the names of its shards, not the paths."""
     if Path(uri).is_absolute():
         return ""
     return f"shard {uri} lies with the service that was asked; run this in the folder that has it"

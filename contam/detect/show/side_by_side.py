@@ -17,6 +17,7 @@ from contam.tables import schemas
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from contam.corpus.formats.base import Document
     from contam.detect.report import Report
     from contam.tables.schemas import Table
 
@@ -134,20 +135,13 @@ def view_items(
     no longer the one scanned is not an error: its documents say so in `problem`.
     """
     library = Library(report.run)
-    tables = _Tables(report, keys)
+    tables = {
+        name: _RowsByItem(getattr(report, name), keys) for name in ("verdicts", "items", "evidence")
+    }
     for start in range(0, len(keys), _CHUNK_ITEMS):
         yield from _view_chunk(
             tables, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents
         )
-
-
-class _Tables:
-    """The rows of some items in each table of a result, found in one pass."""
-
-    def __init__(self, report: Report, keys: Sequence[ItemName]) -> None:
-        self.verdicts = _RowsByItem(report.verdicts, keys)
-        self.items = _RowsByItem(report.items, keys)
-        self.evidence = _RowsByItem(report.evidence, keys)
 
 
 class _RowsByItem:
@@ -171,14 +165,14 @@ class _RowsByItem:
 
 
 def _view_chunk(
-    tables: _Tables,
+    tables: dict[str, _RowsByItem],
     library: Library,
     keys: Sequence[ItemName],
     policy: str | None,
     max_documents: int,
 ) -> Iterator[ItemView]:
-    verdicts, items = tables.verdicts.of(keys), tables.items.of(keys)
-    evidence = {key: _by_document(rows) for key, rows in tables.evidence.of(keys).items()}
+    verdicts, items = tables["verdicts"].of(keys), tables["items"].of(keys)
+    evidence = {key: _by_document(rows) for key, rows in tables["evidence"].of(keys).items()}
     shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
     library.fetch(place for places in shown.values() for place in places)
     for key in keys:
@@ -202,7 +196,7 @@ def _document(
     rows: list[dict[str, Any]], texts: dict[str, str], library: Library, place: Place
 ) -> DocumentMatch:
     first = rows[0]
-    text = library.text(place)
+    document = library.document(place)
     return DocumentMatch(
         document_id=first["document_id"],
         shard=first["shard"],
@@ -210,10 +204,10 @@ def _document(
         url=first["url"],
         date=first["date"],
         source=first["source"],
-        column=library.column(place),
+        column=document.column or None if document is not None else None,
         problem=library.problem(place),
         parts=tuple(
-            _part_match(part, [row for row in rows if row["part"] == part], texts, text, library)
+            _part_match(part, [row for row in rows if row["part"] == part], texts, document)
             for part in PARTS
             if any(row["part"] == part for row in rows)
         ),
@@ -224,14 +218,12 @@ def _part_match(
     part: str,
     rows: list[dict[str, Any]],
     texts: dict[str, str],
-    document: str | None,
-    library: Library,
+    document: Document | None,
 ) -> PartMatch:
-    first = rows[0]
     verified = all(row["verified"] for row in rows)
     if not verified:
         document = None  # such rows count the tokens of a text that was gone, not its characters
-    # Of a choice that is named by its letter nothing stands there.
+    # A choice that is named by its letter has no text to mark.
     in_item = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
     in_document = [(row["document_start"], row["document_end"]) for row in rows]
     return PartMatch(
@@ -239,11 +231,11 @@ def _part_match(
         n_tokens=sum(row["n_tokens"] for row in rows),
         verified=verified,
         mark=mark_of(rows),
-        turn=library.turn((first["shard"], first["row"]), min(in_document)[0])
-        if verified
-        else None,
+        turn=document.turn_at(min(in_document)[0]) if document is not None else None,
         item=mark(texts[part], in_item, _ITEM_CONTEXT) if part in texts else (),
-        document=mark(document, in_document, _DOCUMENT_CONTEXT) if document is not None else (),
+        document=mark(document.text, in_document, _DOCUMENT_CONTEXT)
+        if document is not None
+        else (),
     )
 
 

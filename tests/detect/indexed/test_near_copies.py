@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contam.detect.indexed import near_copies
-from contam.detect.indexed.near_copies import NearCopies, Windows
+from contam.detect.indexed.near_copies import Windows
 from contam.errors import IndexDamageError
 from contam.index.array_files import CheckedArray, open_array, write_array
 from contam.index.minhash import arrays as minhash
@@ -70,10 +70,10 @@ def ask(questions: list[str], pieces: list[Piece], dead=None) -> list[list[int]]
     view = view_of([make_item(i, question=text) for i, text in enumerate(questions)])
     if dead is None:
         dead = [np.zeros(len(one.arrays["minhash_windows"]) - 1, np.bool_) for one in pieces]
-    found = NearCopies(
+    found = near_copies.near_copies(
         view, [Windows.of(one, gone) for one, gone in zip(pieces, dead, strict=True)]
     )
-    return [found(one, view).tolist() for one in pieces]
+    return [found.get(one.folder, np.empty(0)).tolist() for one in pieces]
 
 
 def test_an_edited_copy_and_a_whole_one_are_proposed_and_nothing_else(tmp_path):

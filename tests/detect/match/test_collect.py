@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.detect.match import top_documents
+from contam.detect.match import collect
 from contam.detect.match.collect import Collection
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
@@ -34,7 +34,7 @@ def tables(rows: list[tuple[tuple[int, int, int], float]]) -> tuple[Matches, Pie
 @pytest.fixture(scope="module", autouse=True)
 def often():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(top_documents, "_PRUNE_ROWS", 3)
+        patch.setattr(collect, "_PRUNE_ROWS", 3)
         yield
 
 

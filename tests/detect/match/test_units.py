@@ -10,8 +10,8 @@ import pytest
 import contam
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import build_view
-from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
-from contam.errors import UsageError
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, ScanParameters, make_plan
+from contam.errors import PolicyError, UsageError
 from tests.kernels.support import make_item
 
 
@@ -43,11 +43,30 @@ def test_a_long_seed_that_may_miss_copies_is_noted(repository, seed, noted):
     assert not noted or f"no {seed} tokens stand together" in found[0]
 
 
+@pytest.mark.parametrize(
+    ("policy", "sizes"),
+    [
+        ("tulu3-50", {"min_run": 9}),
+        ("openr1-8", {"seed": 9, "min_run": 9}),
+        ("gpt3-test", {"seed": 9, "min_run": 9}),
+        ("llama3-8gram", {"seed": 9, "min_run": 9}),
+    ],
+)
+def test_a_policy_that_needs_other_runs_is_refused_before_the_corpus_is_read(
+    tmp_path, policy, sizes
+):
+    path = tmp_path / "quiz.jsonl"
+    path.write_text(json.dumps({"id": "q", "question": "one two three four"}) + "\n")
+    parameters = ScanParameters(policies=("contam", policy), **sizes)
+    with pytest.raises(PolicyError, match=policy):
+        make_plan([path], parameters)
+
+
 def test_a_token_weighs_the_same_however_it_is_written(tmp_path):
     view = view_of(
         tmp_path, "é x 中 กี ab7 the", "e\u0301 Ｘ \\u4e2d ก\u0e35\u200b ab\u03017 ＴＨＥ"
     )
-    plain, written = np.split(view.items.token_weight, 2)
+    plain, written = np.split(view.gram_table.weight, 2)
     assert plain.tolist() == written.tolist()
     assert view.items.n_single[:, 1].tolist() == [2, 2]
 
@@ -76,7 +95,7 @@ def test_a_lane_of_letters_takes_a_third_of_what_a_table_of_all_their_grams_woul
     draw = np.random.default_rng(7)
     words = ["".join(draw.choice(list("abcdefghij"), 6)) for _ in range(400)]
     items = [make_item(n, question=" ".join(draw.choice(words, 60))) for n in range(400)]
-    sizes = {"seed": CHAR_SEED, "min_run": CHAR_MIN_RUN, "idf": False}
+    sizes = {"seed": CHAR_SEED, "min_run": CHAR_MIN_RUN}
     every = build_view(items, unit="char", **sizes).gram_table
     few = build_view(items, unit="char", stride=CHAR_STRIDE, **sizes).gram_table
     n_tokens = len(few.token)

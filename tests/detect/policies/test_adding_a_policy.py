@@ -25,7 +25,6 @@ from contam.detect.policies.policy_spec import PolicyTraits
 from contam.detect.policies.common import COUNTS_RUNS
 
 SPECS = (replace(LMEVAL_13, id="added-9", base="added-9", n=9, thresholds=((9.0, "contaminated"),)),)
-PRESETS = {}
 
 
 class Added(AnyRun):

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import NOT_CHECKABLE
-from contam.detect.model import Matches, Totals, ViewItems
+from contam.detect.model import Matches, ViewItems
 from contam.detect.policies.policy import policy_from_dict
 from contam.detect.policies.segments import Segments
 from contam.detect.policies.substrings import GPT4_50CHAR, Substrings
+from tests.detect.policies.samples import empty_totals
 from tests.kernels.support import few
 
 
@@ -20,13 +21,14 @@ def view(n_tokens, hashes, **changes):
     fields = {
         "n_items": n,
         "benchmark": np.zeros(n, np.int32),
-        "benchmark_names": ("b",),
         "n_tokens": n_tokens,
         "n_words": n_tokens,
-        "n_chars": n_tokens,
         "token_start": (ends - n_tokens.reshape(-1)).reshape(-1, 4),
         "token_hash": np.array(hashes, np.uint64),
-        "token_weight": np.ones(len(hashes), np.float32),
+        "part_weight": n_tokens.astype(np.float64),
+        "n_single": np.zeros_like(n_tokens),
+        "stretch": n_tokens.max(axis=1, initial=0),
+        "item_ids": tuple(map(str, range(n))),
         "seed": 1,
     }
     return ViewItems(**{**fields, **changes})
@@ -49,7 +51,7 @@ def worlds(draw):
                 runs.append(min(wishes[place], length - offset))
                 place += 1
     items = view(n_tokens, hashes, word_start=np.array(starts, np.bool_))
-    totals = Totals.empty(items)
+    totals = empty_totals(items)
     totals.longest_at[:] = runs
     return items, totals
 
@@ -91,7 +93,6 @@ def test_segments_agree_with_loops(world, parts, n):
     segments = Segments.of(items, parts)
     rows = by_loop(items, totals, parts)
     runs = segments.runs(totals)
-    hashes = items.token_hash[segments.place]
     assert segments.length.tolist() == [len(h) for _, h, _, _ in rows]
     assert segments.longest(runs).tolist() == [max(r, default=0) for _, _, r, _ in rows]
     assert segments.count(runs >= n).tolist() == [sum(x >= n for x in r) for _, _, r, _ in rows]
@@ -99,7 +100,6 @@ def test_segments_agree_with_loops(world, parts, n):
     assert segments.count(segments.covered(runs >= n, n)).tolist() == [
         covered_by_loop(r, n) for _, _, r, _ in rows
     ]
-    assert segments.distinct(hashes).tolist() == [len(set(h)) for _, h, _, _ in rows]
 
 
 def policy(base, **changes):
@@ -196,7 +196,7 @@ def test_draws_follow_the_text_and_not_the_order_of_items(world, rng):
         **{name: getattr(items, name) for name in items.__slots__}
         | {
             name: getattr(items, name)[order]
-            for name in ("benchmark", "n_tokens", "n_words", "n_chars", "token_start")
+            for name in ("benchmark", "n_tokens", "n_words", "token_start")
         }
     )
     draw = Substrings(GPT4_50CHAR.with_changes({"id": "t", "n": 2})).drawn
@@ -219,7 +219,7 @@ def test_draws_reach_every_place_about_equally():
 def test_a_table_of_pairs_can_be_cut_and_joined():
     matches = Matches.zeros(5)
     matches.row[:] = range(5)
-    assert Matches.concat([]).take(slice(None)).row.tolist() == []
+    assert Matches.zeros(0).take(slice(None)).row.tolist() == []
     assert Matches.concat(
         [matches.take(np.array([4, 1])), matches.take(matches.row > 3)]
     ).row.tolist() == [
@@ -227,4 +227,4 @@ def test_a_table_of_pairs_can_be_cut_and_joined():
         1,
         4,
     ]
-    assert len(Matches.empty()) == 0
+    assert len(Matches.zeros(0)) == 0

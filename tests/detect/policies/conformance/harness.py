@@ -84,20 +84,22 @@ def evidence(
     benchmark = [names.index(item.get("benchmark", "bench")) for item in items]
     texts = [part_texts(item) for item in items]
     seed, min_run = SEEDS[unit], MIN_RUNS[unit]
-    found = brute.match(texts, benchmark, corpus, unit, seed, min_run)
+    found = brute.match(texts, corpus, unit, seed, min_run)
     n_tokens = np.array([[len(p.tokens) for p in item] for item in found.parts], np.int32)
+    n_tokens = n_tokens.reshape(-1, brute.N_PARTS)
     ends = np.cumsum(n_tokens.reshape(-1), dtype=np.int64)
     flat = [token for item in found.parts for part in item for token in part.tokens]
     view = ViewItems(
         n_items=len(items),
         benchmark=np.array(benchmark, np.int32),
-        benchmark_names=tuple(names),
-        n_tokens=n_tokens.reshape(-1, brute.N_PARTS),
+        n_tokens=n_tokens,
         n_words=np.array([[len(t.split()) for t in item] for item in texts], np.int32),
-        n_chars=np.array([[len(t) for t in item] for item in texts], np.int32),
         token_start=(ends - n_tokens.reshape(-1)).reshape(-1, brute.N_PARTS),
         token_hash=np.array([brute.token_hash(token) for token in flat], np.uint64),
-        token_weight=np.ones(len(flat), np.float32),
+        part_weight=n_tokens.astype(np.float64),
+        n_single=np.zeros_like(n_tokens),
+        stretch=n_tokens[:, :3].max(axis=1),
+        item_ids=tuple(str(number) for number in range(len(items))),
         word_start=np.array(
             [s for item in found.parts for part in item for s in part.word_start], np.bool_
         ),
@@ -155,7 +157,6 @@ def _pairs(found: list[brute.Pair], view: ViewItems, read: np.ndarray) -> Matche
         longest=column("longest", np.int32),
         covered=column("covered", np.int32),
         n_runs=column("n_runs", np.int32),
-        gram_share=column("gram_share", np.float32),
         coverage=(aligned / np.maximum(view.n_tokens[item], 1)).astype(np.float32),
         aligned=aligned,
         n_places=np.array([pair.n_places for pair in found], np.int32),
@@ -172,7 +173,8 @@ def _pairs(found: list[brute.Pair], view: ViewItems, read: np.ndarray) -> Matche
 
 def totals_for(policy: Policy, view: ViewItems, matches: Matches, longest_at: np.ndarray) -> Totals:
     """All documents added up under one policy: the first of the best documents is the best."""
-    score, hits = policy.score_matches(matches, view), policy.hits(matches, view)
+    score = policy.score_matches(matches, view)
+    hits = policy.hits(matches, view, score)
     best_score = np.zeros(view.n_items)
     best = Matches.zeros(view.n_items, len(view.read))
     for i in range(view.n_items):
@@ -189,7 +191,5 @@ def totals_for(policy: Policy, view: ViewItems, matches: Matches, longest_at: np
             matches.item[hits], weights=matches.n_runs[hits].sum(axis=1), minlength=view.n_items
         ).astype(np.int64),
         best_score=best_score,
-        best_shard=best.shard,
-        best_row=best.row,
         best_match=best,
     )
