@@ -22,8 +22,9 @@ from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.result import LEFT_OUT
 from contam.detect.sources import CorpusSources
+from contam.detect.warm import scan_a_little
 from contam.errors import CorpusError, Remedy, ShardError, UsageError
-from contam.kernels import warm_up
+from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ class ScanProgress(Protocol):
 
     def note(self, message: str) -> None:
         """Something worth a line."""
+
+    def compiled(self, done: int, total: int) -> None:
+        """So many of all kernels are compiled; only a first run hears of it."""
 
     def finish(self) -> None:
         """No more will come."""
@@ -210,8 +214,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     )
     n_workers = worker_count(workers)
     opened = Corpus.open(as_list(corpus), text)
-    if progress is not None and not warm_up.is_warm():
-        progress.note("compiling kernels: only the first run after an installation does this")
+    if progress is not None:
+        compile_once("scan", scan_a_little, progress)
     plan = make_plan(as_list(benchmark), parameters)
     return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 

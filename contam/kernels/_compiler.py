@@ -36,6 +36,27 @@ _numba: Any = dispatcher
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
 _CPUDispatcher: Any = CPUDispatcher
 
+#: Every kernel of the modules that are imported.
+KERNELS: list[Kernel] = []
+#: Those among them that this process has compiled or loaded, and who is told how many there are.
+_ready: set[object] = set()
+_listeners: list[Callable[[int], None]] = []
+
+
+@contextmanager
+def report_compiled(listener: Callable[[int], None]) -> Iterator[None]:
+    """Tell `listener` how many kernels are ready, whenever another one is."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def target_name() -> str:
+    """The processor and the features that code is made for."""
+    return str(cpu_target.target_context.codegen().magic_tuple())
+
 
 def plain_type(given: Any, annotation: str | None = None) -> Any:
     """The type that a kernel is compiled for, whichever variant of it a caller has.
@@ -192,6 +213,10 @@ class _OneSignature(_CPUDispatcher):  # type: ignore[misc]  # untyped base
         own = tuple(map(plain_type, given, self._annotations))
         with global_compiler_lock, _late_libraries(cpu_target.target_context.codegen()):
             entry = super().compile(own)
+        if self.py_func not in _ready:
+            _ready.add(self.py_func)
+            for listener in _listeners:
+                listener(len(_ready))
         self._accept(given, own, entry)
         return entry
 
@@ -228,6 +253,7 @@ class Kernel(_OneSignature):
         super().__init__(function, {**options, "no_cfunc_wrapper": True})
         self._cache = ContentCache(function)
         self.inner = _Inner(function, options)
+        KERNELS.append(self)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """The signature by which a kernel calls this one."""
