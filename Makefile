@@ -55,8 +55,7 @@ $(STAMP): pyproject.toml
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
 	  { echo "could not create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@$(call into,$(VENV),dev,dev)
-	@echo "compiling kernels, once (a minute or two)" >&2
-	@$(PY) -m contam.server.warm
+	@$(BIN)/contam warm
 	@touch $(STAMP)
 
 demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models without what was found, audit all of it
@@ -76,7 +75,7 @@ lowest: ## what meets a dependency, with the lowest release of everything that p
 	@test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
 	@$(VENV)-lowest/bin/python $(PIP) --no-deps --require-hashes --requirement requirements/lowest.txt
 	@$(VENV)-lowest/bin/python $(PIP) --no-deps --no-build-isolation --editable .
-	@$(VENV)-lowest/bin/python -m contam.server.warm
+	@$(VENV)-lowest/bin/contam warm
 	HYPOTHESIS_PROFILE=dev $(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS) -n auto --dist worksteal \
 	  -m 'not browser and not operations and not slow' -W ignore::DeprecationWarning $(LOWEST)
 

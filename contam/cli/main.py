@@ -38,6 +38,7 @@ from contam.cli.commands import (
     serve,
     show,
     sql,
+    warm,
 )
 from contam.cli.options import spread_values
 from contam.cli.remedies import hint
@@ -72,6 +73,7 @@ app.command("review", short_help="Review a random sample of items.")(review.revi
 app.command("policies", short_help="List the policies, or describe one in full.")(policies.policies)
 app.command("sql", short_help="Query a result folder in SQL (DuckDB).")(sql.sql)
 app.command("dupes", short_help="Find near-duplicates between benchmarks or splits.")(dupes.dupes)
+app.command("warm", short_help="Compile the kernels before the first run.")(warm.warm)
 app.command("logs", short_help="List evaluation logs and how they will join.")(logs.logs)
 app.command("items", short_help="Make a benchmark from the items in logs.")(items.items)
 app.command("rescore", short_help="Score models with and without the flagged items.")(

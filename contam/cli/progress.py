@@ -29,6 +29,9 @@ class Reporter(Protocol):
     def note(self, message: str) -> None:
         """Something worth a line, such as compiling on the first run."""
 
+    def compiled(self, done: int, total: int) -> None:
+        """So many of all kernels are compiled."""
+
     def finish(self) -> None:
         """No more will come."""
 
@@ -54,6 +57,9 @@ class QuietReporter:
         """Ignored."""
 
     def note(self, message: str) -> None:
+        """Ignored."""
+
+    def compiled(self, done: int, total: int) -> None:
         """Ignored."""
 
     def finish(self) -> None:
@@ -96,6 +102,11 @@ class LineReporter(QuietReporter):
     def note(self, message: str) -> None:
         """Say it."""
         talk(plain(message))
+
+    def compiled(self, done: int, total: int) -> None:
+        """Say so whenever another quarter is compiled."""
+        if done * 4 // total > (done - 1) * 4 // total:
+            talk(f"kernel {done} of {total}")
 
     def _line(self) -> str:
         seconds = max(time.monotonic() - self._began, 1e-9)
@@ -151,6 +162,32 @@ class BarReporter(QuietReporter):
     def note(self, message: str) -> None:
         """A line above the bar."""
         self._console.print(plain(message))
+
+    def compiled(self, done: int, total: int) -> None:
+        """Draw the bar of kernels, move it, and remove it when all are there."""
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        if self._progress is None:
+            self._progress = Progress(
+                TextColumn("kernel"),
+                MofNCompleteColumn(" of "),
+                BarColumn(),
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+            )
+            self._task = self._progress.add_task("kernel", total=total)
+            self._progress.start()
+        if self._task is not None:
+            self._progress.update(self._task, completed=done)
+        if done == total:
+            self.finish()
 
     def finish(self) -> None:
         """Remove the bar."""

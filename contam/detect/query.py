@@ -24,8 +24,9 @@ from contam.detect.match.deadline import NO_DEADLINE, Deadline, DeadlinePassed, 
 from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policies.policy import get_policy
 from contam.detect.scan import as_list, worker_count
+from contam.detect.warm import query_a_little
 from contam.errors import IndexMismatchError, Remedy
-from contam.kernels import warm_up
+from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     )
     n_workers = worker_count(workers)
     refuse_unanswerable([get_policy(policy) for policy in parameters.policies], opened.recipe)
-    if progress is not None and not warm_up.is_warm():
-        progress.note("compiling kernels: only the first run after an installation does this")
+    if progress is not None:
+        compile_once("query", query_a_little, progress)
     plan = make_plan(as_list(benchmark), parameters)
     return query_opened(
         opened,

@@ -23,8 +23,9 @@ from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.result import LEFT_OUT
+from contam.detect.warm import scan_a_little
 from contam.errors import CorpusError, InternalError, Remedy, ShardError, UsageError
-from contam.kernels import warm_up
+from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class ScanProgress(Protocol):
 
     def note(self, message: str) -> None:
         """Show a line of text."""
+
+    def compiled(self, done: int, total: int) -> None:
+        """So many of all kernels are compiled; only a first run hears of it."""
 
     def finish(self) -> None:
         """End: nothing more will be read."""
@@ -241,8 +245,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     )
     n_workers = worker_count(workers)
     opened = Corpus.open(as_list(corpus), text)
-    if progress is not None and not warm_up.is_warm():
-        progress.note("compiling kernels: only the first run after an installation does this")
+    if progress is not None:
+        compile_once("scan", scan_a_little, progress)
     plan = make_plan(as_list(benchmark), parameters)
     return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 

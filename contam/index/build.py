@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import orjson
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import survey
@@ -36,7 +39,7 @@ from contam.index.writing.intake import (
 )
 from contam.index.writing.pipeline import running
 from contam.index.writing.write import write_segment
-from contam.kernels import warm_up
+from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -113,6 +116,15 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
         return index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
 
 
+def build_a_little() -> None:
+    """Index a corpus of one text, which compiles whatever a build needs."""
+    text = "seven small kites flew over the old harbour wall before the rain came in from the west"
+    with tempfile.TemporaryDirectory(prefix="contam-warm-") as folder:
+        corpus = Path(folder, "corpus.jsonl")
+        corpus.write_bytes(orjson.dumps({"id": "1", "text": text}))
+        build(corpus, Path(folder, "index"), workers=1)
+
+
 def listed(paths: Sequence[PathLike], progress: BuildProgress | None) -> tuple[Shard, ...]:
     """The shards below some paths; files of contam itself that were left out are told."""
     shards, skipped = survey(paths)
@@ -132,8 +144,8 @@ def index_pending(
     progress: BuildProgress | None,
 ) -> Manifest:
     """Read what is pending in a manifest and publish each segment; the caller has the lock."""
-    if progress is not None and not warm_up.is_warm():
-        progress.note("compiling kernels: only the first run after an installation does this")
+    if progress is not None:
+        compile_once("build", build_a_little, progress)
     tools = Tools.of(manifest.recipe)
     intake = Intake.of(manifest)
     publish_manifest(folder, manifest)

@@ -1,10 +1,83 @@
-"""Check whether the kernels are compiled already."""
+"""Compile what a kind of run needs before it starts: once, by one process, with progress."""
 
 from __future__ import annotations
 
-from contam.kernels._jit import is_compiled
+import fcntl
+import hashlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from contam.kernels._cache import CACHE_FOLDER, cache_folder
+from contam.kernels._compiler import KERNELS, report_compiled, target_name
+from contam.kernels._jit import INTERPRETED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Kind: TypeAlias = Literal["scan", "build", "query"]
 
 
-def is_warm() -> bool:
-    """Whether an earlier run left the compiled kernels on disk, so that no run has to wait."""
-    return is_compiled()
+class CompileProgress(Protocol):
+    """Who is told how far compiling has come."""
+
+    def note(self, message: str) -> None:
+        """Something worth a line."""
+
+    def compiled(self, done: int, total: int) -> None:
+        """So many kernels of all are compiled or loaded."""
+
+
+def is_warm(kind: Kind) -> bool:
+    """Whether an earlier run compiled all that this kind of run needs, from the same sources."""
+    return INTERPRETED or _mark(kind).exists()
+
+
+def compile_once(
+    kind: Kind, workload: Callable[[], None], progress: CompileProgress | None
+) -> None:
+    """Run a small workload that calls every kernel of its kind, unless that was done before.
+
+    Other processes wait until it is done. What an earlier run left unfinished is finished.
+    """
+    if is_warm(kind):
+        return
+    with _alone(progress):
+        if is_warm(kind):
+            return
+        if progress is None:
+            workload()
+        else:
+            progress.note("compiling kernels: only the first run after an installation does this")
+            with report_compiled(lambda done: progress.compiled(done, len(KERNELS))):
+                workload()
+            progress.compiled(len(KERNELS), len(KERNELS))
+        _mark(kind).touch()
+
+
+def _mark(kind: Kind) -> Path:
+    """The file that is there once a workload has been run to its end."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    state = [cache_folder(source).name for source in sources] + [target_name()]
+    digest = hashlib.sha256("\n".join(state).encode()).hexdigest()
+    return CACHE_FOLDER / f"{kind}-{digest[:16]}.compiled"
+
+
+@contextmanager
+def _alone(progress: CompileProgress | None) -> Iterator[None]:
+    """Compile in no two processes at once: both would do the same work."""
+    with (CACHE_FOLDER / "lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if progress is not None:
+                progress.note("another process is compiling the kernels: waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:
+            pass  # a file system without locks: the work is done twice, the results are the same
+        yield
+
+
+def folder() -> Path:
+    """Where compiled kernels are kept."""
+    return CACHE_FOLDER

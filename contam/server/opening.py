@@ -73,20 +73,23 @@ async def _open_and_watch(state: State) -> None:
 
 def _is_compiled() -> bool:
     # Imported here, on the thread: this loads the compiler.
-    from contam.server.warm import checks_are_warm
+    from contam.kernels.warm_up import is_warm
 
-    return checks_are_warm()
+    return is_warm("query")
 
 
 def _open(state: State) -> IndexRegistry:
     # Imported here, on the thread: this loads the compiler.
+    from contam.detect.warm import match_a_little, query_a_little
+    from contam.kernels.warm_up import compile_once
     from contam.server.indexes.registry import IndexRegistry
-    from contam.server.warm import warm_kernels
 
     tune_service()
+    if state.settings.index:
+        compile_once("query", query_a_little, None)
     registry = IndexRegistry.open(state.settings)
     if registry.names:
-        warm_kernels()
+        match_a_little()
     return registry
 
 

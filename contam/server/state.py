@@ -27,8 +27,7 @@ COMPILING: Final = "compiling kernels, then opening the indexes"
 """What a service that starts says it does."""
 
 _FIRST_START: Final = (
-    "compiling kernels the first time takes about a minute; `make install` or "
-    "`python -m contam.server.warm` does it beforehand"
+    "compiling kernels the first time takes about half a minute; `contam warm` does it beforehand"
 )
 
 

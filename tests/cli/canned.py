@@ -22,6 +22,8 @@ def scan(corpus, benchmark, *, progress, **options):
         call = {"corpus": corpus, "benchmark": benchmark, **options}
         Path(told).write_text(json.dumps(call), encoding="utf-8")
     progress.note("compiling kernels, first run only")
+    for done in range(1, 9):
+        progress.compiled(done, 8)
     progress.start(50_000_000)
     for _ in range(25):
         progress.advance(2_000_000)

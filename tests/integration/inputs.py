@@ -136,7 +136,11 @@ def assert_refused(process, out, *words, code=1):
     """One line of error and one of hint, and nothing left behind."""
     lines = process.stderr.splitlines()
     assert process.returncode == code, process.stderr
-    kinds = [line.split(":")[0] for line in lines if not line.startswith("compiling kernels")]
+    kinds = [
+        line.split(":")[0]
+        for line in lines
+        if not line.startswith(("compiling kernels", "kernel "))
+    ]
     assert [kind for kind in kinds if "%" not in kind] == ["error", "hint"], process.stderr
     assert "Traceback" not in process.stderr
     assert process.stdout == ""

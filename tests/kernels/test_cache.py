@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from contam.kernels import _jit
+from contam.kernels import _cache
 
-KERNELS = Path(_jit.__file__).parent
+KERNELS = Path(_cache.__file__).parent
 MODULES = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem != "__init__")
 
 
@@ -27,7 +27,7 @@ def imports(module: str) -> set[str]:
 
 
 def names_behind(module: str, folder: Path = KERNELS) -> set[str]:
-    return {path.stem for path in _jit.modules_behind(folder / f"{module}.py")}
+    return {path.stem for path in _cache.modules_behind(folder / f"{module}.py")}
 
 
 @pytest.fixture
@@ -36,14 +36,14 @@ def copy(tmp_path, monkeypatch):
     folder = Path(shutil.copytree(KERNELS, tmp_path / "kernels"))
 
     def use(where: Path) -> dict[str, str]:
-        monkeypatch.setattr(_jit, "_HERE", where)
-        for cached in (_jit._source, _jit.modules_behind, _jit.cache_folder):
+        monkeypatch.setattr(_cache, "_HERE", where)
+        for cached in (_cache._source, _cache.modules_behind, _cache.cache_folder):
             cached.cache_clear()
-        return {module: _jit.cache_folder(where / f"{module}.py").name for module in MODULES}
+        return {module: _cache.cache_folder(where / f"{module}.py").name for module in MODULES}
 
     yield folder, use
     monkeypatch.undo()
-    for cached in (_jit._source, _jit.modules_behind, _jit.cache_folder):
+    for cached in (_cache._source, _cache.modules_behind, _cache.cache_folder):
         cached.cache_clear()
 
 

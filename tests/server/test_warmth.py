@@ -22,7 +22,7 @@ from numba.core.registry import CPUDispatcher
 from contam.benchmark.items import BenchItem
 from contam.config import Settings
 from contam.detect.indexed.blind import check_blind, hash_items
-from contam.server.warm import warm_kernels
+from contam.detect.warm import match_a_little
 from contam.server.indexes.registry import IndexRegistry
 
 def counts():
@@ -34,7 +34,7 @@ def counts():
     return found
 
 registry = IndexRegistry.open(Settings(index=(sys.argv[1],)))
-warm_kernels()
+match_a_little()
 before = counts()
 rows = [json.loads(line) for line in Path(sys.argv[2]).read_text().splitlines()]
 items = [
@@ -76,7 +76,7 @@ def test_a_service_that_compiles_says_so_with_what_would_have_spared_it(small_in
             assert service.process.poll() is None
         problem = client.get("/readyz").json()
         assert (problem["status"], problem["code"]) == (503, "not-ready")
-        assert "python -m contam.server.warm" in problem["hint"]
+        assert "contam warm" in problem["hint"]
         # It would go on for a minute.
         service.stop(signal.SIGKILL)
     assert sum('"compiling kernels' in line for line in service.lines) == 1

@@ -43,6 +43,9 @@ class BuildProgress(Protocol):
     def note(self, message: str) -> None:
         """Something worth a line."""
 
+    def compiled(self, done: int, total: int) -> None:
+        """So many of all kernels are compiled; only a first run hears of it."""
+
     def finish(self) -> None:
         """No more will come."""
 

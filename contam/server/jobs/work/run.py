@@ -126,6 +126,9 @@ class ProgressWriter:
     def note(self, message: str) -> None:
         """Of no use to whoever waits for a job."""
 
+    def compiled(self, done: int, total: int) -> None:
+        """Of no use to whoever waits for a job."""
+
     def finish(self) -> None:
         """All documents are read."""
         self._send({"phase": "judging", "done": self._total, "total": self._total})

@@ -1,0 +1,31 @@
+"""`contam warm`: compile all kernels before anybody waits for them."""
+
+from __future__ import annotations
+
+from contam.cli import options
+
+
+def warm(
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Compile all kernels now, which the first scan, build and query would do otherwise."""
+    # Imported here: this loads the compiler.
+    from contam.cli import render
+    from contam.cli.progress import reporter
+    from contam.cli.terminal import talk
+    from contam.detect.warm import query_a_little, scan_a_little
+    from contam.index.build import build_a_little
+    from contam.kernels.warm_up import compile_once, folder
+
+    with reporter(quiet=quiet) as progress:
+        compile_once("scan", scan_a_little, progress)
+        compile_once("build", build_a_little, progress)
+        compile_once("query", query_a_little, progress)
+    if as_json:
+        render.emit_json({"folder": str(folder())})
+    elif not quiet:
+        talk(f"all kernels are compiled, in {folder()}")
+    return 0

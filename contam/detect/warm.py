@@ -1,0 +1,69 @@
+"""Scan and query one small text, which compiles or loads whatever real ones need."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import orjson
+
+from contam.benchmark.items import BenchItem
+from contam.corpus.batches import DocBatch
+from contam.detect.match.collect import Collection
+from contam.detect.match.matching import Matcher
+from contam.detect.match.token_view import build_view
+from contam.detect.policies.policy import DEFAULT, get_policy
+from contam.index.build import build
+from contam.index.recipe import load_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TEXT: Final = (
+    "seven small kites flew over the old harbour wall before the rain came in from the west"
+)
+#: Words and characters, every item and a sample of them.
+_POLICIES: Final = ("contam", "gpt4-50char", "decon-default")
+
+
+def match_a_little() -> None:
+    """Match the text against itself in memory: loads into this process what checks need."""
+    item = BenchItem(benchmark="warm", split="", item_id="1", question=_TEXT)
+    view = build_view([item], unit="word", seed=5, min_run=8)
+    data = np.frombuffer(_TEXT.encode(), np.uint8)
+    batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64), 0, 0, 0, 0)
+    policy = get_policy(DEFAULT)
+    Matcher(view).match(batch, Collection.start(view, [policy], policy, 1))
+
+
+def scan_a_little() -> None:
+    """Scan a corpus of one text."""
+    from contam.detect.scan import scan  # which runs this before its first scan
+
+    with _small_files() as (corpus, items):
+        scan(corpus, items, policies=_POLICIES, workers=1)
+
+
+def query_a_little() -> None:
+    """Index a corpus of one text, and query it."""
+    from contam.detect.query import query  # which runs this before its first query
+
+    with _small_files() as (corpus, items):
+        index = corpus.with_name("index")
+        build(corpus, index, load_recipe("standard"), workers=1)
+        query(index, items, workers=1)
+    match_a_little()
+
+
+@contextmanager
+def _small_files() -> Iterator[tuple[Path, Path]]:
+    """A corpus of one document, and a benchmark of one item that it holds."""
+    with tempfile.TemporaryDirectory(prefix="contam-warm-") as folder:
+        corpus, items = Path(folder, "corpus.jsonl"), Path(folder, "items.jsonl")
+        # A letter that is not ASCII: spans in bytes and in characters differ.
+        corpus.write_bytes(orjson.dumps({"id": "1", "text": f"{_TEXT} é {_TEXT}"}))
+        items.write_bytes(orjson.dumps({"id": "1", "question": _TEXT, "answer": "on Monday"}))
+        yield corpus, items
