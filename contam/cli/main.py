@@ -43,7 +43,7 @@ from contam.cli.options import spread_values
 from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
-from contam.extras import leave_pandas_out
+from contam.extras import claim_process
 from contam.memory import tune_command
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _root(
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    leave_pandas_out()
+    claim_process()
     if _command(arguments) != "serve":
         tune_command()
     if not sys.warnoptions and "--debug" not in arguments:

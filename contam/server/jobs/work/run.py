@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import ContamError
-from contam.extras import leave_pandas_out
+from contam.extras import claim_process
 from contam.server.problems.telling import tell
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _where(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    leave_pandas_out()
+    claim_process()
     code = main()
     # No waiting for threads of libraries: everything is on disk.
     os._exit(code)
