@@ -91,24 +91,8 @@ app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a
 app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
 
 COMMANDS = (
-    "scan",
-    "query",
-    "show",
-    "review",
-    "policies",
-    "sql",
-    "dupes",
-    "logs",
-    "items",
-    "rescore",
-    "export",
-    "check",
-    "annotate",
-    "hash",
-    "serve",
-    "keys",
-    "audit",
-    "index",
+    *(command.name for command in app.registered_commands),
+    *(group.name for group in app.registered_groups),
 )
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from contam.client import jobs, wire
 from contam.client.calls import Flow, Send, sent
@@ -27,6 +27,22 @@ CHECK_ITEMS: Final = 256
 so that wording which the items of a benchmark share counts alike."""
 
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
+
+
+class JobOptions(TypedDict, total=False):
+    """What may be asked of a job."""
+
+    index: str | Sequence[str] | None
+    policies: Sequence[str]
+    max_evidence: int
+    allow_missing: bool
+
+
+class CheckOptions(JobOptions, total=False):
+    """What may be asked of a check."""
+
+    evidence: bool
+    context: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

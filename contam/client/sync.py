@@ -6,13 +6,13 @@ import contextlib
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import httpx
 
 from contam.client import jobs
 from contam.client.calls import Connection, Pause, Reply, Send, key_from, prepared, unreachable
-from contam.client.flows import Asked, Flows
+from contam.client.flows import Asked, CheckOptions, Flows, JobOptions
 from contam.client.folder import result_folder
 from contam.client.retry import Retry
 
@@ -54,13 +54,7 @@ class Client:
     def check(
         self,
         items: str | Item | Items,
-        *,
-        index: str | Sequence[str] | None = None,
-        policies: Sequence[str] = ("contam",),
-        evidence: bool = True,
-        max_evidence: int = 20,
-        context: int = 0,
-        allow_missing: bool = False,
+        **options: Unpack[CheckOptions],
     ) -> Answer:
         """Judge a text, one item or some; the verdicts are those of `contam.query`.
 
@@ -72,15 +66,7 @@ class Client:
         More than 256 items become a job: items of one benchmark are judged together, since wording
         that all of them share proves nothing.
         """
-        asked = Asked(
-            index=index,
-            policies=policies,
-            evidence=evidence,
-            max_evidence=max_evidence,
-            context=context,
-            allow_missing=allow_missing,
-        )
-        return self._run(self._flows.check(items, asked))
+        return self._run(self._flows.check(items, Asked(**options)))
 
     def indexes(self) -> list[dict[str, Any]]:
         """What the service has indexed: corpus, guarantee, coverage, sizes and dates."""
@@ -94,12 +80,9 @@ class Client:
         self,
         items: Iterable[Item],
         *,
-        index: str | Sequence[str] | None = None,
-        policies: Sequence[str] = ("contam",),
-        max_evidence: int = 20,
-        allow_missing: bool = False,
         keep_text: bool = False,
         key: str | None = None,
+        **options: Unpack[JobOptions],
     ) -> Job:
         """Give up to a million items to a job, and go on.
 
@@ -107,9 +90,7 @@ class Client:
         key        equal requests under one key make one job, also from a script that runs again;
                    None makes a key that repeats of this call alone share
         """
-        asked = Asked(
-            index=index, policies=policies, max_evidence=max_evidence, allow_missing=allow_missing
-        )
+        asked = Asked(**options)
         return self._run(jobs.submit(items, asked, self._flows.retry, key=key, keep_text=keep_text))
 
     def job(self, job: Job | str) -> Job:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import orjson
 
+from contam.benchmark.items import ItemName
 from contam.detect.match.deadline import REASON as DEADLINE
-from contam.detect.policies.verdict import Verdict
+from contam.detect.policies.verdict import COLUMNS
 from contam.detect.result import VERDICTS, item_ranks
 from contam.server.checks.evidence import EvidenceReader
 from contam.server.problems.failures import RequestError
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from contam.server.schemas.check import Options
 
 _MOST_FAILURES: Final = 20
+_NOTHING_KNOWN: Final = {
+    **{column.name: None if column.nullable else column.kind() for column in COLUMNS},
+    "label": "not_checkable",
+    "exposure": "none",
+    "reason": DEADLINE,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,27 +130,12 @@ def late_answer(
 ) -> StreamedAnswer:
     """The answer when the time is over: nothing is known of any item (benchmark, split, id)."""
     verdicts = [
-        Verdict(
-            benchmark=benchmark,
-            split=split,
-            item_id=item_id,
-            policy=policy,
-            label="not_checkable",
-            score=None,
-            exposure="none",
-            kind=None,
-            n_documents=0,
-            n_occurrences=0,
-            best_document_id=None,
-            best_shard=None,
-            best_row=None,
-            reason=DEADLINE,
-        ).to_dict()
-        for benchmark, split, item_id in (names[i] for i in np.argsort(item_ranks(names)).tolist())
+        {**_NOTHING_KNOWN, **ItemName(*names[i])._asdict(), "policy": policy, "evidence": []}
+        for i in np.argsort(item_ranks(names)).tolist()
         for policy in policies
     ]
     return StreamedAnswer(
-        verdicts=[{**verdict, "evidence": []} for verdict in verdicts],
+        verdicts=verdicts,
         rest={
             **_about(snapshot),
             "coverage": summary(snapshot.opened.coverage.totals),
