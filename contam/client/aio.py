@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -74,8 +73,7 @@ class AsyncClient:
 
     async def job(self, job: Job | str) -> Job:
         """See `Client.job`."""
-        name = job if isinstance(job, str) else job.id
-        return (await self._run(jobs.show(name, self._flows.retry)))[0]
+        return (await self._run(jobs.show(job, self._flows.retry)))[0]
 
     async def wait(
         self,
@@ -103,8 +101,7 @@ class AsyncClient:
 
     async def cancel(self, job: Job | str) -> None:
         """See `Client.cancel`."""
-        name = job if isinstance(job, str) else job.id
-        await self._run(jobs.cancel(name, self._flows.retry))
+        await self._run(jobs.cancel(job, self._flows.retry))
 
     async def rescore(
         self,
@@ -116,9 +113,7 @@ class AsyncClient:
         **options: Any,  # noqa: ANN401 - each option has its own type
     ) -> Rescored:
         """See `Client.rescore`."""
-        paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
-        asked = {"policies": list(policies), "options": options}
-        flow = jobs.rescore(verdicts, paths, asked, self._flows.retry, items=items)
+        flow = jobs.rescore(verdicts, logs, self._flows.retry, items, policies, options)
         return await self._run(flow)
 
     async def aclose(self) -> None:

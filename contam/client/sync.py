@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
@@ -95,8 +94,7 @@ class Client:
 
     def job(self, job: Job | str) -> Job:
         """A job as it is now."""
-        name = job if isinstance(job, str) else job.id
-        return self._run(jobs.show(name, self._flows.retry))[0]
+        return self._run(jobs.show(job, self._flows.retry))[0]
 
     def wait(
         self,
@@ -127,8 +125,7 @@ class Client:
 
     def cancel(self, job: Job | str) -> None:
         """Stop a job; one that has ended is deleted with its result."""
-        name = job if isinstance(job, str) else job.id
-        self._run(jobs.cancel(name, self._flows.retry))
+        self._run(jobs.cancel(job, self._flows.retry))
 
     def rescore(
         self,
@@ -148,9 +145,7 @@ class Client:
                   skip_damaged, separate_runs, lower_is_better, higher_is_better, metrics,
                   all_metrics, mixed_setups
         """
-        paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
-        asked = {"policies": list(policies), "options": options}
-        flow = jobs.rescore(verdicts, paths, asked, self._flows.retry, items=items)
+        flow = jobs.rescore(verdicts, logs, self._flows.retry, items, policies, options)
         return self._run(flow)
 
     def close(self) -> None:

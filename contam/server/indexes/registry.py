@@ -98,7 +98,6 @@ class IndexRegistry:
             if name not in self._folders:
                 raise RequestError(
                     404, "there is no index of that name", code="no-index",
-                    hint="GET /v1/indexes lists them",
                 )  # fmt: skip
         return tuple(name for name in self._folders if not names or name in names)
 

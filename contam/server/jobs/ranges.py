@@ -43,7 +43,7 @@ def file_answer(path: Path, headers: Mapping[str, str], *, media_type: str) -> S
             file.close()
             raise RequestError(
                 416, f"the file has {size} bytes", code="no-range",
-                hint="ask for bytes that are there", headers={"Content-Range": f"bytes */{size}"},
+                headers={"Content-Range": f"bytes */{size}"},
             )  # fmt: skip
     more_headers = {
         "ETag": tag,

@@ -118,13 +118,9 @@ def translated() -> Iterator[None]:
     except sqlite3.Error as error:
         primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise StoreBusyError(
-                "the job store is locked by another process", hint="try again in a moment"
-            ) from error
+            raise StoreBusyError("the job store is locked by another process") from error
         if primary == sqlite3.SQLITE_FULL:
-            raise StoreFullError(
-                "the disk of the job store is full", hint="the operator must free some space"
-            ) from error
+            raise StoreFullError("the disk of the job store is full") from error
         if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
             raise damaged() from error
         raise StoreError(

@@ -89,7 +89,7 @@ class ReviewedPack:
             # The library's words name folders of this machine.
             raise RequestError(
                 503, "this pack is not as it was published, so nothing of it can be reviewed now",
-                code="pack-damaged", hint="the operator has to restore it or run the audit again",
+                code="pack-damaged",
                 headers={"Retry-After": "5"},
             ) from error  # fmt: skip
 
@@ -105,7 +105,6 @@ class ReviewedPack:
         except ConfigError as error:
             raise RequestError(
                 503, "your answers cannot be read, so none can be added", code="labels-damaged",
-                hint="the operator has to mend the file that holds them",
                 headers={"Retry-After": "5"},
             ) from error  # fmt: skip
 
@@ -129,7 +128,6 @@ class ReviewedPack:
             except (OSError, OutputError) as error:
                 raise RequestError(
                     503, "your answer could not be kept", code="label-not-kept",
-                    hint="give it again in a moment; the operator has to make room for it",
                     headers={"Retry-After": "5"},
                 ) from error  # fmt: skip
         return True
@@ -207,7 +205,6 @@ class Reviews:
         except KeyError:
             raise RequestError(
                 404, "there is no pack of that name to review", code="no-pack",
-                hint="/review lists them",
             ) from None  # fmt: skip
 
 

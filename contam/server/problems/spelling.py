@@ -57,5 +57,4 @@ def refuse_doubled(body: bytes) -> None:
         )
         raise RequestError(
             422, f"a field stands twice in one object: {place}", code="doubled-field",
-            hint="send each field of an object once",
         )  # fmt: skip

@@ -79,7 +79,6 @@ def _place_of(snapshot: IndexSnapshot, document_id: str) -> tuple[str, int]:
     if len(places) > 1:
         raise RequestError(
             409, f"{len(places)} documents have this id", code="ambiguous",
-            hint="say which by shard and row, as evidence names them",
         )  # fmt: skip
     return places[0]
 
@@ -103,7 +102,6 @@ def _shown(
     if text is None or meta is None:
         raise RequestError(
             503, "its shard is gone, or is not what was indexed", code="shard",
-            hint="the operator has to put the shard back",
         )  # fmt: skip
     start, end = (min(one, len(text)) for one in span)
     return {

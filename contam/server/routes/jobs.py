@@ -125,7 +125,7 @@ def cancel_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
             },
         },
         206: {"description": "A range of the Parquet file."},
-        **problems(401, 403, 404, 406, 409, 416, 422, 429, 503),
+        **problems(401, 403, 404, 409, 416, 422, 429, 503),
     },
 )
 def job_results(

@@ -53,7 +53,6 @@ class Visit:
         if not self.caller.may(scope):
             raise RequestError(
                 403, f"your key does not have the scope {scope!r}", code="scope-missing",
-                hint="ask the operator for a key that has it",
             )  # fmt: skip
         return self.caller
 
@@ -88,7 +87,6 @@ def refuse_forged(state: State, visitor: Visit, form: Form) -> None:
     if not state.sessions.is_token(visitor.session, form.one("token")):
         raise RequestError(
             403, "this form is out of date", code="form-token",
-            hint="open the page again, and send it from there",
         )  # fmt: skip
 
 

@@ -192,7 +192,6 @@ def _keep(desk: _Desk, case: Case, form: Form) -> None:
     except ChangedError:
         raise RequestError(
             409, "you have answered this item before, and nothing was changed", code="changed",
-            hint="answer again here to replace what you said",
         ) from None  # fmt: skip
 
 

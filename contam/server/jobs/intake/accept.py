@@ -126,7 +126,7 @@ def _accept(
         request = _check(asked, state, received)
     else:
         request = _rescore(asked, jobs, caller, receiving, received)
-    return receiving.accept(request, received)
+    return jobs.accept(receiving, request, received)
 
 
 def _check(asked: CheckJob, state: State, received: Received) -> dict[str, Any]:
@@ -176,7 +176,6 @@ def _rescore(
         if source.kind != "check" or source.state != "done":
             raise RequestError(
                 409, f"that job is a {source.kind} and {source.state}", code="no-verdicts",
-                hint="name a check that is done",
             )  # fmt: skip
         jobs.copy_verdicts(source, receiving.folder)
     return asked.model_dump()

@@ -114,7 +114,6 @@ class Upload:
             raise RequestError(
                 413,
                 f"the upload has more than {self._settings.max_upload_bytes} bytes",
-                hint="pack it with gzip, or send it in several jobs",
                 code="upload-too-large",
             )
         try:
@@ -321,7 +320,6 @@ class _FileSink:
             raise RequestError(
                 413,
                 f"the upload has more than {self._settings.max_job_items} items",
-                hint="send it in several jobs",
                 code="too-many-items",
             )
         if not n_rows and self.role == "items":

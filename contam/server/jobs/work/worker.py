@@ -10,7 +10,6 @@ import contextlib
 import json
 import threading
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import ContamError
@@ -54,7 +53,7 @@ class Hooks:
     ended    a job is over: its inputs may go
     failed   what a job failed of: code, message, hint
     retention_s  seconds that an ended job is kept
-    most_s   seconds of work that a job may take, all attempts together
+    most_s   seconds of work that an attempt may take
     slice_s  seconds that it works while others wait
     """
 
@@ -172,10 +171,6 @@ class Worker:
         self._hooks.changed(job.id)
         try:
             order = self._hooks.order(job)
-            allowance = Allowance(Path(order["folder"]), self._hooks.most_s)
-            if allowance.is_over():
-                self._fail(job, self._overtime())
-                return
             process = begin()
         except ContamError as error:
             message, hint = tell(error)
@@ -186,6 +181,7 @@ class Worker:
             self._again(job, counted=False)
             self._stopping.wait(_LOOK_S)
             return
+        allowance = Allowance(self._hooks.most_s)
         running = Running(process, allowance)
         with self._lock:
             self._running[job.id] = running
