@@ -24,8 +24,6 @@ Place = tuple[str, int]
 
 #: Documents whose texts are held at once, unless one item has more.
 _DOCUMENTS: Final = 128
-#: JSON of a row without any text has more bytes than that.
-_LEAST_ROW_BYTES: Final = 200
 #: The longest way in which JSON writes one character, of those in our answers.
 _MOST_CHARACTER_BYTES: Final = 6
 
@@ -42,11 +40,6 @@ class EvidenceReader:
         bounds = np.searchsorted(owner.index, np.arange(len(result.items_in_order) + 1)).tolist()
         self._items = result.items_in_order
         self._bounds = list(pairwise(bounds))
-
-    def least_bytes(self) -> int:
-        """Bytes that all rows have in an answer, at the least: nothing is read for it."""
-        n_rows = len(self._columns["item_id"])
-        return n_rows * _LEAST_ROW_BYTES + int(self._spans(slice(None)).sum())
 
     def most_bytes(self) -> Iterator[int]:
         """Bytes that the rows of each item may have in an answer, at the most: nothing is read."""

@@ -188,7 +188,10 @@ class Keyring:
 
 
 class Needs(SecurityBase):
-    """A dependency that lets a request through if its caller holds a scope."""
+    """A dependency that lets a request through if its caller holds a scope, and gives the Caller.
+
+    `Depends(Needs("check"))`; `scope` is one of SCOPES, and `admin` holds every one.
+    """
 
     def __init__(self, scope: str) -> None:
         if scope not in SCOPES:
@@ -218,14 +221,6 @@ class Needs(SecurityBase):
                 f"{f'{option}: ' if option else ''}the key does not have the scope {self.needed!r}",
                 code="scope-missing", hint=f"{without}ask the operator for a key that has it",
             )  # fmt: skip
-
-
-def require(scope: str) -> Needs:
-    """A dependency for handlers: `Depends(require("check"))` refuses callers without the scope.
-
-    Its value is the Caller. `scope` is one of SCOPES; `admin` holds every scope.
-    """
-    return Needs(scope)
 
 
 def _presented(headers: list[tuple[bytes, bytes]]) -> bytes | None:

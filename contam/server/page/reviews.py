@@ -7,7 +7,6 @@ another one. Labels lie in the service's data folder, a file for each reader; a 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import threading
 from collections import Counter
@@ -20,6 +19,7 @@ from contam.audit.review.sample import append_label, read_own_labels
 from contam.audit.review.session import ReviewSession, answer
 from contam.errors import ConfigError, ContamError, OutputError
 from contam.server.indexes.registry import NAME
+from contam.server.indexes.watched import stamp_of
 from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from contam.audit.review.sample import Case, Label
     from contam.config import Settings
+    from contam.server.indexes.watched import Stamp
 
 HOME: Final = "reviews"
 """The folder of all labels in the service's data folder."""
@@ -34,8 +35,6 @@ HOME: Final = "reviews"
 _SUFFIX: Final = ".jsonl"
 _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _DIGEST_CHARACTERS: Final = 12
-
-_Stamps = dict[str, tuple[int, int, int, int, int]]
 
 
 class ChangedError(Exception):
@@ -63,7 +62,7 @@ class ReviewedPack:
         self._draw = draw
         self._opening = threading.Lock()
         self._writing = threading.Lock()
-        self._stamps: _Stamps | None = None
+        self._stamps: dict[str, Stamp | None] | None = None
         self._found: ReviewSession | ContamError | None = None
 
     def open(self) -> ReviewSession:
@@ -239,16 +238,5 @@ def named_packs(review: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _stamps(folder: Path) -> _Stamps:
-    found = {}
-    for name, path in files_of(folder):
-        try:
-            # Links are followed: what they lead to is what would be read.
-            stat = os.stat(path)  # noqa: PTH116 - the same call as for the files of indexes
-        except OSError:
-            continue
-        found[name] = (
-            *(stat.st_dev, stat.st_ino, stat.st_size),
-            *(stat.st_mtime_ns, stat.st_ctime_ns),
-        )
-    return found
+def _stamps(folder: Path) -> dict[str, Stamp | None]:
+    return {name: stamp_of(str(path)) for name, path in files_of(folder)}

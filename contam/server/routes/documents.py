@@ -8,7 +8,7 @@ import orjson
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from contam.detect.indexed.quote import document_at, places_of, quote
-from contam.server.middleware.auth import require
+from contam.server.middleware.auth import Needs
 from contam.server.problems.failures import RequestError
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import DocumentAnswer
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contam.server.indexes.registry import IndexSnapshot
 
 router = APIRouter(
-    prefix="/v1/documents", tags=["documents"], dependencies=[Depends(require("read-documents"))]
+    prefix="/v1/documents", tags=["documents"], dependencies=[Depends(Needs("read-documents"))]
 )
 
 _MOST = (1 << 53) - 1

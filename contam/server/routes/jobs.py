@@ -15,7 +15,7 @@ from contam.server.jobs.model import StoredJob
 from contam.server.jobs.ranges import file_answer
 from contam.server.jobs.results import PARQUET, TableLines, table_path, wants_parquet
 from contam.server.jobs.views import RUN, run_view
-from contam.server.middleware.auth import Caller, require
+from contam.server.middleware.auth import Caller, Needs
 from contam.server.schemas.common import problems
 from contam.server.schemas.jobs import JobAnswer, JobList, multipart
 from contam.server.state import CurrentState, State, jobs_of
@@ -24,7 +24,7 @@ NDJSON: Final = "application/x-ndjson"
 NO_STORE: Final = {"Cache-Control": "no-store"}
 _MOST_LISTED: Final = 500
 
-Asker = Annotated[Caller, Depends(require("jobs"))]
+Asker = Annotated[Caller, Depends(Needs("jobs"))]
 JobId = Annotated[str, Path(min_length=1, max_length=64)]
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])

@@ -124,17 +124,7 @@ def _evidence(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 _TOKEN_COLUMNS: Final = tuple(f"{part}_tokens" for part in PARTS)
-_ITEM_COLUMNS: Final = (
-    *ItemName._fields,
-    "key_version",
-    "passage_key",
-    "question_key",
-    "choices_key",
-    "answer_key",
-    "item_key",
-    "full_key",
-    *_TOKEN_COLUMNS,
-)
+_ITEM_COLUMNS: Final = tuple(name for name in schemas.ITEMS.names if name not in PARTS)
 
 
 def _item(item: Row | None, key: ItemName) -> dict[str, Any]:
