@@ -123,6 +123,6 @@ class Flows:
         call = Send(method="GET", path=f"/v1/{what}")
         reply = yield from sent(call, self.retry)
         found = wire.parsed(reply.body, str(call)).get(what)
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
             raise AnswerError(f"{call}: the answer has no list of {what}")
         return found

@@ -95,8 +95,8 @@ def create_app(settings: Settings) -> FastAPI:
     failures.install(app)
     openapi.install(app)
     add_layers(app, state)
-    for one in (health, metrics, indexes, policies, check, documents, jobs, rescore, page, review):
-        app.include_router(one.router)
+    for api in (health, metrics, indexes, policies, check, documents, jobs, rescore, page, review):
+        app.include_router(api.router)
     return app
 
 

@@ -77,7 +77,7 @@ TABLE: Final = (
 )  # fmt: skip
 """Every metric. A counter's samples bear the name that stands here."""
 
-TABLE_BY_NAME: Final = {one.name: one for one in TABLE}
+TABLE_BY_NAME: Final = {metric.name: metric for metric in TABLE}
 
 
 class Metrics:
@@ -136,9 +136,11 @@ class Metrics:
         return observe
 
     def _made(self, name: str, kind: type[_Made]) -> _Made:
-        one = TABLE_BY_NAME[name]
-        if one.kind is not kind:
+        metric = TABLE_BY_NAME[name]
+        if metric.kind is not kind:
             raise TypeError(name)
         if kind is Histogram:
-            return kind(one.name, one.help, one.labels, registry=self.registry, buckets=_BUCKETS_S)
-        return kind(one.name, one.help, one.labels, registry=self.registry)
+            return kind(
+                metric.name, metric.help, metric.labels, registry=self.registry, buckets=_BUCKETS_S
+            )
+        return kind(metric.name, metric.help, metric.labels, registry=self.registry)

@@ -39,8 +39,8 @@ class Server(uvicorn.Server):
         """Listen, then say where."""
         await super().startup(sockets)
         for server in self.servers if self.started else ():
-            for one in server.sockets:
-                host, port = one.getsockname()[:2]
+            for listening in server.sockets:
+                host, port = listening.getsockname()[:2]
                 self._announce(
                     f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
                 )

@@ -48,7 +48,7 @@ def add(
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Make a key and print it once: only its digest is stored. A running service accepts it."""
-    scopes = [one for given in scope or ["check"] for one in given.split(",")]
+    scopes = [word for given in scope or ["check"] for word in given.split(",")]
     key, secret = _store(data).add(name, scopes)
     if as_json:
         from contam.cli import render

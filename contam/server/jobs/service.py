@@ -349,7 +349,7 @@ class Jobs:
             "folder": str(self._home / job.id),
             "indexes": [str(Path(folder).resolve()) for folder in folders],
             "names": names,
-            "corpus": [str(Path(one).resolve()) for one in settings.corpus],
+            "corpus": [str(Path(path).resolve()) for path in settings.corpus],
             "threads": settings.job_threads,
             "memory_bytes": settings.max_job_memory_bytes,
         }

@@ -86,9 +86,9 @@ def date_of(seconds: float | None) -> str | None:
 
 def _without_places(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
-        return {name: _without_places(one) for name, one in value.items()}
+        return {name: _without_places(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_without_places(one) for one in value]
+        return [_without_places(item) for item in value]
     if isinstance(value, str) and value.startswith("/"):
         return PurePath(value).name
     return value

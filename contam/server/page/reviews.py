@@ -153,7 +153,7 @@ class ReviewedPack:
         """Where a reader's labels lie: any name makes a file of this folder, each its own."""
         if _PLAIN.fullmatch(reader):
             return self._labels / f"{reader}{_SUFFIX}"
-        plain = "".join(one if _PLAIN.fullmatch(one) else "-" for one in reader.lower())[:32]
+        plain = "".join(sign if _PLAIN.fullmatch(sign) else "-" for sign in reader.lower())[:32]
         digest = hashlib.sha256(reader.encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{plain.strip('-') or 'reader'}={digest[:_DIGEST_CHARACTERS]}"
         return self._labels / f"{name}{_SUFFIX}"

@@ -35,7 +35,7 @@ def tell(error: ContamError, home: Path | None = None) -> tuple[str, str]:
     said = _shown(error.statement, home, secret=secret)
     message = INSIDE.get(error.code, _REFUSED) if said.is_hidden else said.tell(_counted)
     advice = (_shown(remedy.statement(SENTENCES), home, secret=secret) for remedy in error.remedies)
-    hint = "; ".join(one.tell(_counted) for one in advice) or error.hint
+    hint = "; ".join(sentence.tell(_counted) for sentence in advice) or error.hint
     return message, hint_for(error.code, hint)
 
 

@@ -103,7 +103,7 @@ def _shown(
         raise RequestError(
             503, "its shard is gone, or is not what was indexed", code="shard",
         )  # fmt: skip
-    start, end = (min(one, len(text)) for one in span)
+    start, end = (min(offset, len(text)) for offset in span)
     return {
         "index": snapshot.names[0],
         "state": snapshot.states[0],

@@ -83,7 +83,7 @@ def list_jobs(
     jobs = jobs_of(state)
     found = jobs.listed(owner_of(caller), before=cursor, limit=limit)
     more = found[-1].number if len(found) == limit else None
-    return answer({"jobs": [jobs.show(one) for one in found], "next": more})
+    return answer({"jobs": [jobs.show(job) for job in found], "next": more})
 
 
 @router.get(

@@ -188,10 +188,10 @@ def list_jobs(
         return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
     jobs = jobs_of(state)
     found = jobs.listed(owner_of(visitor.may("jobs")), before=before, limit=_LISTED)
-    shown = [jobs.show(one) for one in found]
+    shown = [jobs.show(job) for job in found]
     return show(
         request, state, "jobs.html", jobs=shown,
-        refresh=5 if any(not one["ended"] for one in shown) else 0,
+        refresh=5 if any(not job["ended"] for job in shown) else 0,
         older=found[-1].number if len(found) == _LISTED else None,
     )  # fmt: skip
 

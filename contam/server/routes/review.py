@@ -221,7 +221,7 @@ def _item_page(
 
 def _answers_page(request: Request, state: State, desk: _Desk) -> Response:
     cases = desk.reading.cases
-    rows = [{"id": case_id(one), "item": one.key, **desk.said(one)} for one in cases]
+    rows = [{"id": case_id(case), "item": case.key, **desk.said(case)} for case in cases]
     rows = [row for row in rows if row["n"]]
     words = Counter(row["said"] for row in rows)
     return show(

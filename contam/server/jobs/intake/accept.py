@@ -159,7 +159,7 @@ def _rescore(
             422, "logs or scores are needed, not both", code="upload",
             hint="send files as `logs`, or rows as `scores`",
         )  # fmt: skip
-    if uploaded and {one.name for one in uploaded} != {
+    if uploaded and {file.name for file in uploaded} != {
         f"{VERDICTS}/{file}" for file in VERDICT_FILES
     }:
         raise RequestError(

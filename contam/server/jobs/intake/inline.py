@@ -111,14 +111,14 @@ def _evidence(rows: Sequence[Row]) -> list[dict[str, Any]]:
     for row in rows:
         key = ItemName.in_row(row)
         evidence = row.get("evidence") or []
-        if not isinstance(evidence, list) or not all(isinstance(one, dict) for one in evidence):
+        if not isinstance(evidence, list) or not all(isinstance(entry, dict) for entry in evidence):
             raise UsageError("the evidence of a verdict is no list of rows", hint=_AS_GIVEN)
         if key not in seen and evidence:
             seen.add(key)
             own = key._asdict()
             found += [
-                {name: {**one, **own}.get(name) for name in schemas.EVIDENCE.names}
-                for one in evidence
+                {name: {**entry, **own}.get(name) for name in schemas.EVIDENCE.names}
+                for entry in evidence
             ]
     return found
 

@@ -101,13 +101,13 @@ class JobQueue:
         """Note that a job has no process any more."""
         with self._lock:
             self._working.pop(job_id, None)
-            self._paused = deque(one for one in self._paused if one.id != job_id)
+            self._paused = deque(paused for paused in self._paused if paused.id != job_id)
 
     def _go_on(self) -> None:
         if self._paused:
-            one = self._paused.popleft()
-            self._working[one.id] = True
-            one.process.go_on()
+            paused = self._paused.popleft()
+            self._working[paused.id] = True
+            paused.process.go_on()
 
     def _barred(self) -> set[str]:
         """Queued jobs that may not be begun now."""

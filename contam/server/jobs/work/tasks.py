@@ -48,7 +48,7 @@ def _refuse_documents(run: Mapping[str, Any]) -> None:
         for benchmark in run["inputs"]["benchmarks"]
         for source in benchmark["sources"]
     }
-    if any(one.partition("+")[0] == "json" for one in formats):
+    if any(name.partition("+")[0] == "json" for name in formats):
         raise UsageError(
             "the upload is one JSON document that holds a list", hint="send an item a line"
         )
