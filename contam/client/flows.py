@@ -47,7 +47,7 @@ class CheckOptions(JobOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is asked of the items: by which indexes and policies, and how much is told.
+    """What is asked of the items: by which indexes and policies, and with how much evidence.
 
     index  a name, several that answer as one, or None for all that are served
     """

@@ -232,7 +232,7 @@ def _rescored(tree: Row, where: str) -> Rescored:
 
 
 def _log_parts(logs: Sequence[PathLike]) -> Iterable[UploadPart]:
-    """Files and all files of folders, under names that keep what lies beside what."""
+    """Files and all files of folders, under their paths within the folders."""
     n_files = 0
     for place, given in enumerate(map(Path, logs)):
         within = f"{place}/" if len(logs) > 1 else ""

@@ -67,7 +67,7 @@ def create_app(settings: Settings) -> FastAPI:
             state.jobs = Jobs.open(settings, lambda: state.not_ready == "stopping")
             state.tracing = Tracing() if settings.traces else None
         except Exception as error:
-            # The server only says that it did not start; who called it is told why.
+            # uvicorn only says that it did not start; `run` raises the reason.
             state.failed = (
                 error
                 if isinstance(error, ContamError)

@@ -75,7 +75,7 @@ TABLE: Final = (
     ),
     DescribedMetric("contam_ready", Gauge, "1: the service takes requests; 0: it does not."),
 )  # fmt: skip
-"""Every metric. A counter's samples bear the name that stands here."""
+"""Every metric. A counter's samples have the name given here."""
 
 TABLE_BY_NAME: Final = {metric.name: metric for metric in TABLE}
 
@@ -126,7 +126,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def observer(self, method: str, route: str, status: str) -> Callable[[float], None]:
-        """What to tell the seconds of an answered request to; keep it, looking it up is slow."""
+        """A function that takes the seconds of a request; keep it, looking it up is slow."""
         count, duration = self.requests.labels(method, route, status), self.duration.labels(route)
 
         def observe(seconds: float) -> None:

@@ -42,8 +42,8 @@ def warm_kernels() -> None:
 def checks_are_warm() -> bool:
     """Whether an earlier run left on disk what a service runs: builds and scans compile less."""
     # Of all kernels, a service calls this one last when it opens an index.
-    told = getattr(fill_tokens, "stats", None)
-    return told is None or any(Path(told.cache_path).glob("candidates.fill_tokens-*.nbi"))
+    stats = getattr(fill_tokens, "stats", None)
+    return stats is None or any(Path(stats.cache_path).glob("candidates.fill_tokens-*.nbi"))
 
 
 def main() -> None:

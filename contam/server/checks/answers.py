@@ -40,7 +40,7 @@ class StreamedAnswer:
     """An answer to a check, its evidence not made yet.
 
     verdicts  without their evidence, item by item;  rest  what else is said
-    evidence  None where none is told;  n_policies  verdicts of each item
+    evidence  None if not asked for;  n_policies  verdicts of each item
     """
 
     verdicts: list[Row]
@@ -97,7 +97,7 @@ class StreamedAnswer:
 
 def answer_of(result: ScanResult, snapshot: IndexSnapshot, options: Options) -> StreamedAnswer:
     """The answer that a result makes."""
-    # Not by `run`: it tells of every shard, and there may be thousands.
+    # Not from `run`, which lists every shard: there may be thousands.
     covered = snapshot.opened.coverage if result.covered is None else result.covered
     verdicts = schemas.records(result.verdict_columns, VERDICTS)
     return StreamedAnswer(

@@ -94,7 +94,7 @@ async def judge(
 ) -> Response:
     """Answer a check on one of the threads for checks, or say in time that it is late.
 
-    read  what is asked;  tell  makes a response of the answer; both run on that thread
+    read  gives what is asked;  build_answer  makes the response; both run on that thread
 
     Raises RequestError, 503, when too many checks wait, and what `read` and `answer` raise.
     """

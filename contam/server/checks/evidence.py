@@ -49,7 +49,7 @@ class EvidenceReader:
             yield _MOST_CHARACTER_BYTES * (plain + texts)
 
     def by_item(self) -> Iterator[list[Row]]:
-        """The rows of each item in order, with the texts that match and what stands around them."""
+        """The rows of each item in order, with the matching texts and the text around them."""
         first = 0
         while first < len(self._bounds):
             last, places = first, set[Place]()

@@ -48,7 +48,7 @@ class StoredJob:
 
 
 class _RefusalError(RequestError):
-    """A refusal of the store, as a caller is told of it."""
+    """A refusal of the store, with the status and the time to wait that the caller gets."""
 
     answer: ClassVar = 503
     wait_s: ClassVar = 0

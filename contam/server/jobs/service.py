@@ -46,7 +46,7 @@ class Jobs:
     """Everything a service knows of jobs. Methods may be called from any thread.
 
     locate   index names -> their folders; raises ContamError for one that is not served
-    stopping  whether the service was told to end
+    stopping  whether the service is to end
     problem  why the store would accept no job, as of the last look, 2 s ago at most
     """
 
@@ -186,7 +186,7 @@ class Jobs:
         return job
 
     def copy_verdicts(self, source: StoredJob, folder: Path) -> None:
-        """Put the verdicts of a finished check job beside an upload; they outlive that job."""
+        """Copy the verdicts of a finished check job to an upload; they outlive that job."""
         target = folder / VERDICTS
         with disk_errors():
             target.mkdir()

@@ -168,7 +168,7 @@ class JobStore:
                         (name, fingerprint, job_id),
                     )
                 job = self._one(job_id)
-            # Who is told of a job has to find it again, after a restart as well.
+            # An accepted job must be found again, after a restart as well.
             self._look(job_id)
         assert job is not None  # noqa: S101 - for the type checker: it was written above
         return job
@@ -246,7 +246,7 @@ class JobStore:
     def finish(
         self, job_id: str, state: State, *, retention_s: float, code: str = ""
     ) -> StoredJob | None:
-        """End a job that has not ended; returns it as it now stands, None when there is none."""
+        """End a job that has not ended; returns it as it is now, None when there is none."""
         with self._changing():
             now = self._tick()
             self._db.execute(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _MAGIC: Final = b"SQLite format 3\0"
-#: What SQLite keeps beside a store: the last changes, and where in them each page is.
+#: Files of a store: itself, the last changes, and where in them each page is.
 _BESIDE: Final = ("", "-wal", "-shm")
 SUM: Final = (
     "SELECT count(*), max(number), sum(attempts), count(finished), "
@@ -36,7 +36,7 @@ SUM: Final = (
 
 
 class StoreFile:
-    """One file and those beside it. To be opened before any connection, and closed after it."""
+    """The files of a store. To be opened before any connection, and closed after it."""
 
     def __init__(self, path: Path, *, busy_s: float) -> None:
         self._path = path
@@ -70,7 +70,7 @@ class StoreFile:
         for suffix, identity in self._known.items():
             if self._identity(suffix) != identity:
                 raise damaged()
-        # Of an empty file SQLite would throw away the changes that lie beside it.
+        # If the file is empty, SQLite throws the changes in the other file away.
         if os.pread(self._held.fileno(), len(_MAGIC), 0) != _MAGIC:
             raise damaged()
         with contextlib.closing(self._fresh()) as other:

@@ -49,7 +49,7 @@ def job_view(
 
 @functools.lru_cache(maxsize=256)
 def read_summary(path: Path) -> dict[str, Any]:
-    """What a job tells of its result, of that result's run.json. Raises OSError or ValueError."""
+    """What a job shows of its result, read from run.json. Raises OSError or ValueError."""
     from contam.server.checks.answers import summary
 
     run = json.loads(path.read_bytes())

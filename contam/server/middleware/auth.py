@@ -158,7 +158,7 @@ class Keyring:
             stat = self._store.path.stat()
         except FileNotFoundError:
             if self._file is not None:
-                # Keys were there: without them nobody can be told from anybody.
+                # There were keys: without them no caller can be identified.
                 raise ConfigError(f"{self._store.path} is gone") from None
             return
         except OSError as error:

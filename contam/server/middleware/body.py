@@ -168,7 +168,7 @@ class BodyGuard:
 
         async def answer(message: Message) -> None:
             nonlocal started
-            # A framework may have made another failure of ours; the sender is told the true one.
+            # The framework may have made another failure of it; the sender gets the true one.
             if failure is None or started:
                 started = True
                 await send(message)
@@ -253,7 +253,7 @@ class _Announced:
         self.encoding = value
 
     def is_unpacked(self, length: int | None) -> None:
-        """Let the headers tell of the body as the handler will see it."""
+        """Make the headers describe the body as the handler will see it."""
         gone = {b"content-encoding", b"content-length", b"transfer-encoding"}
         headers: list[tuple[bytes, bytes]] = [
             pair for pair in self._scope["headers"] if pair[0] not in gone
@@ -279,7 +279,7 @@ _NO_STRUCTURE: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def nests_deeper(text: bytes, depth: int) -> bool:
-    """Whether arrays and objects of a JSON text in UTF-8 lie more than `depth` in one another.
+    """Whether arrays and objects of a JSON text in UTF-8 are nested deeper than `depth`.
 
     A text that is no JSON gets an answer too; its parser will refuse it.
     """

@@ -218,7 +218,7 @@ class KeyStore:
 
 
 def _refuse_namesake(name: str, scopes: Sequence[str], keys: Sequence[Key]) -> None:
-    """Readers are told apart by the names of their keys; none of two that are alike may review."""
+    """Labels are kept by the name of a key, so no two keys with one name may review."""
     for key in keys:
         both = ({*scopes}, key.scopes)
         alike = plain_name(key.name) == plain_name(name) and key.revoked is None
@@ -231,5 +231,5 @@ def _refuse_namesake(name: str, scopes: Sequence[str], keys: Sequence[Key]) -> N
 
 
 def plain_name(name: str) -> str:
-    """A name as it is compared: case and spaces tell no two apart."""
+    """A name for comparison: without differences in case and spaces."""
     return " ".join(name.split()).casefold()

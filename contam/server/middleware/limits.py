@@ -63,7 +63,7 @@ class Limits:
         self._policy = f'"minute";q={rate_per_minute};w={WINDOW_S}'
 
     def enter(self, key_id: str) -> list[tuple[str, str]]:
-        """Admit a request; returns the headers that tell its sender what is left.
+        """Admit a request; returns the headers with the remaining quota.
 
         Raises RequestError 429 when there is no room; then `leave` must not be called.
         """

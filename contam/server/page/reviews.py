@@ -1,7 +1,7 @@
 """Manage packs under review on the page, and the files of labels.
 
 A pack is looked at whole before anything of it is shown, and again when one of its files is
-another one. Labels lie in the service's data folder, a file for each reader; a pack is only read.
+another one. Labels are files in the service's data folder, one a reader; a pack is only read.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class ReviewedPack:
         return [ReaderProgress(name, n.total(), n[None]) for name, n in counts.items()], whole
 
     def _file(self, reader: str) -> Path:
-        """Where a reader's labels lie: any name makes a file of this folder, each its own."""
+        """The file of a reader's labels: each name has a file of its own in this folder."""
         if _PLAIN.fullmatch(reader):
             return self._labels / f"{reader}{_SUFFIX}"
         plain = "".join(sign if _PLAIN.fullmatch(sign) else "-" for sign in reader.lower())[:32]

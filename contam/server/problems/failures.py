@@ -88,7 +88,7 @@ class RequestError(ContamError):
 
 
 def refuse_parameters(request: Request) -> None:
-    """Raise RequestError, 422, for what stands in an address whose body says everything.
+    """Raise RequestError, 422, for parameters in an address whose body says everything.
 
     An index or an option that nobody reads there would change what is asked without a word.
     """

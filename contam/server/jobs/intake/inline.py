@@ -105,7 +105,7 @@ def _refuse_doubles(rows: Sequence[Row]) -> None:
 
 
 def _evidence(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Evidence rows, each item's once: it stands behind every policy's verdict."""
+    """Evidence rows, each item's once: every policy's verdict repeats them."""
     found: list[dict[str, Any]] = []
     seen: set[ItemName] = set()
     for row in rows:
@@ -130,7 +130,7 @@ _ITEM_COLUMNS: Final = tuple(name for name in schemas.ITEMS.names if name not in
 def _item(item: Row | None, key: ItemName) -> dict[str, Any]:
     known = {**key._asdict(), "key_version": KEY_VERSION}
     if item is None:
-        # Nobody knows its text, so it stands for itself: no key of a text is as this one.
+        # Its text is not known: a key of its name, which no text has.
         alone = hashlib.sha256("\0".join(key).encode()).hexdigest()
         return {**dict.fromkeys(_ITEM_COLUMNS), **known, "item_key": f"id:{alone}"} | dict.fromkeys(
             _TOKEN_COLUMNS, 0

@@ -114,7 +114,7 @@ class LineCounter:
         self.n_items = 0
 
     def feed(self, data: bytes) -> None:
-        """Count what stands in a piece of the file."""
+        """Count the lines in a piece of the file."""
         lines = data.split(b"\n")
         for line in lines[:-1]:
             self._add(line)

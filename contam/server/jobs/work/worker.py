@@ -46,9 +46,9 @@ KILLER: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the worker asks and tells.
+    """Functions that the worker calls, and its limits.
 
-    order    what the process of a job is told; raises ContamError when it cannot be begun
+    order    makes the order for the process of a job; raises ContamError when it cannot begin
     changed  a job began, has come further, or is queued again
     ended    a job is over: its inputs may go
     failed   what a job failed of: code, message, hint
@@ -194,7 +194,7 @@ class Worker:
         if allowance.is_over() and code != DONE:
             failure, code = self._overtime(), FAILED
         if process.stdin is not None:
-            # Not before: its end tells the process that the service is gone.
+            # Not before: the process takes the end of this pipe for the end of the service.
             with contextlib.suppress(OSError):
                 process.stdin.close()
         with self._lock:
@@ -319,7 +319,7 @@ class Worker:
                     return None
 
     def _is_over(self, job: StoredJob) -> bool:
-        """Whether the job was cancelled before its process could be told."""
+        """Whether the job was cancelled before its process was known."""
         try:
             found = self._store.get(job.id)
         except StoreError:
