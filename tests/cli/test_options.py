@@ -55,10 +55,10 @@ def test_names_are_split_at_commas_once_each():
 @pytest.mark.parametrize("command", ["logs", "rescore"])
 def test_help_lists_every_tool_whose_logs_are_read(command):
     # Written by hand, since importing the readers would make every `--help` wait.
-    text = " ".join(contam_here(command, "--help").stdout.split())
+    text = "".join(contam_here(command, "--help").stdout.split())
     kinds = ("samples", "results", "details", "reports")
     titles = [reader.title for reader in READERS if reader.title]
-    names = [" ".join(word for word in title.split() if word not in kinds) for title in titles]
+    names = ["".join(word for word in title.split() if word not in kinds) for title in titles]
     assert [name for name in [*names, "tables"] if name not in text] == []
 
 

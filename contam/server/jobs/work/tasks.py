@@ -94,4 +94,5 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Progre
         # The verdicts were sent: that they cannot be read is not the service's failure.
         raise UsageError(error.statement, hint="send the files as contam wrote them") from error
     report.phase("writing")
-    write_rescore(result, RESULT)
+    # An answer has tables and the summary: no picture ever leaves the service.
+    write_rescore(result, RESULT, plots=False)
