@@ -116,9 +116,9 @@ class Settings:
         ),
     ] = 4
     job_threads: Annotated[Whole, Help("Threads of one job; 0 takes all cores.")] = 0
-    max_job_s: Annotated[
-        Seconds, Help("Seconds of work that one job may take, all its attempts together.")
-    ] = 6 * 3600.0
+    max_job_s: Annotated[Seconds, Help("Seconds of work that one attempt at a job may take.")] = (
+        6 * 3600.0
+    )
     max_job_memory_bytes: Annotated[Count, Help("Memory that one job may take.")] = 16_384 * MIB
     max_queued_jobs: Annotated[Count, Help("Jobs that wait; more get 503.")] = 1000
     retention_s: Annotated[Seconds, Help("Seconds that a finished job is kept.")] = 7 * 86_400.0

@@ -1,7 +1,8 @@
-"""Check that the optional packages a command needs are installed."""
+"""Check that optional packages are installed, and hide those that only cost time."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from contam.errors import MissingExtraError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -41,24 +42,44 @@ def require(extra: str) -> None:
         )
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Finds no pandas until a library is loaded that is built on it."""
+class _Hidden(MetaPathFinder):
+    """Finds no module of one name."""
 
-    _BUILT_ON_IT: Final = frozenset({"mlflow", "statsmodels"})
+    def __init__(self, module: str) -> None:
+        self._module = module
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         del path, target
-        if fullname == "pandas" and not self._BUILT_ON_IT & sys.modules.keys():
-            raise ModuleNotFoundError("contam uses no pandas", name=fullname)
+        if fullname == self._module:
+            raise ModuleNotFoundError("contam does without it", name=fullname)
         return None
 
 
-def leave_pandas_out() -> None:
-    """Keep pyarrow from loading pandas; only for a process in which no other code runs.
+_own_process = False
 
-    pyarrow loads pandas, where it is installed, to see whether the first value that it converts is
-    one of its types. Ours never are, and that takes longer than reading a small corpus.
+
+def claim_process() -> None:
+    """Say that contam runs alone in this process; to be called before anything is imported.
+
+    Other code may need what libraries leave out when they find a module missing.
     """
-    sys.meta_path.insert(0, _WithoutPandas())
+    global _own_process  # noqa: PLW0603 - a property of the process
+    _own_process = True
+
+
+def is_own_process() -> bool:
+    """Whether contam runs alone in this process."""
+    return _own_process
+
+
+@contextlib.contextmanager
+def hidden(module: str) -> Iterator[None]:
+    """Let a library not find a module in the block."""
+    finder = _Hidden(module)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)

@@ -44,7 +44,7 @@ from contam.cli.options import spread_values
 from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
-from contam.extras import leave_pandas_out
+from contam.extras import claim_process
 from contam.memory import tune_command
 
 if TYPE_CHECKING:
@@ -93,24 +93,8 @@ app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a
 app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
 
 COMMANDS = (
-    "scan",
-    "query",
-    "show",
-    "review",
-    "policies",
-    "sql",
-    "dupes",
-    "logs",
-    "items",
-    "rescore",
-    "export",
-    "check",
-    "annotate",
-    "hash",
-    "serve",
-    "keys",
-    "audit",
-    "index",
+    *(command.name for command in app.registered_commands),
+    *(group.name for group in app.registered_groups),
 )
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
@@ -146,7 +130,7 @@ def _root(
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    leave_pandas_out()
+    claim_process()
     if _command(arguments) != "serve":
         tune_command()
     if not sys.warnoptions and "--debug" not in arguments:

@@ -178,5 +178,13 @@ def split_names(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
+def policy_names(policy: Iterable[str] | None) -> list[str]:
+    """What `--policy` names; `contam` where it is not given. Raises UsageError for nothing."""
+    names = split_names(policy if policy is not None else ["contam"])
+    if not names:
+        raise UsageError("--policy names no policy", hint="`contam policies` lists them")
+    return names
+
+
 def _is_option(word: str) -> bool:
     return word.startswith("-") and word != "-"

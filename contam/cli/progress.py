@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from contam.cli.terminal import plain, stderr_is_terminal, talk
 
@@ -17,30 +17,7 @@ _WORTH_LINES = 10_000_000
 _MEGA = 1_000_000
 
 
-class Reporter(Protocol):
-    """What a scan tells about its progress; every method may be called from any thread."""
-
-    def start(self, total_bytes: int) -> None:
-        """The corpus has this many bytes to read."""
-
-    def advance(self, n_bytes: int) -> None:
-        """This many more bytes are read."""
-
-    def note(self, message: str) -> None:
-        """Something worth a line, such as compiling on the first run."""
-
-    def compiled(self, done: int, total: int) -> None:
-        """So many of all kernels are compiled."""
-
-    def finish(self) -> None:
-        """No more will come."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-
-def reporter(*, quiet: bool) -> Reporter:
+def reporter(*, quiet: bool) -> QuietReporter:
     """The reporter that fits stderr."""
     if quiet:
         return QuietReporter()
@@ -48,7 +25,7 @@ def reporter(*, quiet: bool) -> Reporter:
 
 
 class QuietReporter:
-    """Says nothing."""
+    """A `contam.detect.scan.ScanProgress` that says nothing."""
 
     def start(self, total_bytes: int) -> None:
         """Ignored."""

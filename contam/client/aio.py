@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import httpx
 
 from contam.client import jobs
 from contam.client.calls import Connection, Pause, Reply, Send, key_from, prepared, unreachable
-from contam.client.flows import Asked, Flows
+from contam.client.flows import Asked, CheckOptions, Flows, JobOptions
 from contam.client.folder import result_folder
 from contam.client.retry import Retry
 
@@ -45,24 +44,10 @@ class AsyncClient:
     async def check(
         self,
         items: str | Item | Items,
-        *,
-        index: str | Sequence[str] | None = None,
-        policies: Sequence[str] = ("contam",),
-        evidence: bool = True,
-        max_evidence: int = 20,
-        context: int = 0,
-        allow_missing: bool = False,
+        **options: Unpack[CheckOptions],
     ) -> Answer:
         """See `Client.check`."""
-        asked = Asked(
-            index=index,
-            policies=policies,
-            evidence=evidence,
-            max_evidence=max_evidence,
-            context=context,
-            allow_missing=allow_missing,
-        )
-        return await self._run(self._flows.check(items, asked))
+        return await self._run(self._flows.check(items, Asked(**options)))
 
     async def indexes(self) -> list[dict[str, Any]]:
         """See `Client.indexes`."""
@@ -76,25 +61,19 @@ class AsyncClient:
         self,
         items: Iterable[Item],
         *,
-        index: str | Sequence[str] | None = None,
-        policies: Sequence[str] = ("contam",),
-        max_evidence: int = 20,
-        allow_missing: bool = False,
         keep_text: bool = False,
         key: str | None = None,
+        **options: Unpack[JobOptions],
     ) -> Job:
         """See `Client.submit`."""
-        asked = Asked(
-            index=index, policies=policies, max_evidence=max_evidence, allow_missing=allow_missing
-        )
+        asked = Asked(**options)
         return await self._run(
             jobs.submit(items, asked, self._flows.retry, key=key, keep_text=keep_text)
         )
 
     async def job(self, job: Job | str) -> Job:
         """See `Client.job`."""
-        name = job if isinstance(job, str) else job.id
-        return (await self._run(jobs.show(name, self._flows.retry)))[0]
+        return (await self._run(jobs.show(job, self._flows.retry)))[0]
 
     async def wait(
         self,
@@ -122,8 +101,7 @@ class AsyncClient:
 
     async def cancel(self, job: Job | str) -> None:
         """See `Client.cancel`."""
-        name = job if isinstance(job, str) else job.id
-        await self._run(jobs.cancel(name, self._flows.retry))
+        await self._run(jobs.cancel(job, self._flows.retry))
 
     async def rescore(
         self,
@@ -135,9 +113,7 @@ class AsyncClient:
         **options: Any,  # noqa: ANN401 - each option has its own type
     ) -> Rescored:
         """See `Client.rescore`."""
-        paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
-        asked = {"policies": list(policies), "options": options}
-        flow = jobs.rescore(verdicts, paths, asked, self._flows.retry, items=items)
+        flow = jobs.rescore(verdicts, logs, self._flows.retry, items, policies, options)
         return await self._run(flow)
 
     async def aclose(self) -> None:

@@ -179,7 +179,7 @@ def write_clean(
 
 
 def _about(run: Mapping[str, Any], policy: str) -> dict[str, Any]:
-    """What judged the items, as far as it tells whether two clean scores may be compared."""
+    """What judged the items, as far as two clean scores have to agree in it to be compared."""
     index = run.get("index", {})
     return {
         "contam_version": run["versions"]["contam"],

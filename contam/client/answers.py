@@ -25,7 +25,7 @@ class EvidenceRow:
     """One run of an item's part in a document; the fields are the columns of `evidence.parquet`.
 
     item_text, document_text  the run in both; before and after: the document around it. None in the
-                              results of a job, which tell places and no text
+                              results of a job, which hold places and no text
     """
 
     part: str
@@ -112,7 +112,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job as the service last told of it.
+    """A job as the service last described it.
 
     state     queued, running, done, failed or cancelled
     share     0 to 1, how much of the documents to read are read;  phase  what it does now

@@ -77,7 +77,7 @@ class Reply(NamedTuple):
 class Connection:
     """Where the service is, and by which key.
 
-    Raises UsageError for an address that is none. A key never stands in the address, which shows
+    Raises UsageError for an address that is none. A key is never part of the address, which shows
     in messages and process lists.
     """
 
@@ -174,7 +174,7 @@ def _opened(content: bytes | Path, files: contextlib.ExitStack) -> bytes | Binar
 
 Result = TypeVar("Result")
 Flow: TypeAlias = Generator[Send | Pause, Reply | None, Result]
-"""Steps that a driver does: it is told what to send or how long to wait, and gives the replies."""
+"""Steps for a driver: a flow yields what to send or how long to wait, and gets the replies."""
 
 
 def sent(call: Send, retry: Retry) -> Flow[Reply]:

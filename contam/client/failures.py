@@ -18,7 +18,7 @@ BUSY: Final = frozenset({429, 502, 503, 504})
 """Statuses of a service, or of a proxy before it, that may answer later."""
 
 _OTHER_CALL: Final = frozenset({400, 401, 403, 404, 405, 413, 415, 422})
-"""Statuses that another call would mend."""
+"""Statuses that mean a mistake in the call."""
 
 
 class ServiceError(ContamError):
@@ -26,7 +26,7 @@ class ServiceError(ContamError):
 
     status      of HTTP; code and hint are the problem's
     request_id  what the service's own log calls the request, "" when it said nothing
-    exit_code   2 for what another call would mend, 4 for an answer that is not whole, else 1
+    exit_code   2 for a mistake in the call, 4 for an answer that is not whole, else 1
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from contam.client import jobs, wire
 from contam.client.calls import Flow, Send, sent
@@ -29,9 +29,25 @@ so that wording which the items of a benchmark share counts alike."""
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
+class JobOptions(TypedDict, total=False):
+    """What may be asked of a job."""
+
+    index: str | Sequence[str] | None
+    policies: Sequence[str]
+    max_evidence: int
+    allow_missing: bool
+
+
+class CheckOptions(JobOptions, total=False):
+    """What may be asked of a check."""
+
+    evidence: bool
+    context: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is asked of the items: by which indexes and policies, and how much is told.
+    """What is asked of the items: by which indexes and policies, and with how much evidence.
 
     index  a name, several that answer as one, or None for all that are served
     """
@@ -107,6 +123,6 @@ class Flows:
         call = Send(method="GET", path=f"/v1/{what}")
         reply = yield from sent(call, self.retry)
         found = wire.parsed(reply.body, str(call)).get(what)
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
             raise AnswerError(f"{call}: the answer has no list of {what}")
         return found

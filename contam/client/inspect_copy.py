@@ -1,6 +1,6 @@
 """Copy an Inspect log with scores over clean items only, computed by Inspect itself.
 
-The only module beside the hook that loads Inspect, which has to be installed where this runs.
+Only this module and the hook load Inspect, which has to be installed where this runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAG: Final = "contam-clean"
 """The tag of a copy, so that it is never taken for a run."""
 
 ABOUT: Final = "contam"
-"""Where a copy's metadata tells what judged it."""
+"""The entry of a copy's metadata that says what judged it."""
 
 
 def is_copy(path: Path) -> bool:

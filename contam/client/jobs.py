@@ -81,17 +81,17 @@ def submit(
     return wire.job_of(wire.parsed(reply.body, str(call)))
 
 
-def show(job_id: str, retry: Retry) -> Flow[tuple[Job, float | None]]:
+def show(job: Job | str, retry: Retry) -> Flow[tuple[Job, float | None]]:
     """A job as it is now, and after how many seconds it may be asked for again."""
-    call = Send(method="GET", path=f"/v1/jobs/{_id(job_id)}")
+    call = Send(method="GET", path=f"/v1/jobs/{_id(job)}")
     reply = yield from sent(call, retry)
-    job = wire.job_of(wire.parsed(reply.body, str(call)))
-    return job, retry_after_s(reply.headers)
+    found = wire.job_of(wire.parsed(reply.body, str(call)))
+    return found, retry_after_s(reply.headers)
 
 
-def cancel(job_id: str, retry: Retry) -> Flow[None]:
+def cancel(job: Job | str, retry: Retry) -> Flow[None]:
     """Stop a job, or delete one that has ended."""
-    yield from sent(Send(method="DELETE", path=f"/v1/jobs/{_id(job_id)}"), retry)
+    yield from sent(Send(method="DELETE", path=f"/v1/jobs/{_id(job)}"), retry)
 
 
 def wait(job: Job | str, *, timeout_s: float | None, watcher: Watcher | None) -> Flow[Job]:
@@ -99,10 +99,9 @@ def wait(job: Job | str, *, timeout_s: float | None, watcher: Watcher | None) ->
 
     It outlives a restart of the service: broken connections are met with patience.
     """
-    name = job if isinstance(job, str) else job.id
     waited_s, pause_s = 0.0, _POLL_S[0]
     while True:
-        now, asked_s = yield from show(name, PATIENT)
+        now, asked_s = yield from show(job, PATIENT)
         if watcher is not None:
             watcher(now)
         if now.state == "done":
@@ -113,7 +112,7 @@ def wait(job: Job | str, *, timeout_s: float | None, watcher: Watcher | None) ->
         step = pause_s if waited_s < 1 else max(pause_s, asked_s or 0.0)
         if timeout_s is not None and waited_s + step > timeout_s:
             raise JobError(
-                f"job {name} is {now.state} after {waited_s:.0f} s of waiting",
+                f"job {now.id} is {now.state} after {waited_s:.0f} s of waiting",
                 code="timeout",
                 hint="it goes on: wait for it again by its id",
             )
@@ -141,7 +140,7 @@ def results(job: Job, retry: Retry, wanted: Sequence[ItemName] | None = None) ->
 
 
 def _run_of(job: Job, retry: Retry) -> Flow[Row]:
-    call = Send(method="GET", path=f"/v1/jobs/{_id(job.id)}/run")
+    call = Send(method="GET", path=f"/v1/jobs/{_id(job)}/run")
     reply = yield from sent(call, retry)
     return wire.parsed(reply.body, str(call))
 
@@ -153,7 +152,7 @@ def _rows(job: Job, table: str, retry: Retry) -> Flow[list[Row]]:
     while n_rows is None or len(found) < n_rows:
         call = Send(
             method="GET",
-            path=f"/v1/jobs/{_id(job.id)}/results",
+            path=f"/v1/jobs/{_id(job)}/results",
             query={"table": table, "cursor": str(len(found)), "limit": str(_PAGE_ROWS)},
             headers={"Accept": _NDJSON},
         )
@@ -175,7 +174,7 @@ def save(job: Job, folder: Path, retry: Retry) -> Flow[None]:
     for table in RESULT_TABLES:
         call = Send(
             method="GET",
-            path=f"/v1/jobs/{_id(job.id)}/results",
+            path=f"/v1/jobs/{_id(job)}/results",
             query={"table": table},
             headers={"Accept": PARQUET},
             save=folder / f"{table}.parquet",
@@ -186,15 +185,15 @@ def save(job: Job, folder: Path, retry: Retry) -> Flow[None]:
 
 def rescore(
     verdicts: Job | str | Path | Answer,
-    logs: Sequence[PathLike],
-    options: Mapping[str, Any],
+    logs: PathLike | Sequence[PathLike],
     retry: Retry,
-    *,
-    items: Iterable[Item] = (),
+    items: Iterable[Item],
+    policies: Sequence[str],
+    options: Mapping[str, Any],
 ) -> Flow[Rescored]:
     """Score models without the flagged items; see `Client.rescore`."""
-    request: Row = {"kind": "rescore", **options}
-    parts = list(_log_parts(logs))
+    request: Row = {"kind": "rescore", "policies": list(policies), "options": options}
+    parts = list(_log_parts([logs] if isinstance(logs, str | Path) else logs))
     if isinstance(verdicts, Path):
         parts += [_part("verdicts", path, path.name) for path in sorted(verdicts.iterdir())]
     elif isinstance(verdicts, Answer):
@@ -202,10 +201,7 @@ def rescore(
         rows = [verdict.to_dict() for verdict in verdicts]
         for row in rows:
             row["evidence"] = evidence.get(ItemName.in_row(row), [])
-        asked = [
-            {name: value for name, value in row.items() if name != "answer_index"}
-            for row in map(wire.item_row, items)
-        ]
+        asked = [wire.item_row(item) for item in items]
         coverage = dict(verdicts.coverage)
         request["inline"] = {"verdicts": rows, "coverage": coverage, "items": asked}
     else:
@@ -221,7 +217,7 @@ def rescore(
         job = yield from wait(
             wire.job_of(wire.parsed(reply.body, str(call))), timeout_s=None, watcher=None
         )
-        call = Send(method="GET", path=f"/v1/rescore/{_id(job.id)}")
+        call = Send(method="GET", path=f"/v1/rescore/{_id(job)}")
         reply = yield from sent(call, retry)
     return _rescored(wire.parsed(reply.body, str(call)), str(call))
 
@@ -236,7 +232,7 @@ def _rescored(tree: Row, where: str) -> Rescored:
 
 
 def _log_parts(logs: Sequence[PathLike]) -> Iterable[UploadPart]:
-    """Files and all files of folders, under names that keep what lies beside what."""
+    """Files and all files of folders, under their paths within the folders."""
     n_files = 0
     for place, given in enumerate(map(Path, logs)):
         within = f"{place}/" if len(logs) > 1 else ""
@@ -263,8 +259,9 @@ def _part(role: str, path: Path, name: str) -> UploadPart:
     return UploadPart(role, name, path)
 
 
-def _id(job_id: str) -> str:
-    """An id as a piece of an address; UsageError for what is none."""
+def _id(job: Job | str) -> str:
+    """A job's id as a piece of an address; UsageError for what is none."""
+    job_id = job if isinstance(job, str) else job.id
     if not job_id.isalnum() or not job_id.isascii():
         raise UsageError("that is no id of a job")
     return job_id

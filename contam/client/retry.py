@@ -13,7 +13,7 @@ from contam.client.failures import BUSY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: Problems of a service that waiting does not mend, unless it says how long.
+#: Problems that do not pass by waiting, unless the service says how long.
 _LASTING: Final = frozenset({"corpus", "shard", "incomplete", "index-damaged"})
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import httpx
 
 from contam.client import jobs
 from contam.client.calls import Connection, Pause, Reply, Send, key_from, prepared, unreachable
-from contam.client.flows import Asked, Flows
+from contam.client.flows import Asked, CheckOptions, Flows, JobOptions
 from contam.client.folder import result_folder
 from contam.client.retry import Retry
 
@@ -54,13 +53,7 @@ class Client:
     def check(
         self,
         items: str | Item | Items,
-        *,
-        index: str | Sequence[str] | None = None,
-        policies: Sequence[str] = ("contam",),
-        evidence: bool = True,
-        max_evidence: int = 20,
-        context: int = 0,
-        allow_missing: bool = False,
+        **options: Unpack[CheckOptions],
     ) -> Answer:
         """Judge a text, one item or some; the verdicts are those of `contam.query`.
 
@@ -72,15 +65,7 @@ class Client:
         More than 256 items become a job: items of one benchmark are judged together, since wording
         that all of them share proves nothing.
         """
-        asked = Asked(
-            index=index,
-            policies=policies,
-            evidence=evidence,
-            max_evidence=max_evidence,
-            context=context,
-            allow_missing=allow_missing,
-        )
-        return self._run(self._flows.check(items, asked))
+        return self._run(self._flows.check(items, Asked(**options)))
 
     def indexes(self) -> list[dict[str, Any]]:
         """What the service has indexed: corpus, guarantee, coverage, sizes and dates."""
@@ -94,12 +79,9 @@ class Client:
         self,
         items: Iterable[Item],
         *,
-        index: str | Sequence[str] | None = None,
-        policies: Sequence[str] = ("contam",),
-        max_evidence: int = 20,
-        allow_missing: bool = False,
         keep_text: bool = False,
         key: str | None = None,
+        **options: Unpack[JobOptions],
     ) -> Job:
         """Give up to a million items to a job, and go on.
 
@@ -107,15 +89,12 @@ class Client:
         key        equal requests under one key make one job, also from a script that runs again;
                    None makes a key that repeats of this call alone share
         """
-        asked = Asked(
-            index=index, policies=policies, max_evidence=max_evidence, allow_missing=allow_missing
-        )
+        asked = Asked(**options)
         return self._run(jobs.submit(items, asked, self._flows.retry, key=key, keep_text=keep_text))
 
     def job(self, job: Job | str) -> Job:
         """A job as it is now."""
-        name = job if isinstance(job, str) else job.id
-        return self._run(jobs.show(name, self._flows.retry))[0]
+        return self._run(jobs.show(job, self._flows.retry))[0]
 
     def wait(
         self,
@@ -146,8 +125,7 @@ class Client:
 
     def cancel(self, job: Job | str) -> None:
         """Stop a job; one that has ended is deleted with its result."""
-        name = job if isinstance(job, str) else job.id
-        self._run(jobs.cancel(name, self._flows.retry))
+        self._run(jobs.cancel(job, self._flows.retry))
 
     def rescore(
         self,
@@ -167,9 +145,7 @@ class Client:
                   skip_damaged, separate_runs, lower_is_better, higher_is_better, metrics,
                   all_metrics, mixed_setups
         """
-        paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
-        asked = {"policies": list(policies), "options": options}
-        flow = jobs.rescore(verdicts, paths, asked, self._flows.retry, items=items)
+        flow = jobs.rescore(verdicts, logs, self._flows.retry, items, policies, options)
         return self._run(flow)
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ BENCHMARK: Final = "items"
 """The benchmark of items that name none, as the service has it, too."""
 
 TEXT_ITEM: Final = ItemName("text", "", "1")
-"""The item that a bare text stands for."""
+"""The name of the item that a bare text is sent as."""
 
 _FIELDS: Final = (
     "id", "benchmark", "split", "passage", "question", "choices", "answer", "answer_index",
@@ -67,7 +67,7 @@ def item_rows(items: Iterable[Item]) -> list[Row]:
 
 
 def name_of(row: Row) -> ItemName:
-    """What tells a row's item apart, as the service will name it."""
+    """The name of a row's item, as the service will give it."""
     return ItemName(row.get("benchmark", BENCHMARK), row.get("split", ""), row["id"])
 
 

@@ -1,1 +1,9 @@
 """Compiled loops over arrays: the only package that uses Numba."""
+
+from contam import extras
+
+if extras.is_own_process():
+    with extras.hidden("scipy.linalg"):
+        # To see whether products of matrices can be compiled, Numba loads scipy.linalg, which takes
+        # 0.1 to 0.2 s. No kernel has one.
+        import numba.np.arraymath  # noqa: F401

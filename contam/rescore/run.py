@@ -179,11 +179,13 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     return Rescore(tables=tables, summary=summary, run=run)
 
 
-def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) -> Path:
+def write_rescore(
+    result: Rescore, out: PathLike, *, overwrite: bool = False, plots: bool = True
+) -> Path:
     """Write tables, summary, plots and run.json into a folder, whole or not at all."""
     names = [f"{name}.parquet" for name in TABLES]
     least = result.run["parameters"]["least"]
-    names += [SUMMARY, *plot_names(result.tables, least), RUN_FILE]
+    names += [SUMMARY, *(plot_names(result.tables, least) if plots else ()), RUN_FILE]
     with (
         publishing(
             out,
@@ -197,7 +199,8 @@ def write_rescore(result: Rescore, out: PathLike, *, overwrite: bool = False) ->
         for name in TABLES:
             schemas.write_parquet(result.tables[name], folder / f"{name}.parquet")
         (folder / SUMMARY).write_text(result.summary, encoding="utf-8")
-        draw(result.tables, folder, least)
+        if plots:
+            draw(result.tables, folder, least)
         run = {**result.run, "outputs": {name: fingerprint(folder / name) for name in names[:-1]}}
         # The only section that differs between equal runs stands last.
         run["timings"] = run.pop("timings")

@@ -67,7 +67,7 @@ def create_app(settings: Settings) -> FastAPI:
             state.jobs = Jobs.open(settings, lambda: state.not_ready == "stopping")
             state.tracing = Tracing() if settings.traces else None
         except Exception as error:
-            # The server only says that it did not start; who called it is told why.
+            # uvicorn only says that it did not start; `run` raises the reason.
             state.failed = (
                 error
                 if isinstance(error, ContamError)
@@ -95,8 +95,8 @@ def create_app(settings: Settings) -> FastAPI:
     failures.install(app)
     openapi.install(app)
     add_layers(app, state)
-    for one in (health, metrics, indexes, policies, check, documents, jobs, rescore, page, review):
-        app.include_router(one.router)
+    for api in (health, metrics, indexes, policies, check, documents, jobs, rescore, page, review):
+        app.include_router(api.router)
     return app
 
 

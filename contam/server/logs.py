@@ -99,7 +99,7 @@ def configure(level: str = "info", stream: IO[bytes] | None = None) -> None:
     )
     root = logging.getLogger()
     root.handlers = [_Handler()]
-    # What other libraries tell while they work is much, and none of it is of use here.
+    # Other libraries log much that is of no use here.
     root.setLevel(max(_NUMBER[level], logging.WARNING))
     for name in _SPOKEN_FOR:
         logging.getLogger(name).setLevel(_NUMBER[level])
@@ -128,12 +128,12 @@ def note(request: Request, **counts: float) -> None:
 
 
 def fault(error: BaseException) -> dict[str, Any]:
-    """What may be told of an exception: its type, its causes' types, and the places it passed."""
-    types, one = [type(error).__name__], error
-    while (below := one.__cause__ or one.__context__) is not None and len(types) < _MAX_FRAMES:
-        one = below
-        types.append(type(one).__name__)
-    frames = traceback.extract_tb(one.__traceback__)[-_MAX_FRAMES:]
+    """What may be logged of an exception: its type, its causes' types, and the places it passed."""
+    types, cause = [type(error).__name__], error
+    while (below := cause.__cause__ or cause.__context__) is not None and len(types) < _MAX_FRAMES:
+        cause = below
+        types.append(type(cause).__name__)
+    frames = traceback.extract_tb(cause.__traceback__)[-_MAX_FRAMES:]
     places = [
         f"{frame.filename.removeprefix(_ROOT).lstrip('/')}:{frame.lineno} {frame.name}"
         for frame in frames

@@ -75,9 +75,9 @@ TABLE: Final = (
     ),
     DescribedMetric("contam_ready", Gauge, "1: the service takes requests; 0: it does not."),
 )  # fmt: skip
-"""Every metric. A counter's samples bear the name that stands here."""
+"""Every metric. A counter's samples have the name given here."""
 
-TABLE_BY_NAME: Final = {one.name: one for one in TABLE}
+TABLE_BY_NAME: Final = {metric.name: metric for metric in TABLE}
 
 
 class Metrics:
@@ -92,22 +92,22 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's own gap
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.requests = self._counter("contam_requests_total")
-        self.duration = self._histogram("contam_request_duration_seconds")
-        self.requests_running = self._gauge("contam_requests_running")
-        self.refused = self._counter("contam_requests_refused_total")
-        self.body_bytes = self._counter("contam_request_body_bytes_total")
-        self.errors = self._counter("contam_errors_total")
-        self.items_checked = self._counter("contam_items_checked_total")
-        self.verdicts = self._counter("contam_verdicts_total")
-        self.checks_running = self._gauge("contam_checks_running")
-        self.checks_waiting = self._gauge("contam_checks_waiting")
-        self.jobs = self._gauge("contam_jobs")
-        self.queue_length = self._gauge("contam_job_queue_length")
-        self.ready = self._gauge("contam_ready")
-        self._age = self._gauge("contam_index_age_seconds")
-        self._coverage = self._gauge("contam_index_coverage_ratio")
-        self._mapped = self._gauge("contam_index_mapped_bytes")
+        self.requests = self._made("contam_requests_total", Counter)
+        self.duration = self._made("contam_request_duration_seconds", Histogram)
+        self.requests_running = self._made("contam_requests_running", Gauge)
+        self.refused = self._made("contam_requests_refused_total", Counter)
+        self.body_bytes = self._made("contam_request_body_bytes_total", Counter)
+        self.errors = self._made("contam_errors_total", Counter)
+        self.items_checked = self._made("contam_items_checked_total", Counter)
+        self.verdicts = self._made("contam_verdicts_total", Counter)
+        self.checks_running = self._made("contam_checks_running", Gauge)
+        self.checks_waiting = self._made("contam_checks_waiting", Gauge)
+        self.jobs = self._made("contam_jobs", Gauge)
+        self.queue_length = self._made("contam_job_queue_length", Gauge)
+        self.ready = self._made("contam_ready", Gauge)
+        self._age = self._made("contam_index_age_seconds", Gauge)
+        self._coverage = self._made("contam_index_coverage_ratio", Gauge)
+        self._mapped = self._made("contam_index_mapped_bytes", Gauge)
 
     def set_index(self, index: str, *, changed: float, coverage: float, mapped_bytes: int) -> None:
         """Say how an index is: when it last changed (seconds since 1970), its share, its bytes."""
@@ -126,7 +126,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def observer(self, method: str, route: str, status: str) -> Callable[[float], None]:
-        """What to tell the seconds of an answered request to; keep it, looking it up is slow."""
+        """A function that takes the seconds of a request; keep it, looking it up is slow."""
         count, duration = self.requests.labels(method, route, status), self.duration.labels(route)
 
         def observe(seconds: float) -> None:
@@ -135,19 +135,12 @@ class Metrics:
 
         return observe
 
-    def _counter(self, name: str) -> Counter:
-        return self._made(name, Counter)
-
-    def _gauge(self, name: str) -> Gauge:
-        return self._made(name, Gauge)
-
-    def _histogram(self, name: str) -> Histogram:
-        return self._made(name, Histogram)
-
     def _made(self, name: str, kind: type[_Made]) -> _Made:
-        one = TABLE_BY_NAME[name]
-        if one.kind is not kind:
+        metric = TABLE_BY_NAME[name]
+        if metric.kind is not kind:
             raise TypeError(name)
         if kind is Histogram:
-            return kind(one.name, one.help, one.labels, registry=self.registry, buckets=_BUCKETS_S)
-        return kind(one.name, one.help, one.labels, registry=self.registry)
+            return kind(
+                metric.name, metric.help, metric.labels, registry=self.registry, buckets=_BUCKETS_S
+            )
+        return kind(metric.name, metric.help, metric.labels, registry=self.registry)

@@ -29,7 +29,7 @@ _LOOK_S: Final = 1.0
 
 @asynccontextmanager
 async def open_indexes(state: State) -> AsyncIterator[None]:
-    """Open indexes and packs on a thread, then tell that all is ready; stop with the block."""
+    """Open indexes and packs on a thread, then mark the service ready; stop with the block."""
     task = asyncio.create_task(_open_and_watch(state))
     try:
         yield
@@ -57,7 +57,7 @@ async def _open_and_watch(state: State) -> None:
             )
         )
         state.not_ready = "indexes or packs cannot be opened"
-        # As if told to stop.
+        # The server stops as at SIGTERM.
         os.kill(os.getpid(), signal.SIGTERM)
         return
     state.not_ready = ""

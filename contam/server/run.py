@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Server(uvicorn.Server):
-    """A server that tells its address once it listens, and ends with 0 when it was told to."""
+    """A server that announces its address once it listens, and exits with 0 when stopped."""
 
     def __init__(
         self, config: uvicorn.Config, state: State, announce: Callable[[str], None]
@@ -39,8 +39,8 @@ class Server(uvicorn.Server):
         """Listen, then say where."""
         await super().startup(sockets)
         for server in self.servers if self.started else ():
-            for one in server.sockets:
-                host, port = one.getsockname()[:2]
+            for listening in server.sockets:
+                host, port = listening.getsockname()[:2]
                 self._announce(
                     f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
                 )
@@ -63,8 +63,8 @@ class Server(uvicorn.Server):
 
 
 def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
-    """Serve until told to stop. Raises ContamError when it cannot start."""
-    # Cheap mistakes are told before anything is loaded or bound.
+    """Serve until stopped. Raises ContamError when it cannot start."""
+    # Report simple mistakes before anything is loaded or bound.
     refuse_nothing(settings)
     for folder in named_folders(settings.index, settings.home).values():
         read_manifest(folder)
@@ -79,7 +79,7 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        # Who asks is told by a key, never by what a proxy says of addresses.
+        # A caller is identified by a key, never by the address that a proxy reports.
         proxy_headers=False,
         http=patient_protocol(settings.client_timeout_s),
         date_header=True,

@@ -56,7 +56,7 @@ class Tracing:
 
     @contextmanager
     def request(self, scope: Scope) -> Iterator[Span]:
-        """The span of a request; `tell` completes it when the answer is known."""
+        """The span of a request; `finish_span` completes it when the answer is known."""
         carrier = {
             name.decode(): value.decode("latin-1")
             for name, value in scope["headers"]

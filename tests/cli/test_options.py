@@ -3,7 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.cli.options import split_names, spread_values
+from contam.corpus.formats.registry import FORMATS
 from contam.errors import UsageError
+from contam.rescore.logs.readers import READERS
+from tests.cli.processes import contam_here
 
 OPTIONS = ("--corpus", "--benchmark")
 
@@ -47,3 +50,19 @@ def test_spreading_twice_changes_nothing(words):
 
 def test_names_are_split_at_commas_once_each():
     assert split_names(["a, b", "c,a,", ""]) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("command", ["logs", "rescore"])
+def test_help_lists_every_tool_whose_logs_are_read(command):
+    # Written by hand, since importing the readers would make every `--help` wait.
+    text = "".join(contam_here(command, "--help").stdout.split())
+    kinds = ("samples", "results", "details", "reports")
+    titles = [reader.title for reader in READERS if reader.title]
+    names = ["".join(word for word in title.split() if word not in kinds) for title in titles]
+    assert [name for name in [*names, "tables"] if name not in text] == []
+
+
+@pytest.mark.parametrize("command", [("scan",), ("index", "build")])
+def test_help_lists_every_corpus_format(command):
+    text = " ".join(contam_here(*command, "--help").stdout.split())
+    assert [one.title for one in FORMATS if one.title.split()[0] not in text] == []

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.server.running import Service
 
+ADMIN_KEY = "k" * 40
+
 
 @pytest.fixture(scope="session")
 def small_index(bench_fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -32,6 +34,14 @@ def small_index(bench_fixtures: Path, tmp_path_factory: pytest.TempPathFactory) 
 def service(small_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service over the small index, in open mode; tests may ask it, and must not stop it."""
     with serving(small_index, data=tmp_path_factory.mktemp("data")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def guarded(small_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that asks for keys: ADMIN_KEY, and those that a test adds to its folder."""
+    data = tmp_path_factory.mktemp("guarded")
+    with serving(small_index, data=data, environ={"CONTAM_ADMIN_KEY": ADMIN_KEY}) as running:
         yield running
 
 

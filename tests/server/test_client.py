@@ -15,7 +15,7 @@ from contam.errors import OutputError, UsageError
 from contam.rescore.run import rescore
 from contam.rescore.tables import RescoreSettings
 from tests.cli import processes
-from tests.server.running import serving
+from tests.server.conftest import ADMIN_KEY
 
 POLICIES = ["contam", "gpt3-test"]
 
@@ -34,16 +34,8 @@ def queried(small_index, bench_fixtures):
 
 
 @pytest.fixture(scope="module")
-def patient(small_index, tmp_path_factory):
-    """A service whose deadline a busy machine does not pass."""
-    data = tmp_path_factory.mktemp("patient")
-    with serving(small_index, data=data, flags=("--deadline-s", "120")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(patient):
-    with Client(patient.url) as one:
+def client(service):
+    with Client(service.url) as one:
         yield one
 
 
@@ -128,9 +120,9 @@ def test_a_rescoring_is_that_of_the_library(client, items, job, bench_fixtures, 
     assert client.rescore(answer, log, items=items, **options).tables == found.tables
 
 
-def test_the_client_for_event_loops_gives_the_same(patient, items, job, client):
+def test_the_client_for_event_loops_gives_the_same(service, items, job, client):
     async def ask():
-        async with AsyncClient(patient.url) as one:
+        async with AsyncClient(service.url) as one:
             again = await one.submit(items, policies=POLICIES, keep_text=True, key="all items")
             done = await one.wait(again)
             return await asyncio.gather(one.results(done), one.check(items, policies=POLICIES))
@@ -157,10 +149,10 @@ def test_a_refusal_has_the_code_and_hint_of_the_service(client):
         client.job("../../etc")
 
 
-def test_asking_loads_neither_numba_nor_arrow(patient):
+def test_asking_loads_neither_numba_nor_arrow(service):
     script = (
         "import sys; from contam.client import Client; import contam\n"
-        f"with Client({patient.url!r}) as client:\n"
+        f"with Client({service.url!r}) as client:\n"
         "    item = contam.BenchItem(benchmark='b', split='', item_id='1', question='Which?')\n"
         "    assert [v.label for v in client.check([item])] == ['not_checkable']\n"
         "print(sorted({'numba', 'pyarrow', 'numpy', 'duckdb'} & set(sys.modules)))"
@@ -175,11 +167,11 @@ def test_asking_loads_neither_numba_nor_arrow(patient):
 
 
 def test_the_command_writes_what_a_query_writes(
-    patient, bench_fixtures, tmp_path, queried, monkeypatch
+    service, bench_fixtures, tmp_path, queried, monkeypatch
 ):
     out = tmp_path / "out"
     benchmark = ("--benchmark", bench_fixtures / "items")
-    asked = (*benchmark, "--server", patient.url, "--policy", ",".join(POLICIES))
+    asked = (*benchmark, "--server", service.url, "--policy", ",".join(POLICIES))
     process = processes.contam_here("check", *asked, "--out", out)
     assert process.returncode == 0, process.stderr
     assert "items sent" in process.stderr
@@ -204,24 +196,22 @@ def test_the_command_writes_what_a_query_writes(
     assert "brook_math" in gated.stdout
 
 
-def test_the_command_says_what_is_wrong_in_one_line(patient):
-    processes.assert_one_line_error(processes.contam_here("check", "--server", patient.url), 2)
+def test_the_command_says_what_is_wrong_in_one_line(service):
+    processes.assert_one_line_error(processes.contam_here("check", "--server", service.url), 2)
     gone = processes.contam_here(
-        "check", "--server", patient.url, "--text", "x", "--index", "nowhere"
+        "check", "--server", service.url, "--text", "x", "--index", "nowhere"
     )
     processes.assert_one_line_error(gone, 2)
 
 
-def test_a_service_with_keys_is_asked_with_the_key_of_the_environment(small_index, tmp_path):
-    key = "k" * 40
-    with serving(small_index, data=tmp_path / "data", environ={"CONTAM_ADMIN_KEY": key}) as running:
-        with pytest.raises(ServiceError) as caught, Client(running.url) as client:
-            client.check("a text of some words")
-        assert (caught.value.status, caught.value.exit_code) == (401, 2)
-        assert "CONTAM_KEY" in caught.value.hint
-        file = tmp_path / "key"
-        file.write_text(key)
-        text = ("--text", "nothing that anybody wrote about seven lanterns on a quay")
-        for given in ({"CONTAM_KEY": key}, {"CONTAM_KEY_FILE": str(file)}):
-            asked = processes.contam_here("check", *text, CONTAM_SERVER=running.url, **given)
-            assert asked.returncode == 0, asked.stderr
+def test_a_service_with_keys_is_asked_with_the_key_of_the_environment(guarded, tmp_path):
+    with pytest.raises(ServiceError) as caught, Client(guarded.url) as client:
+        client.check("a text of some words")
+    assert (caught.value.status, caught.value.exit_code) == (401, 2)
+    assert "CONTAM_KEY" in caught.value.hint
+    file = tmp_path / "key"
+    file.write_text(ADMIN_KEY)
+    text = ("--text", "nothing that anybody wrote about seven lanterns on a quay")
+    for given in ({"CONTAM_KEY": ADMIN_KEY}, {"CONTAM_KEY_FILE": str(file)}):
+        asked = processes.contam_here("check", *text, CONTAM_SERVER=guarded.url, **given)
+        assert asked.returncode == 0, asked.stderr

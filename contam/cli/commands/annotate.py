@@ -127,9 +127,9 @@ def _print(written: list[Written], *, as_json: bool) -> None:
     from contam.cli.terminal import emit, visible
     from contam.rescore.export.summary import figure
 
-    rows = [row for one in written for row in _rows(one)]
+    rows = [row for file in written for row in _rows(file)]
     if as_json:
-        render.emit_json({"files": [str(one.out) for one in written], "scores": rows})
+        render.emit_json({"files": [str(file.out) for file in written], "scores": rows})
         return
     sheet = Sheet(("model", "benchmark", "metric"), ("n", "full", "clean items", "clean"))
     for row in rows:
@@ -139,7 +139,7 @@ def _print(written: list[Written], *, as_json: bool) -> None:
         )
     render.emit_renderable(sheet)
     # Not through the table's console, which would break a long path in two.
-    emit("\n" + "".join(f"clean scores  {visible(str(one.out))}\n" for one in written))
+    emit("\n" + "".join(f"clean scores  {visible(str(file.out))}\n" for file in written))
 
 
 def _rows(written: Written) -> list[dict[str, Any]]:

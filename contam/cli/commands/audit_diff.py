@@ -66,7 +66,7 @@ def _lines(found: Difference) -> Iterable[str]:
         own = [item for item in found.items if item.change == change]
         if own:
             yield f"items      {len(own):,} {words}"
-            yield from _shortened([_item(one) for one in own])
+            yield from _shortened([_item(change) for change in own])
     for name in _FIGURES:
         figures: Sequence[FigureChange] = getattr(found, name)
         if figures:
@@ -80,10 +80,12 @@ def _shortened(lines: Sequence[str]) -> Iterable[str]:
         yield f"  and {len(lines) - _SHOWN:,} more; --json has all"
 
 
-def _item(one: ItemChange) -> str:
-    name = "/".join(part for part in (one.benchmark, one.split, one.item_id) if part)
-    waived = ", waived" if one.waived else ""
-    return f"{name} by {one.policy}: {one.before or 'none'} -> {one.after or 'none'}{waived}"
+def _item(change: ItemChange) -> str:
+    name = "/".join(part for part in (change.benchmark, change.split, change.item_id) if part)
+    waived = ", waived" if change.waived else ""
+    return (
+        f"{name} by {change.policy}: {change.before or 'none'} -> {change.after or 'none'}{waived}"
+    )
 
 
 def _figure(change: FigureChange) -> str:

@@ -37,9 +37,9 @@ def spec_values(
     shared: Table = {"allow_missing": allow_missing}
     if text is not None:
         shared["text"] = text
-    for name, word in _pairs(stages, [one["name"] for one in found], "--stage", "corpus"):
-        for one in found:
-            one.update({"stage": word} if name in {one["name"], None} else {})
+    for name, word in _pairs(stages, [table["name"] for table in found], "--stage", "corpus"):
+        for table in found:
+            table.update({"stage": word} if name in {table["name"], None} else {})
     items: list[Table] = [{"paths": [path]} for path in benchmarks]
     if not items and logs:
         items = [{"from_logs": True}]
@@ -47,7 +47,7 @@ def spec_values(
         for item in items:
             item.update({"released": day} if path in {None, *item.get("paths", ())} else {})
     return {
-        "corpora": [{**one, **shared} for one in found],
+        "corpora": [{**table, **shared} for table in found],
         "benchmarks": items,
         "logs": {
             "paths": list(logs),

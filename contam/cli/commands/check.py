@@ -51,9 +51,7 @@ def check(
     With --out, DIR has the same files, too. The key is read from CONTAM_KEY, or from the file that
     CONTAM_KEY_FILE names.
     """
-    names = split_names(policy if policy is not None else ["contam"])
-    if not names:
-        raise UsageError("--policy names no policy", hint="`contam policies` lists them")
+    names = options.policy_names(policy)
     if (text is None) == (not benchmark):
         raise UsageError("give --benchmark or --text", hint="one of them")
     if text is not None and (out or mapping or name or split or no_text):
@@ -158,7 +156,7 @@ class Watcher:
 
 
 def _print_folder(out: Path, *, as_json: bool, quiet: bool, fail_on_flagged: bool) -> int:
-    from contam.cli.commands.scan import exit_code, print_result
+    from contam.cli.commands.scan import print_result
     from contam.detect.report import load_report
     from contam.detect.result import VERDICTS, ScanResult
     from contam.tables import schemas
@@ -171,19 +169,15 @@ def _print_folder(out: Path, *, as_json: bool, quiet: bool, fail_on_flagged: boo
         run=report.run,
         sorted_by_item=True,
     )
-    code = exit_code(result, fail_on_flagged=fail_on_flagged)
-    print_result(result, out, code, as_json=as_json, quiet=quiet)
-    return code
+    return print_result(result, out, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet)
 
 
 def _print_answer(answer: Answer, *, as_json: bool, quiet: bool, fail_on_flagged: bool) -> int:
     from contam.cli import render
-    from contam.cli.commands.scan import EXIT_FLAGGED
+    from contam.cli.commands.scan import exit_code
     from contam.cli.terminal import emit, plain, talk
 
-    code = answer.exit_code()
-    if code == 0 and fail_on_flagged and answer.flagged():
-        code = EXIT_FLAGGED
+    code = exit_code(answer, fail_on_flagged=fail_on_flagged)
     if not quiet and answer.late:
         talk("the service's deadline passed before all items were judged: give --out DIR")
     if not quiet and not answer.complete:

@@ -130,8 +130,8 @@ def export(
         else:
             write_file(out, text.encode(), overwrite=overwrite)
     if not quiet:
-        for one in judged:
-            for line in _summary_lines(one):
+        for log in judged:
+            for line in _summary_lines(log):
                 talk(line)
 
 

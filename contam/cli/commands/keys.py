@@ -48,7 +48,7 @@ def add(
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Make a key and print it once: only its digest is stored. A running service accepts it."""
-    scopes = [one for given in scope or ["check"] for one in given.split(",")]
+    scopes = [word for given in scope or ["check"] for word in given.split(",")]
     key, secret = _store(data).add(name, scopes)
     if as_json:
         from contam.cli import render
@@ -66,17 +66,17 @@ def list_keys(
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """List the keys, revoked ones too: what they allow, when they were made and last used."""
+    """List the keys, revoked ones too: what they allow, and when they were made."""
     from contam.cli import render
 
     keys = _store(data).all()
     if as_json:
         render.emit_json([_tree(key) for key in keys])
         return
-    table = render.new_table("id", "name", "scopes", "made", "last used", "revoked")
+    table = render.new_table("id", "name", "scopes", "made", "revoked")
     for key in keys:
         row = _tree(key)
-        times = [row[field] or "-" for field in ("created", "last_used", "revoked")]
+        times = [row[field] or "-" for field in ("created", "revoked")]
         table.add_row(key.id, visible(key.name), ", ".join(row["scopes"]), *times)
     render.emit_renderable(table)
 
@@ -114,7 +114,6 @@ def _tree(key: Key) -> dict[str, Any]:
         "name": key.name,
         "scopes": sorted(key.scopes),
         "created": _time(key.created),
-        "last_used": _time(key.last_used),
         "revoked": _time(key.revoked),
     }
 

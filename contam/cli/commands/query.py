@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import options
-from contam.cli.commands.scan import exit_code, print_result, refuse_out_in
+from contam.cli.commands.scan import print_result, refuse_long_seed, refuse_out_in, write_result
 from contam.cli.options import split_names
 from contam.errors import UsageError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contam.detect.result import ScanResult
+    from contam.detect.scan import ScanProgress
 
 SPREAD_OPTIONS = ("--index", "--benchmark", "--corpus", "--policy", "--map")
 
@@ -80,9 +81,7 @@ def query(
     indexes = split_names(index)
     if not indexes:
         raise UsageError("--index names no index", hint="`contam index build` makes one")
-    names = split_names(policy if policy is not None else ["contam"])
-    if not names:
-        raise UsageError("--policy names no policy", hint="`contam policies` lists them")
+    names = options.policy_names(policy)
     if text is not None or text_file is not None:
         if benchmark or out or (text is not None and text_file is not None):
             raise UsageError(
@@ -112,47 +111,39 @@ def query(
         raise UsageError("there is nothing to look for", hint="give --benchmark, or --text")
     if not out:
         raise UsageError("--out is missing or empty", hint="name a folder for the results")
-    if seed > min_run:
-        raise UsageError(
-            f"--seed {seed} is longer than --min-run {min_run}",
-            hint="a run is found by its seeds: choose a shorter --seed",
-        )
+    refuse_long_seed(seed, min_run)
     folder = Path(out)
     refuse_out_in(folder, [*_searched(indexes, home), *(corpus or [])])
     from contam.benchmark.mapping import parse_mapping
 
     parts: Mapping[str, str] | None = parse_mapping(mapping) if mapping else None
 
-    from contam.cli.progress import reporter
-    from contam.detect.report import report_draft
-
-    with report_draft(folder, overwrite=overwrite) as draft:
-        # Imported once the cheap refusals are over: this loads the compiler.
+    def search(progress: ScanProgress) -> ScanResult:
         from contam.detect.query import query as run_query
 
-        with reporter(quiet=quiet) as progress:
-            result = run_query(
-                indexes,
-                benchmark,
-                policies=names,
-                corpus=corpus or None,
-                home=home,
-                unit=unit,
-                workers=workers,
-                seed=seed,
-                min_run=min_run,
-                mapping=parts,
-                name=name,
-                split=split,
-                allow_missing=allow_missing,
-                max_evidence=max_evidence,
-                keep_text=not no_text,
-                progress=progress,
-            )
-        draft.write(result)
-    code = exit_code(result, fail_on_flagged=fail_on_flagged)
-    print_result(result, folder, code, as_json=as_json, quiet=quiet)
-    return code
+        return run_query(
+            indexes,
+            benchmark,
+            policies=names,
+            corpus=corpus or None,
+            home=home,
+            unit=unit,
+            workers=workers,
+            seed=seed,
+            min_run=min_run,
+            mapping=parts,
+            name=name,
+            split=split,
+            allow_missing=allow_missing,
+            max_evidence=max_evidence,
+            keep_text=not no_text,
+            progress=progress,
+        )
+
+    result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
+    return print_result(
+        result, folder, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
+    )
 
 
 def _searched(indexes: list[str], home: str | None) -> list[str]:

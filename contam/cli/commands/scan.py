@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contam.cli import options
-from contam.cli.options import split_names
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contam.client.answers import Answer
     from contam.detect.result import ScanResult
+    from contam.detect.scan import ScanProgress
 
 SPREAD_OPTIONS = ("--corpus", "--benchmark", "--policy", "--map")
 EXIT_FLAGGED = 3
@@ -62,48 +65,64 @@ def scan(
         # As a path it would be the current folder; an unset shell variable must not mean that.
         raise UsageError("--out is empty", hint="check the variable it came from")
     folder = Path(out)
-    names = split_names(policy if policy is not None else ["contam"])
-    if not names:
-        raise UsageError("--policy names no policy", hint="`contam policies` lists them")
-    if seed > min_run:
-        raise UsageError(
-            f"--seed {seed} is longer than --min-run {min_run}",
-            hint="a run is found by its seeds: choose a shorter --seed",
-        )
+    names = options.policy_names(policy)
+    refuse_long_seed(seed, min_run)
     refuse_out_in(folder, corpus)
     from contam.benchmark.mapping import parse_mapping
 
     parts = parse_mapping(mapping) if mapping else None
 
+    def search(progress: ScanProgress) -> ScanResult:
+        from contam.detect.scan import scan as run_scan
+
+        return run_scan(
+            corpus,
+            benchmark,
+            policies=names,
+            unit=unit,
+            workers=workers,
+            seed=seed,
+            min_run=min_run,
+            text=text,
+            mapping=parts,
+            name=name,
+            split=split,
+            allow_missing=allow_missing,
+            max_evidence=max_evidence,
+            keep_text=not no_text,
+            progress=progress,
+        )
+
+    result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
+    return print_result(
+        result, folder, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
+    )
+
+
+def refuse_long_seed(seed: int, min_run: int) -> None:
+    """Raise UsageError for seeds that are longer than the runs which they have to find."""
+    if seed > min_run:
+        raise UsageError(
+            f"--seed {seed} is longer than --min-run {min_run}",
+            hint="a run is found by its seeds: choose a shorter --seed",
+        )
+
+
+def write_result(
+    search: Callable[[ScanProgress], ScanResult], folder: Path, *, overwrite: bool, quiet: bool
+) -> ScanResult:
+    """Search with progress on stderr, and write what was found to a folder.
+
+    search  loads the compiler, so it is called once the cheap refusals are over
+    """
     from contam.cli.progress import reporter
     from contam.detect.report import report_draft
 
     with report_draft(folder, overwrite=overwrite) as draft:
-        # Imported once the cheap refusals are over: this loads the compiler.
-        from contam.detect.scan import scan as run_scan
-
         with reporter(quiet=quiet) as progress:
-            result = run_scan(
-                corpus,
-                benchmark,
-                policies=names,
-                unit=unit,
-                workers=workers,
-                seed=seed,
-                min_run=min_run,
-                text=text,
-                mapping=parts,
-                name=name,
-                split=split,
-                allow_missing=allow_missing,
-                max_evidence=max_evidence,
-                keep_text=not no_text,
-                progress=progress,
-            )
+            result = search(progress)
         draft.write(result)
-    code = exit_code(result, fail_on_flagged=fail_on_flagged)
-    print_result(result, folder, code, as_json=as_json, quiet=quiet)
-    return code
+    return result
 
 
 def refuse_out_in(out: Path, corpus: list[str]) -> None:
@@ -124,7 +143,7 @@ def _is_folder(path: Path) -> bool:
         return False  # whoever opens it will say why
 
 
-def exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
+def exit_code(result: ScanResult | Answer, *, fail_on_flagged: bool) -> int:
     """An answer that is not whole (4) weighs more than what it says (3)."""
     code = result.exit_code()
     if code == 0 and fail_on_flagged and result.flagged():
@@ -132,8 +151,11 @@ def exit_code(result: ScanResult, *, fail_on_flagged: bool) -> int:
     return code
 
 
-def print_result(result: ScanResult, out: Path, code: int, *, as_json: bool, quiet: bool) -> None:
-    """Say what a finished run found, and what it did not read."""
+def print_result(
+    result: ScanResult, out: Path, *, fail_on_flagged: bool, as_json: bool, quiet: bool
+) -> int:
+    """Say what a finished run found, and what it did not read; returns the exit code."""
+    code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
     from contam.detect.result import LEFT_OUT
@@ -150,8 +172,16 @@ def print_result(result: ScanResult, out: Path, code: int, *, as_json: bool, qui
         elif not result.complete:
             talk("the corpus was not read whole: clean means not found in what was read")
     if as_json:
-        render.emit_json(_summary(result, out, code))
-        return
+        render.emit_json(
+            {
+                "out": str(out),
+                "exit_code": code,
+                "counts": result.counts(),
+                "coverage": result.coverage,
+                "flagged": [verdict.to_dict() for verdict in result.flagged()],
+            }
+        )
+        return code
     render.emit_renderable(render.verdict_table(result.counts()))
     lines = [*render.coverage_lines(result.coverage)]
     left_out = sum(note.startswith(LEFT_OUT) for note in result.run.get("notes", []))
@@ -163,13 +193,4 @@ def print_result(result: ScanResult, out: Path, code: int, *, as_json: bool, qui
     if result.flagged():
         lines.append(f"evidence  {out / 'evidence.parquet'}; side by side: contam show {out}")
     emit("\n".join(visible(line) for line in lines) + "\n")
-
-
-def _summary(result: ScanResult, out: Path, code: int) -> dict[str, Any]:
-    return {
-        "out": str(out),
-        "exit_code": code,
-        "counts": result.counts(),
-        "coverage": result.coverage,
-        "flagged": [verdict.to_dict() for verdict in result.flagged()],
-    }
+    return code

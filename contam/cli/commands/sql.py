@@ -52,9 +52,9 @@ def _value(value: Any) -> Any:  # noqa: ANN401 - whatever a column of a database
     if isinstance(value, bool | int | float | str) or value is None:
         return value
     if isinstance(value, list | tuple):
-        return [_value(one) for one in value]
+        return [_value(entry) for entry in value]
     if isinstance(value, dict):
-        return {str(key): _value(one) for key, one in value.items()}
+        return {str(key): _value(entry) for key, entry in value.items()}
     return str(value)
 
 

@@ -46,8 +46,7 @@ class Admission:
         with self._lock:
             if self._held >= self._most:
                 raise RequestError(
-                    503, "too many checks are waiting", code="busy",
-                    hint="ask again later, or make a job of it", headers={"Retry-After": "1"},
+                    503, "too many checks are waiting", code="busy", headers={"Retry-After": "1"},
                 )  # fmt: skip
             self._held += 1
         future = self._pool.submit(work)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import orjson
 
+from contam.benchmark.items import ItemName
 from contam.detect.match.deadline import REASON as DEADLINE
-from contam.detect.policies.verdict import Verdict
+from contam.detect.policies.verdict import COLUMNS
 from contam.detect.result import VERDICTS, item_ranks
 from contam.server.checks.evidence import EvidenceReader
 from contam.server.problems.failures import RequestError
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from contam.server.schemas.check import Options
 
 _MOST_FAILURES: Final = 20
+_NOTHING_KNOWN: Final = {
+    **{column.name: None if column.nullable else column.kind() for column in COLUMNS},
+    "label": "not_checkable",
+    "exposure": "none",
+    "reason": DEADLINE,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +40,7 @@ class StreamedAnswer:
     """An answer to a check, its evidence not made yet.
 
     verdicts  without their evidence, item by item;  rest  what else is said
-    evidence  None where none is told;  n_policies  verdicts of each item
+    evidence  None if not asked for;  n_policies  verdicts of each item
     """
 
     verdicts: list[Row]
@@ -57,8 +64,6 @@ class StreamedAnswer:
 
     def as_json(self, most_bytes: int) -> bytes:
         """All of it as JSON. Raises RequestError, 413, as soon as that has too many bytes."""
-        if self.evidence and self.n_policies * self.evidence.least_bytes() > most_bytes:
-            raise too_large(most_bytes)
         made = bytearray(b'{"verdicts":[')
         end = orjson.dumps(self.rest)[1:]
         for row in self.rows():
@@ -92,7 +97,7 @@ class StreamedAnswer:
 
 def answer_of(result: ScanResult, snapshot: IndexSnapshot, options: Options) -> StreamedAnswer:
     """The answer that a result makes."""
-    # Not by `run`: it tells of every shard, and there may be thousands.
+    # Not from `run`, which lists every shard: there may be thousands.
     covered = snapshot.opened.coverage if result.covered is None else result.covered
     verdicts = schemas.records(result.verdict_columns, VERDICTS)
     return StreamedAnswer(
@@ -123,27 +128,12 @@ def late_answer(
 ) -> StreamedAnswer:
     """The answer when the time is over: nothing is known of any item (benchmark, split, id)."""
     verdicts = [
-        Verdict(
-            benchmark=benchmark,
-            split=split,
-            item_id=item_id,
-            policy=policy,
-            label="not_checkable",
-            score=None,
-            exposure="none",
-            kind=None,
-            n_documents=0,
-            n_occurrences=0,
-            best_document_id=None,
-            best_shard=None,
-            best_row=None,
-            reason=DEADLINE,
-        ).to_dict()
-        for benchmark, split, item_id in (names[i] for i in np.argsort(item_ranks(names)).tolist())
+        {**_NOTHING_KNOWN, **ItemName(*names[i])._asdict(), "policy": policy, "evidence": []}
+        for i in np.argsort(item_ranks(names)).tolist()
         for policy in policies
     ]
     return StreamedAnswer(
-        verdicts=[{**verdict, "evidence": []} for verdict in verdicts],
+        verdicts=verdicts,
         rest={
             **_about(snapshot),
             "coverage": summary(snapshot.opened.coverage.totals),

@@ -94,7 +94,7 @@ async def judge(
 ) -> Response:
     """Answer a check on one of the threads for checks, or say in time that it is late.
 
-    read  what is asked;  tell  makes a response of the answer; both run on that thread
+    read  gives what is asked;  build_answer  makes the response; both run on that thread
 
     Raises RequestError, 503, when too many checks wait, and what `read` and `answer` raise.
     """
@@ -147,7 +147,7 @@ def late(asked: CheckRequest, state: State) -> StreamedAnswer:
     """The answer when the time is over: every item is not checkable."""
     policies = checked_policies(asked.policies)
     named = asked.items or (asked.grams.items if asked.grams else ())
-    names = [(one.benchmark, one.split, one.id) for one in named] or [(TEXT_BENCHMARK, "", "1")]
+    names = [(item.benchmark, item.split, item.id) for item in named] or [(TEXT_BENCHMARK, "", "1")]
     with registry_of(state).snapshot(asked.names) as snapshot:
         return late_answer(names, policies, snapshot)
 

@@ -24,8 +24,6 @@ Place = tuple[str, int]
 
 #: Documents whose texts are held at once, unless one item has more.
 _DOCUMENTS: Final = 128
-#: JSON of a row without any text has more bytes than that.
-_LEAST_ROW_BYTES: Final = 200
 #: The longest way in which JSON writes one character, of those in our answers.
 _MOST_CHARACTER_BYTES: Final = 6
 
@@ -43,11 +41,6 @@ class EvidenceReader:
         self._items = result.items_in_order
         self._bounds = list(pairwise(bounds))
 
-    def least_bytes(self) -> int:
-        """Bytes that all rows have in an answer, at the least: nothing is read for it."""
-        n_rows = len(self._columns["item_id"])
-        return n_rows * _LEAST_ROW_BYTES + int(self._spans(slice(None)).sum())
-
     def most_bytes(self) -> Iterator[int]:
         """Bytes that the rows of each item may have in an answer, at the most: nothing is read."""
         for begin, end in self._bounds:
@@ -56,7 +49,7 @@ class EvidenceReader:
             yield _MOST_CHARACTER_BYTES * (plain + texts)
 
     def by_item(self) -> Iterator[list[Row]]:
-        """The rows of each item in order, with the texts that match and what stands around them."""
+        """The rows of each item in order, with the matching texts and the text around them."""
         first = 0
         while first < len(self._bounds):
             last, places = first, set[Place]()

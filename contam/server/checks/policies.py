@@ -32,6 +32,6 @@ def checked_policies(names: Sequence[str]) -> tuple[str, ...]:
     if unknown or len(set(names)) != len(names):
         raise RequestError(
             422, "a policy is unknown" if unknown else "a policy is named twice",
-            code="policy", hint="GET /v1/policies lists them",
+            code="policy",
         )  # fmt: skip
     return tuple(names)

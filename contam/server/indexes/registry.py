@@ -35,7 +35,7 @@ _MOST_GROUPS: Final = 4
 class IndexSnapshot:
     """Some indexes as one, in one state: whoever holds it is not disturbed by a reload.
 
-    names    as requests name them;  folders  where they lie;  states  what answers call their state
+    names    as requests name them;  folders  of each;  states  of each, as answers name them
     opened   what `reader` reads from;  files  those of the indexes, as they were when opened
     """
 
@@ -98,7 +98,6 @@ class IndexRegistry:
             if name not in self._folders:
                 raise RequestError(
                     404, "there is no index of that name", code="no-index",
-                    hint="GET /v1/indexes lists them",
                 )  # fmt: skip
         return tuple(name for name in self._folders if not names or name in names)
 

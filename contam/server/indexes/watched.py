@@ -18,7 +18,7 @@ from contam.index.manifest import SEGMENTS, read_manifest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_Stamp = tuple[int, int, int, int, int]
+Stamp = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Watched:
     digests  SHA-256 of each as the manifest has it
     """
 
-    stamps: dict[str, _Stamp]
+    stamps: dict[str, Stamp]
     digests: dict[str, str]
 
     @classmethod
@@ -37,7 +37,7 @@ class Watched:
 
         Raises UsageError or IndexDamageError when one has no manifest that can be read.
         """
-        stamps: dict[str, _Stamp] = {}
+        stamps: dict[str, Stamp] = {}
         digests: dict[str, str] = {}
         for folder in folders:
             for segment in read_manifest(folder).segments:
@@ -47,7 +47,7 @@ class Watched:
                     if file.checks is not None:
                         digests[str(path.with_suffix(".crc"))] = file.checks
             for path in folder.glob("segments/*/*"):
-                stamp = _stamp(str(path))
+                stamp = stamp_of(str(path))
                 if stamp is not None:
                     stamps[str(path)] = stamp
         return cls(stamps, digests)
@@ -59,7 +59,7 @@ class Watched:
         links may have changed, or somebody wrote into it and set the other time back.
         """
         for path, before in list(self.stamps.items()):
-            now = _stamp(path)
+            now = stamp_of(path)
             if now is None or now == before or now[:2] != before[:2]:
                 continue
             if now[:-1] != before[:-1] or not self._is_whole(path):
@@ -78,7 +78,8 @@ class Watched:
             return False
 
 
-def _stamp(path: str) -> _Stamp | None:
+def stamp_of(path: str) -> Stamp | None:
+    """What another file, or a change of this one, changes; None for a file that is not there."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a path object costs as much as the call
     except OSError:

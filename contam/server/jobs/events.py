@@ -21,7 +21,7 @@ _LOOK_S: Final = 1.0
 class Watch:
     """Wakes coroutines when a job has changed; `changed` may be called from any thread.
 
-    stopping  whether the service was told to end: then nobody is kept waiting
+    stopping  whether the service is to end: then nobody is kept waiting
     """
 
     def __init__(self, stopping: Callable[[], bool] = bool) -> None:

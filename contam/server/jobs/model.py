@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
-from contam.errors import ContamError
+from contam.server.problems.failures import RequestError
 
 Kind = Literal["check", "rescore"]
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -47,10 +47,22 @@ class StoredJob:
         return self.state in ENDED
 
 
-class StoreError(ContamError):
+class _RefusalError(RequestError):
+    """A refusal of the store, with the status and the time to wait that the caller gets."""
+
+    answer: ClassVar = 503
+    wait_s: ClassVar = 0
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        headers = {"Retry-After": str(self.wait_s)} if self.wait_s else None
+        super().__init__(self.answer, message, hint=hint, code=self.code, headers=headers)
+
+
+class StoreError(_RefusalError):
     """The job store does not take or give anything now; what it accepted is still in it."""
 
     code = "store"
+    wait_s = 5
 
 
 class StoreBusyError(StoreError):
@@ -71,19 +83,23 @@ class StoreDamagedError(StoreError):
     code = "store-damaged"
 
 
-class QueueFullError(ContamError):
+class QueueFullError(_RefusalError):
     """As many jobs wait as may wait."""
 
     code = "queue-full"
+    wait_s = 30
 
 
-class KeyInUseError(ContamError):
+class KeyInUseError(_RefusalError):
     """A request with this idempotency key is still being received."""
 
     code = "idempotency-in-flight"
+    answer = 409
+    wait_s = 1
 
 
-class KeyReusedError(ContamError):
+class KeyReusedError(_RefusalError):
     """This idempotency key came with another request before."""
 
     code = "idempotency-reused"
+    answer = 422

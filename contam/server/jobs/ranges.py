@@ -24,7 +24,7 @@ def file_answer(path: Path, headers: Mapping[str, str], *, media_type: str) -> S
 
     It is open from here on: deleting it does not cut the answer short.
 
-    Raises RequestError: 404 when the file is gone, 416 for a range that lies outside of it.
+    Raises RequestError: 404 when the file is gone, 416 for a range outside of it.
     """
     try:
         # Closed by whoever reads it to its end, or with the response.
@@ -43,7 +43,7 @@ def file_answer(path: Path, headers: Mapping[str, str], *, media_type: str) -> S
             file.close()
             raise RequestError(
                 416, f"the file has {size} bytes", code="no-range",
-                hint="ask for bytes that are there", headers={"Content-Range": f"bytes */{size}"},
+                headers={"Content-Range": f"bytes */{size}"},
             )  # fmt: skip
     more_headers = {
         "ETag": tag,

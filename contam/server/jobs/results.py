@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from contam.server.jobs.model import Kind, StoredJob
 
 PARQUET: Final = "application/vnd.apache.parquet"
-_LINES: Final = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 _TABLES: Final[dict[Kind, tuple[str, ...]]] = {
     "check": tuple(name.removesuffix(".parquet") for name in CHECK_TABLES),
     "rescore": RESCORE_TABLES,
@@ -60,28 +59,8 @@ def table_path(job: StoredJob, result: Path, table: str) -> Path:
 
 
 def wants_parquet(accept: str) -> bool:
-    """Whether Parquet is asked for rather than lines. Raises RequestError, 406, for neither."""
-    weights = {"parquet": 0.0, "lines": 0.0}
-    for one in accept.lower().split(","):
-        kind, *options = (piece.strip() for piece in one.split(";"))
-        weight = 1.0
-        for option in options:
-            if option.startswith("q="):
-                try:
-                    weight = float(option[2:])
-                except ValueError:
-                    weight = 0.0
-        if kind == PARQUET:
-            weights["parquet"] = max(weights["parquet"], weight)
-        elif kind in _LINES or kind in {"*/*", "application/*"}:
-            weights["lines"] = max(weights["lines"], weight)
-    if not any(weights.values()):
-        raise RequestError(
-            406,
-            "rows are given as JSON lines or as Parquet",
-            hint=f"accept {_LINES[0]} or {PARQUET}",
-        )
-    return weights["parquet"] > weights["lines"] or weights["lines"] == 0
+    """Whether Parquet is asked for; whoever does not name it gets lines of JSON."""
+    return PARQUET in accept.lower()
 
 
 class TableLines:

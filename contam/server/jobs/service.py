@@ -18,7 +18,7 @@ from contam.files.publish import sync_path
 from contam.server.indexes.registry import named_folders
 from contam.server.jobs.events import Watch
 from contam.server.jobs.intake.reception import Receiving, hidden, own
-from contam.server.jobs.model import KeyInUseError, KeyReusedError, QueueFullError, StoreError
+from contam.server.jobs.model import StoreError
 from contam.server.jobs.store import JobStore
 from contam.server.jobs.views import RUN, job_view, read_summary
 from contam.server.jobs.work.run import LOCK, REQUEST, RESULT
@@ -46,7 +46,7 @@ class Jobs:
     """Everything a service knows of jobs. Methods may be called from any thread.
 
     locate   index names -> their folders; raises ContamError for one that is not served
-    stopping  whether the service was told to end
+    stopping  whether the service is to end
     problem  why the store would accept no job, as of the last look, 2 s ago at most
     """
 
@@ -128,8 +128,7 @@ class Jobs:
 
     def states(self) -> dict[str, int]:
         """How many jobs are in each state."""
-        with answered():
-            return self._store.states()
+        return self._store.states()
 
     # -- accepting ------------------------------------------------------------------------------
 
@@ -142,13 +141,12 @@ class Jobs:
         Raises RequestError: 409 when a request with this key is being received, 503 when the queue
         is full or the store takes nothing.
         """
-        with answered():
-            self._store.refuse(self._settings.max_queued_jobs)
-            name = None if idempotency is None else hidden(owner, idempotency)
-            known = None if name is None else self._store.reserve(name)
+        self._store.refuse(self._settings.max_queued_jobs)
+        name = None if idempotency is None else hidden(owner, idempotency)
+        known = None if name is None else self._store.reserve(name)
         job_id = secrets.token_hex(12)
         folder = self._home / job_id
-        receiving = Receiving(self, owner, job_id, folder, name, known)
+        receiving = Receiving(owner, job_id, folder, name, known)
         try:
             with disk_errors():
                 folder.mkdir(mode=0o700)
@@ -163,33 +161,32 @@ class Jobs:
     def accept(self, upload: Receiving, request: dict[str, Any], received: Received) -> StoredJob:
         """Make a job of an upload; when this returns, it is on disk and will be worked on."""
         fingerprint = received.fingerprint()
-        with answered():
-            if upload.known is not None and upload.name is not None:
-                self._store.check_same(upload.name, fingerprint)
-                return upload.known
-            with disk_errors():
-                (upload.folder / REQUEST).write_text(json.dumps(request), "utf-8")
-                for path in (upload.folder / REQUEST, upload.folder, self._home):
-                    sync_path(path)
-            job = self._store.add(
-                upload.job_id,
-                owner=upload.owner,
-                kind=request["kind"],
-                about={
-                    "index": request.get("index", []),
-                    "policies": request["policies"],
-                    "n_items": received.n_items,
-                    "n_bytes": sum(file.n_bytes for file in received.files),
-                },
-                most_queued=self._settings.max_queued_jobs,
-                idempotency=None if upload.name is None else (upload.name, fingerprint),
-            )
+        if upload.known is not None and upload.name is not None:
+            self._store.check_same(upload.name, fingerprint)
+            return upload.known
+        with disk_errors():
+            (upload.folder / REQUEST).write_text(json.dumps(request), "utf-8")
+            for path in (upload.folder / REQUEST, upload.folder, self._home):
+                sync_path(path)
+        job = self._store.add(
+            upload.job_id,
+            owner=upload.owner,
+            kind=request["kind"],
+            about={
+                "index": request.get("index", []),
+                "policies": request["policies"],
+                "n_items": received.n_items,
+                "n_bytes": sum(file.n_bytes for file in received.files),
+            },
+            most_queued=self._settings.max_queued_jobs,
+            idempotency=None if upload.name is None else (upload.name, fingerprint),
+        )
         upload.job = job
         self._worker.wake()
         return job
 
     def copy_verdicts(self, source: StoredJob, folder: Path) -> None:
-        """Put the verdicts of a finished check job beside an upload; they outlive that job."""
+        """Copy the verdicts of a finished check job to an upload; they outlive that job."""
         target = folder / VERDICTS
         with disk_errors():
             target.mkdir()
@@ -204,24 +201,20 @@ class Jobs:
 
     def get(self, job_id: str, owner: str | None) -> StoredJob:
         """A job of this owner (None: of anybody). Raises RequestError, 404."""
-        with answered():
-            job = self._store.get(job_id)
+        job = self._store.get(job_id)
         if job is None or (owner is not None and job.owner != owner):
             raise RequestError(
                 404, "there is no such job", code="no-job",
-                hint="it may be over its retention: see GET /v1/jobs",
             )  # fmt: skip
         return job
 
     def listed(self, owner: str | None, *, before: int | None, limit: int) -> list[StoredJob]:
         """Jobs of an owner (None: of all), the newest first."""
-        with answered():
-            return self._store.listed(owner, before=before, limit=limit)
+        return self._store.listed(owner, before=before, limit=limit)
 
     def show(self, job: StoredJob) -> dict[str, Any]:
         """A job as its owner sees it: see `contam.server.schemas.jobs.JobAnswer`."""
-        with answered():
-            left = self._store.seconds_left(job)
+        left = self._store.seconds_left(job)
         return job_view(
             job,
             progress=self._worker.progress(job.id),
@@ -232,8 +225,7 @@ class Jobs:
 
     def look(self, job_id: str) -> dict[str, Any] | None:
         """A job as `show` has it; None when there is none any more."""
-        with answered():
-            job = self._store.get(job_id)
+        job = self._store.get(job_id)
         return None if job is None else self.show(job)
 
     def failure(self, job: StoredJob) -> dict[str, str]:
@@ -252,18 +244,17 @@ class Jobs:
 
     def cancel(self, job: StoredJob) -> StoredJob | None:
         """Stop a job; one that has ended is deleted with all that it left (None is then given)."""
-        with answered():
-            if not job.ended:
-                ended = self._store.finish(
-                    job.id, "cancelled", retention_s=self._settings.retention_s, code="cancelled"
-                )
-                if ended is not None and ended.state == "cancelled":
-                    self._worker.stop_job(job.id)
-                    if self._worker.progress(job.id) is None:
-                        self._ended(ended)
-                self.watch.changed(job.id)
-                return ended
-            self._delete([job])
+        if not job.ended:
+            ended = self._store.finish(
+                job.id, "cancelled", retention_s=self._settings.retention_s, code="cancelled"
+            )
+            if ended is not None and ended.state == "cancelled":
+                self._worker.stop_job(job.id)
+                if self._worker.progress(job.id) is None:
+                    self._ended(ended)
+            self.watch.changed(job.id)
+            return ended
+        self._delete([job])
         self.watch.changed(job.id)
         return None
 
@@ -358,7 +349,7 @@ class Jobs:
             "folder": str(self._home / job.id),
             "indexes": [str(Path(folder).resolve()) for folder in folders],
             "names": names,
-            "corpus": [str(Path(one).resolve()) for one in settings.corpus],
+            "corpus": [str(Path(path).resolve()) for path in settings.corpus],
             "threads": settings.job_threads,
             "memory_bytes": settings.max_job_memory_bytes,
         }
@@ -376,27 +367,6 @@ class Jobs:
 
 
 @contextlib.contextmanager
-def answered() -> Iterator[None]:
-    """Refusals of the store as RequestError: 409, 422 or 503, with the time to wait."""
-    try:
-        yield
-    except KeyInUseError as error:
-        raise RequestError(
-            409, error.message, hint=error.hint, code=error.code, headers={"Retry-After": "1"}
-        ) from error
-    except KeyReusedError as error:
-        raise RequestError(422, error.message, hint=error.hint, code=error.code) from error
-    except QueueFullError as error:
-        raise RequestError(
-            503, error.message, hint=error.hint, code=error.code, headers={"Retry-After": "30"}
-        ) from error
-    except StoreError as error:
-        raise RequestError(
-            503, error.message, hint=error.hint, code=error.code, headers={"Retry-After": "5"}
-        ) from error
-
-
-@contextlib.contextmanager
 def disk_errors() -> Iterator[None]:
     """A disk that takes nothing as RequestError, 503."""
     try:
@@ -404,6 +374,5 @@ def disk_errors() -> Iterator[None]:
     except OSError as error:
         raise RequestError(
             503, "the service cannot store what was sent", code="disk",
-            hint="the operator must look at the disk of the data folder",
             headers={"Retry-After": "60"},
         ) from error  # fmt: skip

@@ -120,10 +120,7 @@ class JobStore:
                 self._db.execute("INSERT INTO idempotency VALUES (?, NULL, NULL)", (name,))
                 return None
             if row[0] is None:
-                raise KeyInUseError(
-                    "a request with this Idempotency-Key is being received",
-                    hint="wait for its answer, or send another key",
-                )
+                raise KeyInUseError("a request with this Idempotency-Key is being received")
             return self._one(row[0])
 
     def release(self, name: str) -> None:
@@ -138,10 +135,7 @@ class JobStore:
                 "SELECT fingerprint FROM idempotency WHERE name = ?", (name,)
             ).fetchone()
         if row is not None and row[0] != fingerprint:
-            raise KeyReusedError(
-                "this Idempotency-Key came with another request before",
-                hint="a new request needs a new key",
-            )
+            raise KeyReusedError("this Idempotency-Key came with another request before")
 
     def add(
         self,
@@ -174,7 +168,7 @@ class JobStore:
                         (name, fingerprint, job_id),
                     )
                 job = self._one(job_id)
-            # Who is told of a job has to find it again, after a restart as well.
+            # An accepted job must be found again, after a restart as well.
             self._look(job_id)
         assert job is not None  # noqa: S101 - for the type checker: it was written above
         return job
@@ -187,9 +181,7 @@ class JobStore:
 
     def _refuse_full(self, most_queued: int) -> None:
         if self._count("queued") >= most_queued:
-            raise QueueFullError(
-                f"{most_queued} jobs wait already", hint="try again when some are done"
-            )
+            raise QueueFullError(f"{most_queued} jobs wait already")
 
     # -- working --------------------------------------------------------------------------------
 
@@ -254,7 +246,7 @@ class JobStore:
     def finish(
         self, job_id: str, state: State, *, retention_s: float, code: str = ""
     ) -> StoredJob | None:
-        """End a job that has not ended; returns it as it now stands, None when there is none."""
+        """End a job that has not ended; returns it as it is now, None when there is none."""
         with self._changing():
             now = self._tick()
             self._db.execute(
@@ -387,7 +379,7 @@ class JobStore:
             raise damaged()
         # Behind a locked store threads would wait for one another without end.
         if not self._lock.acquire(timeout=2 * self._busy_s):
-            raise StoreBusyError("the job store is busy", hint="try again in a moment")
+            raise StoreBusyError("the job store is busy")
         try:
             yield
         finally:

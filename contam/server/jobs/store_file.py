@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _MAGIC: Final = b"SQLite format 3\0"
-#: What SQLite keeps beside a store: the last changes, and where in them each page is.
+#: Files of a store: itself, the last changes, and where in them each page is.
 _BESIDE: Final = ("", "-wal", "-shm")
 SUM: Final = (
     "SELECT count(*), max(number), sum(attempts), count(finished), "
@@ -36,7 +36,7 @@ SUM: Final = (
 
 
 class StoreFile:
-    """One file and those beside it. To be opened before any connection, and closed after it."""
+    """The files of a store. To be opened before any connection, and closed after it."""
 
     def __init__(self, path: Path, *, busy_s: float) -> None:
         self._path = path
@@ -70,7 +70,7 @@ class StoreFile:
         for suffix, identity in self._known.items():
             if self._identity(suffix) != identity:
                 raise damaged()
-        # Of an empty file SQLite would throw away the changes that lie beside it.
+        # If the file is empty, SQLite throws the changes in the other file away.
         if os.pread(self._held.fileno(), len(_MAGIC), 0) != _MAGIC:
             raise damaged()
         with contextlib.closing(self._fresh()) as other:
@@ -118,13 +118,9 @@ def translated() -> Iterator[None]:
     except sqlite3.Error as error:
         primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise StoreBusyError(
-                "the job store is locked by another process", hint="try again in a moment"
-            ) from error
+            raise StoreBusyError("the job store is locked by another process") from error
         if primary == sqlite3.SQLITE_FULL:
-            raise StoreFullError(
-                "the disk of the job store is full", hint="the operator must free some space"
-            ) from error
+            raise StoreFullError("the disk of the job store is full") from error
         if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
             raise damaged() from error
         raise StoreError(

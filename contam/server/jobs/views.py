@@ -49,7 +49,7 @@ def job_view(
 
 @functools.lru_cache(maxsize=256)
 def read_summary(path: Path) -> dict[str, Any]:
-    """What a job tells of its result, of that result's run.json. Raises OSError or ValueError."""
+    """What a job shows of its result, read from run.json. Raises OSError or ValueError."""
     from contam.server.checks.answers import summary
 
     run = json.loads(path.read_bytes())
@@ -86,9 +86,9 @@ def date_of(seconds: float | None) -> str | None:
 
 def _without_places(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
-        return {name: _without_places(one) for name, one in value.items()}
+        return {name: _without_places(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_without_places(one) for one in value]
+        return [_without_places(item) for item in value]
     if isinstance(value, str) and value.startswith("/"):
         return PurePath(value).name
     return value

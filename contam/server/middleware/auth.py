@@ -8,9 +8,7 @@ from __future__ import annotations
 import hmac
 import sqlite3
 import threading
-import time
 from collections.abc import MutableMapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +28,6 @@ CALLER: Final = "contam.caller"
 """Where a request's scope holds its Caller, once it is known."""
 
 _ADMIN_KEY_CHARACTERS: Final = 32
-_NOTED_EVERY_S: Final = 60.0
 # A command that changes keys is done in milliseconds; nobody else may be kept waiting for longer.
 _BUSY_S: Final = 0.1
 
@@ -73,8 +70,6 @@ class Keyring:
         self._file: tuple[int, int] | None = None
         self._version = -1
         self._keys: dict[str, Key] = {}
-        self._used: dict[str, float] = {}
-        self._noted_s = time.monotonic()
         self._closed = self._admin is not None
         self._refresh()
         if not self._closed and not local.is_loopback(settings.host):
@@ -134,9 +129,7 @@ class Keyring:
         ]
 
     def close(self) -> None:
-        """Write down what is known of the keys' use, and let go of the store."""
-        with suppress(ConfigError):
-            self._note()
+        """Let go of the store."""
         with self._lock:
             self._drop_connection()
 
@@ -147,7 +140,6 @@ class Keyring:
             except ConfigError as error:
                 raise RequestError(
                     503, "the keys cannot be read", code="keys-unreadable",
-                    hint="the operator has to restore the store of keys",
                     headers={"Retry-After": "5"},
                 ) from error  # fmt: skip
 
@@ -158,10 +150,6 @@ class Keyring:
         key = self._keys.get(id_in(presented))
         if key is None or not hmac.compare_digest(digest, key.digest) or key.revoked is not None:
             return None
-        self._used[key.id] = time.time()
-        if time.monotonic() - self._noted_s > _NOTED_EVERY_S:
-            self._noted_s = time.monotonic()
-            threading.Thread(target=self._note_quietly, name="contam-keys", daemon=True).start()
         return Caller(key.id, key.scopes)
 
     def _refresh(self) -> None:
@@ -170,7 +158,7 @@ class Keyring:
             stat = self._store.path.stat()
         except FileNotFoundError:
             if self._file is not None:
-                # Keys were there: without them nobody can be told from anybody.
+                # There were keys: without them no caller can be identified.
                 raise ConfigError(f"{self._store.path} is gone") from None
             return
         except OSError as error:
@@ -198,19 +186,12 @@ class Keyring:
             self._connection.close()
             self._connection = None
 
-    def _note(self) -> None:
-        used, self._used = self._used, {}
-        if used:
-            self._store.note_used(used)
-
-    def _note_quietly(self) -> None:
-        # When a key was last used is good to know, but no reason to refuse it.
-        with suppress(ConfigError):
-            self._note()
-
 
 class Needs(SecurityBase):
-    """A dependency that lets a request through if its caller holds a scope."""
+    """A dependency that lets a request through if its caller holds a scope, and gives the Caller.
+
+    `Depends(Needs("check"))`; `scope` is one of SCOPES, and `admin` holds every one.
+    """
 
     def __init__(self, scope: str) -> None:
         if scope not in SCOPES:
@@ -240,14 +221,6 @@ class Needs(SecurityBase):
                 f"{f'{option}: ' if option else ''}the key does not have the scope {self.needed!r}",
                 code="scope-missing", hint=f"{without}ask the operator for a key that has it",
             )  # fmt: skip
-
-
-def require(scope: str) -> Needs:
-    """A dependency for handlers: `Depends(require("check"))` refuses callers without the scope.
-
-    Its value is the Caller. `scope` is one of SCOPES; `admin` holds every scope.
-    """
-    return Needs(scope)
 
 
 def _presented(headers: list[tuple[bytes, bytes]]) -> bytes | None:

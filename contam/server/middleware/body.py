@@ -7,6 +7,7 @@ unpacked, piece by piece, and are cut off at their bounds.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -167,7 +168,7 @@ class BodyGuard:
 
         async def answer(message: Message) -> None:
             nonlocal started
-            # A framework may have made another failure of ours; the sender is told the true one.
+            # The framework may have made another failure of it; the sender gets the true one.
             if failure is None or started:
                 started = True
                 await send(message)
@@ -252,7 +253,7 @@ class _Announced:
         self.encoding = value
 
     def is_unpacked(self, length: int | None) -> None:
-        """Let the headers tell of the body as the handler will see it."""
+        """Make the headers describe the body as the handler will see it."""
         gone = {b"content-encoding", b"content-length", b"transfer-encoding"}
         headers: list[tuple[bytes, bytes]] = [
             pair for pair in self._scope["headers"] if pair[0] not in gone
@@ -273,31 +274,18 @@ def _damaged(encoding: str) -> RequestError:
     return RequestError(400, f"the body is no whole {encoding} stream", code="damaged-body")
 
 
-_NO_STRUCTURE: Final = bytes(set(range(256)) - set(b'[]{}"'))
-_BLOCK: Final = 1 << 20
-_QUOTE: Final = 0x22
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NO_STRUCTURE: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def nests_deeper(text: bytes, depth: int) -> bool:
-    """Whether arrays and objects of a JSON text in UTF-8 lie more than `depth` in one another.
+    """Whether arrays and objects of a JSON text in UTF-8 are nested deeper than `depth`.
 
     A text that is no JSON gets an answer too; its parser will refuse it.
     """
     if text.count(b"[") + text.count(b"{") <= depth:
         return False
-    # Escapes stand in strings only; without them, quotes begin and end strings in turn.
-    text = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_STRUCTURE)
-    now, inside = 0, False
-    for start in range(0, len(text), _BLOCK):
-        block = np.frombuffer(text[start : start + _BLOCK], np.uint8)
-        quotes = block == _QUOTE
-        strings = np.logical_xor.accumulate(quotes) ^ inside
-        inside = bool(strings[-1])
-        opens = (block == ord("[")) | (block == ord("{"))
-        steps = np.where(opens, np.int8(1), np.int8(-1))
-        steps[strings | quotes] = 0
-        depths = now + np.cumsum(steps, dtype=np.int64)
-        if int(depths.max()) > depth:
-            return True
-        now = int(depths[-1])
-    return False
+    structure = np.frombuffer(_STRING.sub(b"", text).translate(None, _NO_STRUCTURE), np.uint8)
+    opens = (structure == ord("[")) | (structure == ord("{"))
+    steps = np.where(opens, np.int8(1), np.int8(-1))
+    return bool(np.cumsum(steps, dtype=np.int32).max(initial=0) > depth)

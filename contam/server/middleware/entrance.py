@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contam.server.state import State
 
 PUBLIC: Final = frozenset(("/livez", "/readyz", "/metrics", "/openapi.json", "/docs"))
-"""Paths that answer without a key. They tell nothing of items, documents or jobs."""
+"""Paths that answer without a key. They show no items, documents or jobs."""
 
 HEADERS: Final = "contam.headers"
 """Where a request's scope holds headers that its answer will have."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from contam.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 FILE: Final = "keys.db"
 """The store's name in the service's data folder."""
@@ -55,9 +55,8 @@ CREATE TABLE keys (
 class Key:
     """What is kept of a key; times are seconds since 1970.
 
-    digest     SHA-256 of the key itself, which is shown once and kept nowhere
-    last_used  None: never; up to a minute old while a service runs
-    revoked    when it stopped being good; None: it is good
+    digest   SHA-256 of the key itself, which is shown once and kept nowhere
+    revoked  when it stopped being good; None: it is good
     """
 
     id: str
@@ -65,7 +64,6 @@ class Key:
     digest: bytes
     scopes: frozenset[str]
     created: float
-    last_used: float | None
     revoked: float | None
 
 
@@ -115,7 +113,7 @@ class KeyStore:
                 "INSERT INTO keys VALUES (?, ?, ?, ?, ?, NULL, NULL)",
                 (key_id, name, digest, " ".join(held), now),
             )
-        return Key(key_id, name, digest, frozenset(held), now, None, None), secret
+        return Key(key_id, name, digest, frozenset(held), now, None), secret
 
     def revoke(self, key_id: str) -> Key:
         """Make a key worthless, at once and for good; raises UsageError if there is none."""
@@ -136,14 +134,6 @@ class KeyStore:
             return ()
         with closing(self.connect()) as connection:
             return self.read(connection)
-
-    def note_used(self, used: Mapping[str, float]) -> None:
-        """Write down when keys were last used: seconds since 1970 by key id."""
-        with self._changing() as connection:
-            connection.executemany(
-                "UPDATE keys SET last_used = max(coalesce(last_used, 0), ?) WHERE id = ?",
-                [(when, key_id) for key_id, when in used.items()],
-            )
 
     def connect(self, wait_s: float = _WAIT_S) -> sqlite3.Connection:
         """A connection to a store that exists; raises ConfigError."""
@@ -168,13 +158,12 @@ class KeyStore:
         """Every key as a connection sees them now; raises ConfigError."""
         try:
             rows = connection.execute(
-                "SELECT id, name, digest, scopes, created, last_used, revoked FROM keys "
-                "ORDER BY created, id"
+                "SELECT id, name, digest, scopes, created, revoked FROM keys ORDER BY created, id"
             ).fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
         keys = []
-        for key_id, name, digest, scopes, created, last_used, revoked in rows:
+        for key_id, name, digest, scopes, created, revoked in rows:
             held = frozenset(str(scopes).split())
             if (
                 not isinstance(digest, bytes)
@@ -182,7 +171,7 @@ class KeyStore:
                 or not held <= set(SCOPES)
             ):
                 raise self._unusable(f"the row of key {key_id!r} makes no sense")
-            keys.append(Key(key_id, name, digest, held, created, last_used, revoked))
+            keys.append(Key(key_id, name, digest, held, created, revoked))
         return tuple(keys)
 
     def _make_file(self) -> None:
@@ -229,7 +218,7 @@ class KeyStore:
 
 
 def _refuse_namesake(name: str, scopes: Sequence[str], keys: Sequence[Key]) -> None:
-    """Readers are told apart by the names of their keys; none of two that are alike may review."""
+    """Labels are kept by the name of a key, so no two keys with one name may review."""
     for key in keys:
         both = ({*scopes}, key.scopes)
         alike = plain_name(key.name) == plain_name(name) and key.revoked is None
@@ -242,5 +231,5 @@ def _refuse_namesake(name: str, scopes: Sequence[str], keys: Sequence[Key]) -> N
 
 
 def plain_name(name: str) -> str:
-    """A name as it is compared: case and spaces tell no two apart."""
+    """A name for comparison: without differences in case and spaces."""
     return " ".join(name.split()).casefold()

@@ -61,5 +61,5 @@ def _is_local_authority(authority: str) -> bool:
 def _refused(why: str) -> RequestError:
     return RequestError(
         403, f"a service without keys answers this machine only, and this request does not "
-        f"qualify: {why}", code="not-local", hint="add a key: `contam keys add NAME`",
+        f"qualify: {why}", code="not-local",
     )  # fmt: skip

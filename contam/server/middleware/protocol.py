@@ -35,9 +35,9 @@ class _PlainHeads(h11.Connection):
 
 
 class PatientProtocol(H11Protocol):
-    """Closes connections that stand still for `patience_s` seconds.
+    """Closes connections on which nothing happens for `patience_s` seconds.
 
-    uvicorn bounds the pause between requests only. Standing still is here: a head that is not
+    uvicorn bounds the pause between requests only. Here that is: a head that is not
     whole, a body that still comes after its request was answered, an answer nobody takes.
     """
 

@@ -39,7 +39,7 @@ class Form:
         except ValueError:
             raise RequestError(400, "the form cannot be read") from None
         # Browsers send every end of a line as two characters, which nobody typed.
-        return cls({name: [_lines(one) for one in found] for name, found in fields.items()})
+        return cls({name: [_lines(value) for value in found] for name, found in fields.items()})
 
     def one(self, name: str) -> str:
         """The value of a field; empty if it is not there."""

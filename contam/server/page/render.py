@@ -29,7 +29,7 @@ _ICON: Final = (
     "width='16' height='16' rx='3' fill='%23175e54'/%3E%3Cpath d='M3 5h10M3 8h6M3 11h8' "
     "stroke='%23fff' stroke-width='1.6'/%3E%3C/svg%3E"
 )
-# What would change how other text looks, or stands for nothing at all: it is named instead.
+# Characters that change how other text looks, or that nobody sees: their number is shown.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029"
     "\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"

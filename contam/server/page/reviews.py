@@ -1,13 +1,12 @@
 """Manage packs under review on the page, and the files of labels.
 
 A pack is looked at whole before anything of it is shown, and again when one of its files is
-another one. Labels lie in the service's data folder, a file for each reader; a pack is only read.
+another one. Labels are files in the service's data folder, one a reader; a pack is only read.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import threading
 from collections import Counter
@@ -20,6 +19,7 @@ from contam.audit.review.sample import append_label, read_own_labels
 from contam.audit.review.session import ReviewSession, answer
 from contam.errors import ConfigError, ContamError, OutputError
 from contam.server.indexes.registry import NAME
+from contam.server.indexes.watched import stamp_of
 from contam.server.problems.failures import RequestError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from contam.audit.review.sample import Case, Label
     from contam.config import Settings
+    from contam.server.indexes.watched import Stamp
 
 HOME: Final = "reviews"
 """The folder of all labels in the service's data folder."""
@@ -34,8 +35,6 @@ HOME: Final = "reviews"
 _SUFFIX: Final = ".jsonl"
 _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _DIGEST_CHARACTERS: Final = 12
-
-_Stamps = dict[str, tuple[int, int, int, int, int]]
 
 
 class ChangedError(Exception):
@@ -63,7 +62,7 @@ class ReviewedPack:
         self._draw = draw
         self._opening = threading.Lock()
         self._writing = threading.Lock()
-        self._stamps: _Stamps | None = None
+        self._stamps: dict[str, Stamp | None] | None = None
         self._found: ReviewSession | ContamError | None = None
 
     def open(self) -> ReviewSession:
@@ -89,7 +88,7 @@ class ReviewedPack:
             # The library's words name folders of this machine.
             raise RequestError(
                 503, "this pack is not as it was published, so nothing of it can be reviewed now",
-                code="pack-damaged", hint="the operator has to restore it or run the audit again",
+                code="pack-damaged",
                 headers={"Retry-After": "5"},
             ) from error  # fmt: skip
 
@@ -105,7 +104,6 @@ class ReviewedPack:
         except ConfigError as error:
             raise RequestError(
                 503, "your answers cannot be read, so none can be added", code="labels-damaged",
-                hint="the operator has to mend the file that holds them",
                 headers={"Retry-After": "5"},
             ) from error  # fmt: skip
 
@@ -129,7 +127,6 @@ class ReviewedPack:
             except (OSError, OutputError) as error:
                 raise RequestError(
                     503, "your answer could not be kept", code="label-not-kept",
-                    hint="give it again in a moment; the operator has to make room for it",
                     headers={"Retry-After": "5"},
                 ) from error  # fmt: skip
         return True
@@ -153,10 +150,10 @@ class ReviewedPack:
         return [ReaderProgress(name, n.total(), n[None]) for name, n in counts.items()], whole
 
     def _file(self, reader: str) -> Path:
-        """Where a reader's labels lie: any name makes a file of this folder, each its own."""
+        """The file of a reader's labels: each name has a file of its own in this folder."""
         if _PLAIN.fullmatch(reader):
             return self._labels / f"{reader}{_SUFFIX}"
-        plain = "".join(one if _PLAIN.fullmatch(one) else "-" for one in reader.lower())[:32]
+        plain = "".join(sign if _PLAIN.fullmatch(sign) else "-" for sign in reader.lower())[:32]
         digest = hashlib.sha256(reader.encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{plain.strip('-') or 'reader'}={digest[:_DIGEST_CHARACTERS]}"
         return self._labels / f"{name}{_SUFFIX}"
@@ -207,7 +204,6 @@ class Reviews:
         except KeyError:
             raise RequestError(
                 404, "there is no pack of that name to review", code="no-pack",
-                hint="/review lists them",
             ) from None  # fmt: skip
 
 
@@ -242,16 +238,5 @@ def named_packs(review: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _stamps(folder: Path) -> _Stamps:
-    found = {}
-    for name, path in files_of(folder):
-        try:
-            # Links are followed: what they lead to is what would be read.
-            stat = os.stat(path)  # noqa: PTH116 - the same call as for the files of indexes
-        except OSError:
-            continue
-        found[name] = (
-            *(stat.st_dev, stat.st_ino, stat.st_size),
-            *(stat.st_mtime_ns, stat.st_ctime_ns),
-        )
-    return found
+def _stamps(folder: Path) -> dict[str, Stamp | None]:
+    return {name: stamp_of(str(path)) for name, path in files_of(folder)}

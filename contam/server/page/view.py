@@ -44,7 +44,7 @@ class ItemComparison:
 
 
 def compare_item(item: BenchItem, evidence: Sequence[Row]) -> ItemComparison:
-    """An item beside the first documents of its evidence, as `/v1/check` gives it."""
+    """Compare an item with the first documents of its evidence, as `/v1/check` gives it."""
     places: dict[tuple[str, int], list[Row]] = {}
     for row in evidence:
         places.setdefault((row["shard"], row["row"]), []).append(row)
@@ -56,7 +56,7 @@ def compare_item(item: BenchItem, evidence: Sequence[Row]) -> ItemComparison:
 
 
 def to_review(view: ItemView) -> ItemComparison:
-    """An item beside the documents that a reader is shown of it.
+    """Compare an item with the documents that a reader is shown.
 
     Of a document that cannot be read, the page does not say why: that names files of this machine.
     """
@@ -115,7 +115,7 @@ def _part(item: BenchItem, name: str, rows: list[Row]) -> CheckedPart:
 
 
 def _in_document(rows: Sequence[Row]) -> list[Mark]:
-    """What is known of the document, in its order: runs, what stands around them, and gaps.
+    """What is known of the document, in its order: runs, the text around them, and gaps.
 
     A gap of no known length says that more comes behind.
     """

@@ -52,7 +52,7 @@ def visitor(scope: Scope, path: str, keyring: Keyring, sessions: Sessions) -> Ca
         except RequestError:
             if keyring.is_open:
                 raise
-    session = sessions.find(_cookie(scope))
+    session = sessions.find(presented(scope))
     if session is not None and keyring.still_good(session.caller):
         scope[SESSION] = session
         return session.caller
@@ -81,10 +81,6 @@ def cookie_of(secret: str, scope: Scope, seconds: float) -> str:
 
 def presented(scope: Scope) -> bytes:
     """What the browser shows of its session; empty if it has none."""
-    return _cookie(scope)
-
-
-def _cookie(scope: Scope) -> bytes:
     try:
         found = SimpleCookie(_header(scope, b"cookie")).get(COOKIE)
     except CookieError:

@@ -58,7 +58,6 @@ _OF_STATUS: Final = {
     403: ("forbidden", "The key does not allow this"),
     404: ("not-found", "There is nothing here"),
     405: ("method-not-allowed", "This method is not offered here"),
-    406: ("not-acceptable", "None of the kinds of content asked for is given"),
     408: ("too-slow", "The request came too slowly"),
     409: ("conflict", "The request contradicts another one"),
     413: ("too-large", "The request is too large"),
@@ -82,14 +81,14 @@ class RequestError(ContamError):
         code: str = "",
         headers: dict[str, str] | None = None,
     ) -> None:
-        super().__init__(message, hint=hint)
         self.status = status
         self.code = code or _OF_STATUS[status][0]
+        super().__init__(message, hint=hint_for(self.code, hint))
         self.headers = headers or {}
 
 
 def refuse_parameters(request: Request) -> None:
-    """Raise RequestError, 422, for what stands in an address whose body says everything.
+    """Raise RequestError, 422, for parameters in an address whose body says everything.
 
     An index or an option that nobody reads there would change what is asked without a word.
     """

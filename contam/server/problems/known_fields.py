@@ -33,7 +33,9 @@ def with_fields(model: object, errors: list[Any]) -> list[Any]:
 
 
 def _known(model: object, loc: tuple[str | int, ...]) -> dict[str, object]:
-    fields = list(dict.fromkeys(name for one in _at(model, loc[:-1]) for name in one.model_fields))
+    fields = list(
+        dict.fromkeys(name for candidate in _at(model, loc[:-1]) for name in candidate.model_fields)
+    )
     return {"fields": fields, "meant": _meant(str(loc[-1]), model, fields)}
 
 
@@ -43,8 +45,8 @@ def _meant(sent: str, model: object, fields: list[str]) -> str:
         return ""
     options = {
         name: f"options.{name}"
-        for one in (_at(model, ("options",)) if "options" in fields else ())
-        for name in one.model_fields
+        for candidate in (_at(model, ("options",)) if "options" in fields else ())
+        for name in candidate.model_fields
     }
     known = {**options, **{name: name for name in fields}}
     found = difflib.get_close_matches(sent.lower(), known, n=1, cutoff=_CLOSE)
@@ -55,14 +57,16 @@ def _at(model: object, loc: Iterable[str | int]) -> list[type[BaseModel]]:
     """The models that may stand at a place of a request."""
     found = list(_models(model))
     for step in loc:
-        named = [one for one in found if step in _tags(one)]
+        named = [candidate for candidate in found if step in _tags(candidate)]
         if named:
             # The validator names the way it went through a union, too.
             found = named
             continue
-        inner = [one.model_fields[step] for one in found if step in one.model_fields]
+        inner = [
+            candidate.model_fields[step] for candidate in found if step in candidate.model_fields
+        ]
         if inner:
-            found = [model for one in inner for model in _models(one.annotation)]
+            found = [model for candidate in inner for model in _models(candidate.annotation)]
     return list(dict.fromkeys(found))
 
 

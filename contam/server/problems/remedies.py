@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from contam.remedies import Remedy
+from contam.remedies import Own, Remedy
 
 _ASK_LESS: Final = "send less at once, or make a job of it: POST /v1/jobs"
 _OPERATOR: Final = "the operator finds more in the log"
@@ -21,7 +21,7 @@ BY_CODE: Final = {
     "benchmark": "look at the items: one a line, with a question; options.mapping names fields",
     "busy": "ask again later, or make a job of it",
     "cancelled": "send it again if it is still wanted",
-    "changed": "open the page again, and look at what it shows now",
+    "changed": "answer again here to replace what you said",
     "concurrency-limit": "wait for answers before you ask again",
     "config": _OPERATOR,
     "conflict": "look at what is there, then send it again",
@@ -43,11 +43,11 @@ BY_CODE: Final = {
     "index-mismatch": "ask for other policies, or another index: GET /v1/indexes tells of each",
     "internal": "a defect of contam: report it with the request id or the id of the job",
     "invalid": _SCHEMA,
-    "item-too-large": "one item is one line of JSON, of so many bytes at most",
+    "item-too-large": "one item is one line of JSON",
     "job-time": "send it in several jobs; the operator may allow more with max_job_s",
-    "keys-unreadable": _OPERATOR,
-    "label-not-kept": "send it again; the operator must look at the disk",
-    "labels-damaged": _OPERATOR,
+    "keys-unreadable": "the operator has to restore the store of keys",
+    "label-not-kept": "give it again in a moment; the operator has to make room for it",
+    "labels-damaged": "the operator has to mend the file that holds them",
     "log": "look at the logs that were sent: ids, scores, and one file for each run",
     "memory": _SPLIT,
     "method-not-allowed": "the header Allow names the methods offered",
@@ -58,19 +58,18 @@ BY_CODE: Final = {
     "no-item": "open the page again, and choose one of those it lists",
     "no-job": "it may be over its retention: see GET /v1/jobs",
     "no-jobs": _STORE,
-    "no-pack": "the pages about audits list those there are",
-    "no-range": "ask for a range within the file: HEAD or the first answer tells its size",
+    "no-pack": "/review lists them",
+    "no-range": "ask for bytes that are there",
     "no-result": "wait for its end: GET /v1/jobs/ID; send it again if its result is gone",
     "no-table": "leave `table` out for the first one, or take a name that the reference lists",
-    "no-verdicts": "name a finished check job, or send verdicts",
-    "not-acceptable": "Accept: */* takes what there is",
+    "no-verdicts": "name a check that is done",
     "not-found": "GET /openapi.json lists what is here",
-    "not-local": "the operator must add a key: `contam keys add NAME`",
+    "not-local": "add a key: `contam keys add NAME`",
     "not-ready": "ask again when GET /readyz answers 200",
     "not-utf-8": "send JSON as UTF-8",
     "other-site": "open the page itself, and send it from there",
     "output": _OPERATOR,
-    "pack-damaged": _OPERATOR,
+    "pack-damaged": "the operator has to restore it or run the audit again",
     "plan-memory": "send the items in several jobs, or ask the operator for more memory",
     "policy": "GET /v1/policies lists them",
     "queue-full": "try again when some are done",
@@ -93,13 +92,15 @@ BY_CODE: Final = {
     "unpacked-too-large": _SPLIT,
     "unsupported-type": "GET /openapi.json names the kinds of content that are taken",
     "upload": "send JSON lines, an item a line, plain or gzip, or Parquet",
-    "upload-too-large": _SPLIT,
+    "upload-too-large": "pack it with gzip, or send it in several jobs",
     "usage": _SCHEMA,
     "worker-crashed": "send it in several jobs; often memory ran out",
 }
 """What helps by the code of what went wrong, where nothing better is known."""
 
 SENTENCES: Final[Mapping[Remedy, str]] = {
+    # What a caller cannot do anything about is for the operator.
+    **{remedy: _OPERATOR for remedy in Remedy if isinstance(remedy.value, Own)},
     Remedy.NAME_BENCHMARK: "send its items",
     Remedy.MAP_ID: (
         'options.mapping: {{"id": "FIELD"}} names another id field, {{"id": ""}} makes ids from '
@@ -121,28 +122,8 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
         'options.mapping is an object, for example {{"question": "prompt", "answer": "solution"}}'
     ),
     Remedy.NOTHING_QUOTED: "nothing of what was sent is quoted here",
-    Remedy.NAME_TEXT_COLUMN: _OPERATOR,
-    Remedy.NAME_A_TEXT_COLUMN: _OPERATOR,
-    Remedy.TEXT_COLUMN_AMONG: _OPERATOR,
-    Remedy.FETCH_CONTENTS_BY_BLOB_ID: _OPERATOR,
-    Remedy.CHECK_SHARDS_OR_TEXT_COLUMN: _OPERATOR,
-    Remedy.CHOOSE_FOLDER_OR_OVERWRITE: _OPERATOR,
-    Remedy.CHOOSE_NAME_OR_OVERWRITE: _OPERATOR,
-    Remedy.ADD_SHARDS_OR_OVERWRITE: _OPERATOR,
-    Remedy.FINISH_BUILD_OR_OVERWRITE: _OPERATOR,
-    Remedy.BEGIN_AFRESH: _OPERATOR,
-    Remedy.NONE_RETIRED_SEE_SHARDS: _OPERATOR,
-    Remedy.RETIRE_SHARD_FIRST: _OPERATOR,
-    Remedy.RESTORE_INDEX: _OPERATOR,
     Remedy.NAME_INDEX_OR_FOLDER: "GET /v1/indexes lists those there are",
     Remedy.NAME_INDEX: "GET /v1/indexes lists those there are",
-    Remedy.NAME_INDEX_HOME: _OPERATOR,
-    Remedy.MAKE_INDEX: _OPERATOR,
-    Remedy.LESS_MEMORY_FOR_BUILD: _OPERATOR,
-    Remedy.UPGRADE_INDEX: _OPERATOR,
-    Remedy.NAME_TOKENIZER: _OPERATOR,
-    Remedy.BUILD_INDEX_OF_CORPUS: _OPERATOR,
-    Remedy.NAME_SHARDS_OR_BUILD_INDEX: _OPERATOR,
     Remedy.MAKE_HASHES: "make the hashes with `contam hash`",
     Remedy.MAKE_HASHES_BY_RECIPE: "make them with `contam hash` and the recipe of the index",
     Remedy.ASK_POLICIES_BY_HASHES: "ask for one of these, or send the text: POST /v1/check",
@@ -202,18 +183,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     ),
     Remedy.SEPARATE_RUNS: "give one of them, or keep the runs apart with options.separate_runs",
     Remedy.SEE_LOGS: "send whole logs",
-    Remedy.SEE_TRACKING_URI: _OPERATOR,
-    Remedy.GIVE_CORPUS_OR_INDEX: _OPERATOR,
-    Remedy.GIVE_BENCHMARK_OR_LOGS: _OPERATOR,
-    Remedy.GIVE_AUDIT_FOLDER: _OPERATOR,
-    Remedy.WRITE_BY_REVIEW: _OPERATOR,
-    Remedy.WRITE_BY_AUDIT_INIT: _OPERATOR,
-    Remedy.WRITE_BY_AUDIT_WAIVE: _OPERATOR,
-    Remedy.GIVE_OUT: _OPERATOR,
-    Remedy.SEE_SERVE_HELP: _OPERATOR,
-    Remedy.SEE_SETTINGS: _OPERATOR,
     Remedy.SKIP_DAMAGED: "options.skip_damaged goes on without such logs",
-    Remedy.SAY_WHICH_ITEM: _OPERATOR,
     Remedy.ASK_KEPT_POLICIES: (
         "ask for {policies} alone, or another index: GET /v1/indexes tells of each"
     ),

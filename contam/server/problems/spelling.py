@@ -45,7 +45,7 @@ def no_json(body: bytes) -> RequestError:
 def refuse_doubled(body: bytes) -> None:
     """Raise RequestError, 422, when an object of a JSON body has a name twice; 400 for no JSON.
 
-    Names that the service does not know may be anything, and are told as `?`.
+    Names that the service does not know may be anything, and are shown as `?`.
     """
     try:
         path = doubled_key(body)
@@ -57,5 +57,4 @@ def refuse_doubled(body: bytes) -> None:
         )
         raise RequestError(
             422, f"a field stands twice in one object: {place}", code="doubled-field",
-            hint="send each field of an object once",
         )  # fmt: skip

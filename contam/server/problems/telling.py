@@ -1,4 +1,4 @@
-"""Tell callers of an error without paths on this disk or text of a benchmark."""
+"""Describe an error to callers without paths on this disk or text of a benchmark."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ INSIDE: Final = {
     "index-damaged": "a file of an index is damaged",
     "index-busy": "the index is being changed",
 }
-"""What callers are told of failures on our side: the library's words name files of this machine."""
+"""Messages for failures on our side: the library's own ones name files of this machine."""
 _REFUSED: Final = "what was sent cannot be used"
 
 
 def tell(error: ContamError, home: Path | None = None) -> tuple[str, str]:
     """Message and hint of an error, each fact of it only if it may leave the service.
 
-    home  the folder of what was sent, whose own files are told by their path within it
+    home  the folder of what was sent, whose own files are named by their path within it
 
     Places keep their last name. What a benchmark or a log says is left out, as it may be somebody's
     unpublished test. A message whose facts are not known is replaced by what its code says.
@@ -35,7 +35,7 @@ def tell(error: ContamError, home: Path | None = None) -> tuple[str, str]:
     said = _shown(error.statement, home, secret=secret)
     message = INSIDE.get(error.code, _REFUSED) if said.is_hidden else said.tell(_counted)
     advice = (_shown(remedy.statement(SENTENCES), home, secret=secret) for remedy in error.remedies)
-    hint = "; ".join(one.tell(_counted) for one in advice) or error.hint
+    hint = "; ".join(sentence.tell(_counted) for sentence in advice) or error.hint
     return message, hint_for(error.code, hint)
 
 

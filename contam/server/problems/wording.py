@@ -1,6 +1,6 @@
 """Explain validation errors in plain words: where, and what was expected.
 
-Nothing that was sent is said again: names that the service does not know are told as `?`.
+Nothing that was sent is repeated: names that the service does not know are shown as `?`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def describe_errors(
 
     tags  names of the kinds of request, with which places may begin
 
-    A list that is empty only because of what is wrong in it is not told to be empty.
+    A list that is empty only because of an error in it is not reported as empty.
     """
     places = [_cut(error, tags) for error in errors]
     found: dict[Place, list[Found]] = {}
@@ -81,7 +81,7 @@ def describe_errors(
 
 
 def _of_place(place: Place, errors: list[Found]) -> dict[str, str]:
-    # A value that is of one of the expected types is told only what that one lacks.
+    # For a value of one of the expected types, only the errors of that type are reported.
     closer = [error for error in errors if not error["type"].endswith(_TYPE)] or errors
     messages = list(dict.fromkeys(map(_message, closer)))
     expected = " is expected"
@@ -145,7 +145,7 @@ def _message(error: Found) -> str:
 @cache
 def known_names() -> frozenset[str]:
     """Names of the fields of every request, and of the rows that a request may give back."""
-    # Imported here: what describes requests also tells what does not fit in them.
+    # Imported here: `requests` imports the problems, and so this module.
     from contam.server.jobs.intake import requests
     from contam.server.schemas import check
     from contam.server.schemas.common import Strict

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from contam.server.checks.asking import judge, parse
-from contam.server.middleware.auth import Caller, require
+from contam.server.middleware.auth import Caller, Needs
 from contam.server.problems.failures import RequestError, refuse_parameters
 from contam.server.schemas.check import CheckAnswer, CheckRequest
 from contam.server.schemas.common import problems
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 NDJSON: Final = "application/x-ndjson"
 
-_CHECK: Final = require("check")
-_READ: Final = require("read-documents")
+_CHECK: Final = Needs("check")
+_READ: Final = Needs("read-documents")
 
 router = APIRouter(prefix="/v1", tags=["check"], dependencies=[Depends(_CHECK)])
 

@@ -8,7 +8,7 @@ import orjson
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from contam.detect.indexed.quote import document_at, places_of, quote
-from contam.server.middleware.auth import require
+from contam.server.middleware.auth import Needs
 from contam.server.problems.failures import RequestError
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import DocumentAnswer
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contam.server.indexes.registry import IndexSnapshot
 
 router = APIRouter(
-    prefix="/v1/documents", tags=["documents"], dependencies=[Depends(require("read-documents"))]
+    prefix="/v1/documents", tags=["documents"], dependencies=[Depends(Needs("read-documents"))]
 )
 
 _MOST = (1 << 53) - 1
@@ -79,7 +79,6 @@ def _place_of(snapshot: IndexSnapshot, document_id: str) -> tuple[str, int]:
     if len(places) > 1:
         raise RequestError(
             409, f"{len(places)} documents have this id", code="ambiguous",
-            hint="say which by shard and row, as evidence names them",
         )  # fmt: skip
     return places[0]
 
@@ -103,9 +102,8 @@ def _shown(
     if text is None or meta is None:
         raise RequestError(
             503, "its shard is gone, or is not what was indexed", code="shard",
-            hint="the operator has to put the shard back",
         )  # fmt: skip
-    start, end = (min(one, len(text)) for one in span)
+    start, end = (min(offset, len(text)) for offset in span)
     return {
         "index": snapshot.names[0],
         "state": snapshot.states[0],

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Response
 from contam.detect.indexed.blind import spelling
 from contam.index.describe import describe
 from contam.server.checks.answers import summary
-from contam.server.middleware.auth import require
+from contam.server.middleware.auth import Needs
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import IndexAnswer, IndexList
 from contam.server.state import CurrentState, registry_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Files named that are in the corpus and not in the index.
 _MOST_NAMED: Final = 20
 
-router = APIRouter(prefix="/v1/indexes", tags=["indexes"], dependencies=[Depends(require("check"))])
+router = APIRouter(prefix="/v1/indexes", tags=["indexes"], dependencies=[Depends(Needs("check"))])
 
 
 @router.get(
@@ -54,7 +54,7 @@ def show_index(index_id: str, state: CurrentState) -> Response:
 @router.post(
     "/{index_id}/reload",
     response_class=Response,
-    dependencies=[Depends(require("admin"))],
+    dependencies=[Depends(Needs("admin"))],
     responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 422, 429, 503)},
 )
 def reload_index(index_id: str, state: CurrentState) -> Response:

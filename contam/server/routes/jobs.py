@@ -15,7 +15,7 @@ from contam.server.jobs.model import StoredJob
 from contam.server.jobs.ranges import file_answer
 from contam.server.jobs.results import PARQUET, TableLines, table_path, wants_parquet
 from contam.server.jobs.views import RUN, run_view
-from contam.server.middleware.auth import Caller, require
+from contam.server.middleware.auth import Caller, Needs
 from contam.server.schemas.common import problems
 from contam.server.schemas.jobs import JobAnswer, JobList, multipart
 from contam.server.state import CurrentState, State, jobs_of
@@ -24,7 +24,7 @@ NDJSON: Final = "application/x-ndjson"
 NO_STORE: Final = {"Cache-Control": "no-store"}
 _MOST_LISTED: Final = 500
 
-Asker = Annotated[Caller, Depends(require("jobs"))]
+Asker = Annotated[Caller, Depends(Needs("jobs"))]
 JobId = Annotated[str, Path(min_length=1, max_length=64)]
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -83,7 +83,7 @@ def list_jobs(
     jobs = jobs_of(state)
     found = jobs.listed(owner_of(caller), before=cursor, limit=limit)
     more = found[-1].number if len(found) == limit else None
-    return answer({"jobs": [jobs.show(one) for one in found], "next": more})
+    return answer({"jobs": [jobs.show(job) for job in found], "next": more})
 
 
 @router.get(
@@ -125,7 +125,7 @@ def cancel_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
             },
         },
         206: {"description": "A range of the Parquet file."},
-        **problems(401, 403, 404, 406, 409, 416, 422, 429, 503),
+        **problems(401, 403, 404, 409, 416, 422, 429, 503),
     },
 )
 def job_results(

@@ -44,7 +44,7 @@ def refresh(state: State) -> None:
     held, most = state.admission.held, state.settings.max_checks
     metrics.checks_running.set(min(held, most))
     metrics.checks_waiting.set(max(0, held - most))
-    # A store that cannot be read now is told of by `readyz`; the figures stay as they were.
+    # `readyz` reports a store that cannot be read; the figures stay as they were.
     with suppress(ContamError):
         states = state.jobs.states() if state.jobs is not None else {}
         for name, n in states.items():

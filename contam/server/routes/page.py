@@ -53,7 +53,6 @@ class Visit:
         if not self.caller.may(scope):
             raise RequestError(
                 403, f"your key does not have the scope {scope!r}", code="scope-missing",
-                hint="ask the operator for a key that has it",
             )  # fmt: skip
         return self.caller
 
@@ -88,7 +87,6 @@ def refuse_forged(state: State, visitor: Visit, form: Form) -> None:
     if not state.sessions.is_token(visitor.session, form.one("token")):
         raise RequestError(
             403, "this form is out of date", code="form-token",
-            hint="open the page again, and send it from there",
         )  # fmt: skip
 
 
@@ -190,10 +188,10 @@ def list_jobs(
         return RedirectResponse(visit.SIGN_IN, _SEE_OTHER)
     jobs = jobs_of(state)
     found = jobs.listed(owner_of(visitor.may("jobs")), before=before, limit=_LISTED)
-    shown = [jobs.show(one) for one in found]
+    shown = [jobs.show(job) for job in found]
     return show(
         request, state, "jobs.html", jobs=shown,
-        refresh=5 if any(not one["ended"] for one in shown) else 0,
+        refresh=5 if any(not job["ended"] for job in shown) else 0,
         older=found[-1].number if len(found) == _LISTED else None,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ import orjson
 from fastapi import APIRouter, Depends, Response
 
 from contam.server.checks.policies import known_policies
-from contam.server.middleware.auth import require
+from contam.server.middleware.auth import Needs
 from contam.server.problems.failures import RequestError
 from contam.server.schemas.common import problems
 from contam.server.schemas.indexes import PolicyAnswer, PolicyList
@@ -16,9 +16,7 @@ from contam.server.schemas.indexes import PolicyAnswer, PolicyList
 if TYPE_CHECKING:
     from contam.detect.policies.policy_spec import PolicySpec
 
-router = APIRouter(
-    prefix="/v1/policies", tags=["policies"], dependencies=[Depends(require("check"))]
-)
+router = APIRouter(prefix="/v1/policies", tags=["policies"], dependencies=[Depends(Needs("check"))])
 
 
 @router.get(

@@ -192,7 +192,6 @@ def _keep(desk: _Desk, case: Case, form: Form) -> None:
     except ChangedError:
         raise RequestError(
             409, "you have answered this item before, and nothing was changed", code="changed",
-            hint="answer again here to replace what you said",
         ) from None  # fmt: skip
 
 
@@ -222,7 +221,7 @@ def _item_page(
 
 def _answers_page(request: Request, state: State, desk: _Desk) -> Response:
     cases = desk.reading.cases
-    rows = [{"id": case_id(one), "item": one.key, **desk.said(one)} for one in cases]
+    rows = [{"id": case_id(case), "item": case.key, **desk.said(case)} for case in cases]
     rows = [row for row in rows if row["n"]]
     words = Counter(row["said"] for row in rows)
     return show(

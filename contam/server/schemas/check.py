@@ -95,7 +95,7 @@ class CheckRequest(Strict):
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
-        if sum(one is not None for one in (self.items, self.text, self.grams)) != 1:
+        if sum(kind is not None for kind in (self.items, self.text, self.grams)) != 1:
             raise ValueError("give one of items, text and grams")
         return self
 

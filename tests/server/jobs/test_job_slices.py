@@ -217,9 +217,9 @@ def test_between_two_slices_of_a_job_no_other_has_more_than_one(
     store.close()
 
 
-def test_time_that_a_job_waits_for_its_turn_is_not_counted_as_work(tmp_path):
+def test_time_that_a_job_waits_for_its_turn_is_not_counted_as_work():
     over = threading.Event()
-    allowance = Allowance(tmp_path, SOON)
+    allowance = Allowance(SOON)
     allowance.pause()
     with allowance.spending(over.set):
         # Far longer than the job may work.

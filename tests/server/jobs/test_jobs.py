@@ -144,7 +144,6 @@ def test_a_parquet_file_goes_on_where_it_broke_off(client, done, asked_alone):
     [
         ("/results?table=other", {}, 404),
         ("/results?table=../run.json", {}, 404),
-        ("/results", {"accept": "text/html"}, 406),
         ("/results?cursor=-1", {}, 422),
         ("/results?limit=0", {}, 422),
     ],
@@ -253,6 +252,8 @@ def test_a_rescoring_by_the_job_of_its_verdicts_gives_the_tables_of_the_command(
     answer = client.get(f"/v1/rescore/{reply.json()['id']}").json()
     same_tables(answer, rescored_alone(asked_alone, log_file, tmp_path))
     assert answer["run"]["coverage"]["complete"] is True
+    # No picture leaves the service, so none is drawn.
+    assert not [name for name in answer["run"]["outputs"] if name.endswith((".svg", ".png"))]
 
 
 def test_a_rescoring_of_verdicts_in_the_request_gives_the_same_clean_scores(

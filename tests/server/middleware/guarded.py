@@ -20,7 +20,7 @@ from contam.config import Settings
 from contam.server import logs
 from contam.server.app import add_layers
 from contam.server.checks.admission import Admission
-from contam.server.middleware.auth import Keyring, require
+from contam.server.middleware.auth import Keyring, Needs
 from contam.server.middleware.protocol import patient_protocol
 from contam.server.problems import failures
 from contam.server.routes import metrics
@@ -56,7 +56,7 @@ def small_app(running: Guarded) -> FastAPI:  # noqa: C901 - one handler after an
     failures.install(app)
     add_layers(app, running.state)
     app.include_router(metrics.router)
-    needs = [Depends(require("check"))]
+    needs = [Depends(Needs("check"))]
 
     @app.get("/livez")
     async def livez():
@@ -71,7 +71,7 @@ def small_app(running: Guarded) -> FastAPI:  # noqa: C901 - one handler after an
     async def parsed(content: dict):
         return content
 
-    @app.post("/v1/jobs", dependencies=[Depends(require("jobs"))])
+    @app.post("/v1/jobs", dependencies=[Depends(Needs("jobs"))])
     async def upload(request: Request):
         return {"n_bytes": sum([len(piece) async for piece in request.stream()])}
 

@@ -129,15 +129,6 @@ def test_a_revoked_key_ends_an_answer_that_still_goes_on(keyed, store):
                 pass
 
 
-def test_the_last_use_of_a_key_is_written_down(keyed, store):
-    running, _, secret = keyed
-    assert store.all()[0].last_used is None
-    with running.client(secret) as client:
-        client.post("/v1/echo", content=b"x")
-    running.state.keyring.close()
-    assert store.all()[0].last_used >= store.all()[0].created
-
-
 @pytest.mark.parametrize("break_it", ["garbage", "emptied", "deleted", "replaced"])
 def test_keys_that_cannot_be_read_close_the_service(keyed, store, break_it):
     running, _, secret = keyed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from contam.server.middleware.keys import KeyStore
-from tests.server.running import serving
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +53,11 @@ def test_what_cannot_be_shown_is_a_problem(client, address, status, code):
     assert reply.headers["content-type"] == "application/problem+json"
 
 
-def test_text_around_a_match_is_for_keys_that_may_read_documents(small_index, tmp_path):
-    store = KeyStore(tmp_path / "data")
+def test_text_around_a_match_is_for_keys_that_may_read_documents(guarded):
+    store = KeyStore(guarded.data)
     _, blind = store.add("check only", ["check"])
     _, reader = store.add("reader", ["check", "read-documents"])
-    with serving(small_index, data=tmp_path / "data") as running, running.client() as client:
+    with guarded.client() as client:
         body = {"text": "what did she keep", "options": {"context": 200}}
 
         def ask(secret, sent):

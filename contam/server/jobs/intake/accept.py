@@ -126,7 +126,7 @@ def _accept(
         request = _check(asked, state, received)
     else:
         request = _rescore(asked, jobs, caller, receiving, received)
-    return receiving.accept(request, received)
+    return jobs.accept(receiving, request, received)
 
 
 def _check(asked: CheckJob, state: State, received: Received) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _rescore(
             422, "logs or scores are needed, not both", code="upload",
             hint="send files as `logs`, or rows as `scores`",
         )  # fmt: skip
-    if uploaded and {one.name for one in uploaded} != {
+    if uploaded and {file.name for file in uploaded} != {
         f"{VERDICTS}/{file}" for file in VERDICT_FILES
     }:
         raise RequestError(
@@ -176,7 +176,6 @@ def _rescore(
         if source.kind != "check" or source.state != "done":
             raise RequestError(
                 409, f"that job is a {source.kind} and {source.state}", code="no-verdicts",
-                hint="name a check that is done",
             )  # fmt: skip
         jobs.copy_verdicts(source, receiving.folder)
     return asked.model_dump()

@@ -105,42 +105,32 @@ def _refuse_doubles(rows: Sequence[Row]) -> None:
 
 
 def _evidence(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Evidence rows, each item's once: it stands behind every policy's verdict."""
+    """Evidence rows, each item's once: every policy's verdict repeats them."""
     found: list[dict[str, Any]] = []
     seen: set[ItemName] = set()
     for row in rows:
         key = ItemName.in_row(row)
         evidence = row.get("evidence") or []
-        if not isinstance(evidence, list) or not all(isinstance(one, dict) for one in evidence):
+        if not isinstance(evidence, list) or not all(isinstance(entry, dict) for entry in evidence):
             raise UsageError("the evidence of a verdict is no list of rows", hint=_AS_GIVEN)
         if key not in seen and evidence:
             seen.add(key)
             own = key._asdict()
             found += [
-                {name: {**one, **own}.get(name) for name in schemas.EVIDENCE.names}
-                for one in evidence
+                {name: {**entry, **own}.get(name) for name in schemas.EVIDENCE.names}
+                for entry in evidence
             ]
     return found
 
 
 _TOKEN_COLUMNS: Final = tuple(f"{part}_tokens" for part in PARTS)
-_ITEM_COLUMNS: Final = (
-    *ItemName._fields,
-    "key_version",
-    "passage_key",
-    "question_key",
-    "choices_key",
-    "answer_key",
-    "item_key",
-    "full_key",
-    *_TOKEN_COLUMNS,
-)
+_ITEM_COLUMNS: Final = tuple(name for name in schemas.ITEMS.names if name not in PARTS)
 
 
 def _item(item: Row | None, key: ItemName) -> dict[str, Any]:
     known = {**key._asdict(), "key_version": KEY_VERSION}
     if item is None:
-        # Nobody knows its text, so it stands for itself: no key of a text is as this one.
+        # Its text is not known: a key of its name, which no text has.
         alone = hashlib.sha256("\0".join(key).encode()).hexdigest()
         return {**dict.fromkeys(_ITEM_COLUMNS), **known, "item_key": f"id:{alone}"} | dict.fromkeys(
             _TOKEN_COLUMNS, 0

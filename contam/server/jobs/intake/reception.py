@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from contam.errors import ConfigError
 from contam.server.jobs.model import StoreError
@@ -13,34 +14,23 @@ from contam.server.jobs.model import StoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contam.server.jobs.intake.uploads import Received
     from contam.server.jobs.model import StoredJob
-    from contam.server.jobs.service import Jobs
 
 
+@dataclass(slots=True, eq=False)
 class Receiving:
-    """An upload on its way: where it goes, and the job its idempotency key has made already."""
+    """An upload on its way.
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        owner: str,
-        job_id: str,
-        folder: Path,
-        name: str | None,
-        known: StoredJob | None,
-    ) -> None:
-        self._jobs = jobs
-        self.owner = owner
-        self.job_id = job_id
-        self.folder = folder
-        self.name = name
-        self.known = known
-        self.job: StoredJob | None = None
+    name   what the store knows of its idempotency key;  known  the job that this key has made
+    job    what became of it
+    """
 
-    def accept(self, request: dict[str, Any], received: Received) -> StoredJob:
-        """Make a job of it."""
-        return self._jobs.accept(self, request, received)
+    owner: str
+    job_id: str
+    folder: Path
+    name: str | None
+    known: StoredJob | None
+    job: StoredJob | None = None
 
 
 def own(home: Path) -> int:

@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from contam.server.problems.failures import RequestError
 from contam.server.problems.known_fields import with_fields
 from contam.server.problems.spelling import no_json
+from contam.server.schemas.check import Item
 from contam.server.schemas.common import Strict
 
 if TYPE_CHECKING:
@@ -71,18 +72,6 @@ class RescoreOptions(Strict):
     mixed_setups: bool = False
 
 
-class RescoreItem(Strict):
-    """An item as it was checked: its texts are what joins it to a log."""
-
-    id: Annotated[str, Field(min_length=1)]
-    benchmark: Name = "items"
-    split: str = ""
-    passage: str | None = None
-    question: Annotated[str, Field(min_length=1)]
-    choices: list[str] = Field(default=[])
-    answer: str | None = None
-
-
 class Inline(Strict):
     """Verdicts as `POST /v1/check` gave them, with what they rest on.
 
@@ -92,7 +81,7 @@ class Inline(Strict):
 
     verdicts: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=_MOST_ROWS)]
     coverage: dict[str, Any]
-    items: Annotated[list[RescoreItem], Field(max_length=_MOST_ROWS)] = Field(default=[])
+    items: Annotated[list[Item], Field(max_length=_MOST_ROWS)] = Field(default=[])
 
 
 class RescoreJob(Strict):

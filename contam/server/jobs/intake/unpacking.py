@@ -32,7 +32,6 @@ class Budget:
             raise RequestError(
                 413,
                 f"the upload unpacks to more than {self._most} bytes",
-                hint="send it in several jobs",
                 code="unpacked-too-large",
             )
 
@@ -115,7 +114,7 @@ class LineCounter:
         self.n_items = 0
 
     def feed(self, data: bytes) -> None:
-        """Count what stands in a piece of the file."""
+        """Count the lines in a piece of the file."""
         lines = data.split(b"\n")
         for line in lines[:-1]:
             self._add(line)
@@ -136,7 +135,6 @@ class LineCounter:
             raise RequestError(
                 413,
                 f"item {self.n_items + 1} has more than {self._most_line_bytes} bytes",
-                hint="one item is one line of JSON",
                 code="item-too-large",
             )
         if self._blank and not piece.isspace():
@@ -151,7 +149,6 @@ class LineCounter:
                 raise RequestError(
                     413,
                     f"the upload has more than {self._most} items",
-                    hint="send it in several jobs",
                     code="too-many-items",
                 )
             if self._first is not None:

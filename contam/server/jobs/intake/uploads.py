@@ -58,7 +58,7 @@ class Received:
     def fingerprint(self) -> str:
         """Equal for equal requests, however they were cut into parts and chunks."""
         digest = hashlib.sha256(self.request)
-        for file in sorted(self.files, key=lambda one: (one.role, one.name)):
+        for file in sorted(self.files, key=lambda file: (file.role, file.name)):
             digest.update(f"\0{file.role}\0{file.name}\0{file.sha256}".encode())
         return digest.hexdigest()
 
@@ -114,7 +114,6 @@ class Upload:
             raise RequestError(
                 413,
                 f"the upload has more than {self._settings.max_upload_bytes} bytes",
-                hint="pack it with gzip, or send it in several jobs",
                 code="upload-too-large",
             )
         try:
@@ -213,7 +212,7 @@ class Upload:
                     code="upload",
                 )
         path = self._folder / name
-        if any(one.name == name for one in self._received.files) or path.exists():
+        if any(file.name == name for file in self._received.files) or path.exists():
             raise RequestError(422, "two files of the upload have one name", code="upload")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -321,7 +320,6 @@ class _FileSink:
             raise RequestError(
                 413,
                 f"the upload has more than {self._settings.max_job_items} items",
-                hint="send it in several jobs",
                 code="too-many-items",
             )
         if not n_rows and self.role == "items":
@@ -332,7 +330,7 @@ class _FileSink:
         try:
             with zipfile.ZipFile(path) as archive:
                 # Reading a member never gives more than this promises.
-                self._budget.spend(sum(one.file_size for one in archive.infolist()))
+                self._budget.spend(sum(file.file_size for file in archive.infolist()))
         except (zipfile.BadZipFile, OSError, ValueError) as error:
             raise RequestError(
                 422, "a log of the upload is a damaged archive", hint="send it again", code="upload"

@@ -10,23 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from contam.server.jobs.model import StoreError
 
 if TYPE_CHECKING:
     from contam.server.jobs.model import Kind, StoredJob
     from contam.server.jobs.store import JobStore
-
-
-class Pausable(Protocol):
-    """The process of a job."""
-
-    def pause(self) -> None:
-        """Stop it where it is."""
-
-    def go_on(self) -> None:
-        """Let it work again."""
+    from contam.server.jobs.work.process import Running
 
 
 class _Paused(NamedTuple):
@@ -36,7 +27,7 @@ class _Paused(NamedTuple):
     """
 
     id: str
-    process: Pausable
+    process: Running
     newest: int
 
 
@@ -85,7 +76,7 @@ class JobQueue:
             self._put_back.discard(job.id)
             return job
 
-    def end_slice(self, job_id: str, process: Pausable, store: JobStore) -> bool:
+    def end_slice(self, job_id: str, process: Running, store: JobStore) -> bool:
         """Pause a working job if others wait; False when it must be put back instead."""
         with self._lock:
             if job_id not in self._working:
@@ -110,13 +101,13 @@ class JobQueue:
         """Note that a job has no process any more."""
         with self._lock:
             self._working.pop(job_id, None)
-            self._paused = deque(one for one in self._paused if one.id != job_id)
+            self._paused = deque(paused for paused in self._paused if paused.id != job_id)
 
     def _go_on(self) -> None:
         if self._paused:
-            one = self._paused.popleft()
-            self._working[one.id] = True
-            one.process.go_on()
+            paused = self._paused.popleft()
+            self._working[paused.id] = True
+            paused.process.go_on()
 
     def _barred(self) -> set[str]:
         """Queued jobs that may not be begun now."""

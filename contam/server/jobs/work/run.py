@@ -1,8 +1,8 @@
 """Run one job: `python -m contam.server.jobs.work.run`, started by the service.
 
 Its first line of stdin is the order; the rest of stdin stays open as long as the service lives, and
-the process ends with it. On stdout it tells how far it has come, a JSON object a line. It writes
-into the job's folder alone, results whole or not at all, and never says what an item says.
+the process ends with it. It reports progress on stdout, a JSON object a line. It writes into
+the job's folder alone, results whole or not at all, and never quotes an item.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import ContamError
-from contam.extras import leave_pandas_out
+from contam.extras import claim_process
 from contam.server.problems.telling import tell
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DONE: Final = 0
 FAILED: Final = 3
-"""The job cannot be done, and would fail again: what it failed of was told on stdout."""
+"""The job failed, and would fail again; the reason was written to stdout."""
 HELD: Final = 75
 """An earlier process of the job still ends: try again."""
 
@@ -181,7 +181,7 @@ def _where(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    leave_pandas_out()
+    claim_process()
     code = main()
     # No waiting for threads of libraries: everything is on disk.
     os._exit(code)

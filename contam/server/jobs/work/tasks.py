@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,6 @@ def check(request: Mapping[str, Any], order: Mapping[str, Any], report: Progress
     from contam.detect.report import report_draft
 
     items = next(Path(name) for name in _ITEMS if Path(name).exists())
-    options = request["options"]
     with report_draft(RESULT) as draft:
         report.phase("reading items")
         result = query(
@@ -33,13 +33,8 @@ def check(request: Mapping[str, Any], order: Mapping[str, Any], report: Progress
             policies=request["policies"],
             corpus=order["corpus"] or None,
             workers=order["threads"] or None,
-            mapping=options["mapping"],
-            name=options["name"],
-            split=options["split"],
-            allow_missing=options["allow_missing"],
-            max_evidence=options["max_evidence"],
-            keep_text=options["keep_text"],
             progress=report,
+            **request["options"],
         )
         _refuse_documents(result.run)
         report.phase("writing")
@@ -53,7 +48,7 @@ def _refuse_documents(run: Mapping[str, Any]) -> None:
         for benchmark in run["inputs"]["benchmarks"]
         for source in benchmark["sources"]
     }
-    if any(one.partition("+")[0] == "json" for one in formats):
+    if any(name.partition("+")[0] == "json" for name in formats):
         raise UsageError(
             "the upload is one JSON document that holds a list", hint="send an item a line"
         )
@@ -76,7 +71,13 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Progre
         from contam.server.jobs.intake.inline import write_scores
 
         write_scores(request["scores"], Path(LOGS))
-    options = request["options"]
+    options = dict(request["options"])
+    settings: dict[str, Any] = {
+        field.name: options.pop(field.name)
+        for field in fields(RescoreSettings)
+        if field.name in options
+    }
+    settings |= {name: tuple(settings[name]) for name in ("references", "metrics")}
     report.phase("re-scoring")
     try:
         with offering(Remedy.SKIP_DAMAGED):
@@ -84,22 +85,8 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Progre
                 VERDICTS,
                 LOGS,
                 policies=request["policies"],
-                columns=options["columns"],
-                allow_unmatched=options["allow_unmatched"],
-                allow_partial=options["allow_partial"],
-                skip_damaged=options["skip_damaged"],
-                separate_runs=options["separate_runs"],
-                lower_is_better=options["lower_is_better"],
-                higher_is_better=options["higher_is_better"],
-                settings=RescoreSettings(
-                    least=options["least"],
-                    permutations=options["permutations"],
-                    seed=options["seed"],
-                    references=tuple(options["references"]),
-                    metrics=tuple(options["metrics"]),
-                    all_metrics=options["all_metrics"],
-                    mixed_setups=options["mixed_setups"],
-                ),
+                settings=RescoreSettings(**settings),
+                **options,
             )
     except OutputError as error:
         if request["job"] is not None:
@@ -107,4 +94,5 @@ def rescore(request: Mapping[str, Any], order: Mapping[str, Any], report: Progre
         # The verdicts were sent: that they cannot be read is not the service's failure.
         raise UsageError(error.statement, hint="send the files as contam wrote them") from error
     report.phase("writing")
-    write_rescore(result, RESULT)
+    # An answer has tables and the summary: no picture ever leaves the service.
+    write_rescore(result, RESULT, plots=False)

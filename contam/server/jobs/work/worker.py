@@ -10,7 +10,6 @@ import contextlib
 import json
 import threading
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import ContamError
@@ -47,14 +46,14 @@ KILLER: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the worker asks and tells.
+    """Functions that the worker calls, and its limits.
 
-    order    what the process of a job is told; raises ContamError when it cannot be begun
+    order    makes the order for the process of a job; raises ContamError when it cannot begin
     changed  a job began, has come further, or is queued again
     ended    a job is over: its inputs may go
     failed   what a job failed of: code, message, hint
     retention_s  seconds that an ended job is kept
-    most_s   seconds of work that a job may take, all attempts together
+    most_s   seconds of work that an attempt may take
     slice_s  seconds that it works while others wait
     """
 
@@ -172,10 +171,6 @@ class Worker:
         self._hooks.changed(job.id)
         try:
             order = self._hooks.order(job)
-            allowance = Allowance(Path(order["folder"]), self._hooks.most_s)
-            if allowance.is_over():
-                self._fail(job, self._overtime())
-                return
             process = begin()
         except ContamError as error:
             message, hint = tell(error)
@@ -186,6 +181,7 @@ class Worker:
             self._again(job, counted=False)
             self._stopping.wait(_LOOK_S)
             return
+        allowance = Allowance(self._hooks.most_s)
         running = Running(process, allowance)
         with self._lock:
             self._running[job.id] = running
@@ -198,7 +194,7 @@ class Worker:
         if allowance.is_over() and code != DONE:
             failure, code = self._overtime(), FAILED
         if process.stdin is not None:
-            # Not before: its end tells the process that the service is gone.
+            # Not before: the process takes the end of this pipe for the end of the service.
             with contextlib.suppress(OSError):
                 process.stdin.close()
         with self._lock:
@@ -323,7 +319,7 @@ class Worker:
                     return None
 
     def _is_over(self, job: StoredJob) -> bool:
-        """Whether the job was cancelled before its process could be told."""
+        """Whether the job was cancelled before its process was known."""
         try:
             found = self._store.get(job.id)
         except StoreError:
