@@ -14,9 +14,9 @@ from contam.rescore.stats.clusters import several
 from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.gain import LEAST, too_few
 from contam.rescore.stats.multiple import holm
-from contam.rescore.stats.paired import detectable
 from contam.rescore.stats.ranking import (
     agreement,
+    detectable,
     pairwise,
     random_deletion,
     rank_intervals,

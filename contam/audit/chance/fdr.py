@@ -125,14 +125,14 @@ def entrap(
 
     The number that gets in is compared with a Poisson count of mean claimed x accepted.
     """
-    from scipy import stats
+    from scipy.special import pdtrc
 
     mixed = np.concatenate([targets, held_out])
     accepted = calibrate(mixed, decoys, n_decoys=n_decoys).q <= claimed
     inside = int(accepted[len(targets) :].sum())
     n = int(accepted.sum())
     expected = claimed * n
-    p = float(stats.poisson.sf(inside - 1, expected)) if inside else 1.0
+    p = float(pdtrc(inside - 1, expected)) if inside else 1.0
     return Entrapment(claimed, n, inside, expected, p, p >= level)
 
 
