@@ -66,8 +66,7 @@ def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotation
         )
     if options != FileOptions() and Path(path).is_dir():
         raise UsageError(
-            "--threshold, --unlisted and --verdict-columns are for a file of labels",
-            remedy=Remedy.GIVE_FILE_OF_LABELS(path=path),
+            "{} is no file of labels", Path(path), remedy=Remedy.LEAVE_OPTIONS_OF_LABELS
         )
     return load_report(path, remedy=Remedy.GIVE_RESULT_OR_LABELS)
 
