@@ -83,7 +83,7 @@ def _main(
         return MainMetric(metric=usual, shown=usual, why="the only one")
     else:
         why = f"it has {len(metrics)} metrics ({', '.join(metrics)})"
-    return MainMetric(metric=None, shown=usual, why=f"{benchmark}: {why}: choose one of them")
+    return MainMetric(metric=None, shown=usual, why=f"{benchmark}: {why}: choose with --metric")
 
 
 def _meant(name: str, benchmark: str, metrics: Iterable[str]) -> list[str]:

@@ -47,6 +47,8 @@ class LogReader:
     rows_of    files with the scores that such a part belongs to
     elsewhere  whether those may lie where `rows_of` does not look, so that a part that is alone in
                a folder is nothing to speak of
+    decimals   decimal places that the tool rounds its own means to, as `ScoreColumn.reported` has
+               them; None where it writes them in full
     """
 
     title: str = ""
@@ -56,6 +58,7 @@ class LogReader:
     is_part: Test = _never
     rows_of: Callable[[Path], list[Path]] = _nowhere
     elsewhere: bool = False
+    decimals: int | None = None
 
 
 def first_line(test: Callable[[Row], bool]) -> Test:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 TOLERANCE: Final = 1e-6
 """How far a recomputed number may lie from the tool's own; relative for numbers above 1."""
 
+_HAIR: Final = 1e-12
+
 TABLE: Final = "table"
 """The `tool` of logs that are plain tables."""
 
@@ -64,6 +66,7 @@ class ScoreColumn:
                  in the place of an item that was not scored
     function     corpus metric of the raw values of some items
     reported     the tool's own number; reported_n the items it counted
+    decimals     decimal places that the tool rounds this number to, None for a number in full
     note         why there is nothing to score again, or what is odd about the scores
     """
 
@@ -75,6 +78,7 @@ class ScoreColumn:
     function: Callable[[list[object]], float] | None = None
     reported: float | None = None
     reported_n: int | None = None
+    decimals: int | None = None
     higher_is_better: bool | None = None
     note: str = ""
 
@@ -88,7 +92,9 @@ class ScoreColumn:
     def adds_up(self) -> bool:
         """Whether the metric made anew from all rows is the number that the tool reports."""
         whole = np.ones(len(self.score), np.bool_)
-        return self.reported is not None and close(self.aggregate(whole), self.reported)
+        return self.reported is not None and close(
+            self.aggregate(whole), self.reported, self.decimals
+        )
 
     def aggregate(self, mask: Bools) -> float:
         """The metric over the scored items of a mask, nan when there is none.
@@ -195,8 +201,14 @@ def self_check(log: Log) -> None:
             )  # fmt: skip
 
 
-def close(found: float, reported: float) -> bool:
-    """Whether two numbers are the same to `TOLERANCE`; nan is close to nothing."""
+def close(found: float, reported: float, decimals: int | None = None) -> bool:
+    """Whether two numbers are the same to `TOLERANCE`; nan is close to nothing.
+
+    decimals  places the second is rounded to: it may then be half a unit of the last place off
+    """
+    if decimals is not None:
+        # Binary fractions do not hit half a unit exactly.
+        return abs(found - reported) <= 0.5 * 10.0**-decimals + _HAIR
     return abs(found - reported) <= TOLERANCE * max(1.0, abs(reported))
 
 

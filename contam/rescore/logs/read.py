@@ -159,7 +159,14 @@ def _read(file: LogFile, reader: LogReader) -> list[Log]:
     logs = [found] if isinstance(found, Log) else found
     if not any(log.columns for log in logs):
         raise NoScoresError("{}: nothing was scored", file.path, remedy=Remedy.RUN_WITH_SCORER)
-    return logs
+    return [_rounded(log, reader.decimals) for log in logs]
+
+
+def _rounded(log: Log, decimals: int | None) -> Log:
+    if decimals is None:
+        return log
+    columns = [replace(column, decimals=decimals) for column in log.columns]
+    return replace(log, columns=tuple(columns))
 
 
 @dataclass(frozen=True, slots=True)
