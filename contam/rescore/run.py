@@ -214,10 +214,7 @@ class _JoinedLog:
 
     def notes(self) -> Iterator[str]:
         """What run.json says of it."""
-        of_columns = (
-            f"{column.metric}: {column.note}" for column in self.log.columns if column.note
-        )
-        for note in (*self.log.notes, *self.joined.notes(), *of_columns):
+        for note in (*self.log.notes, *self.joined.notes()):
             yield f"{self.log.path}: {note}"
 
     def series(self) -> Iterator[Series]:

@@ -11,7 +11,7 @@ import numpy as np
 from contam.errors import InternalError, LogError, Place, Public, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -129,7 +129,7 @@ class Log:
 
     digest      SHA-256 of the file (of all its files), hex
     run_id      tells two runs of one model apart, None where the tool has nothing for it
-    n_errors    items the tool failed on; n_unscored items it gave no score. Both have score nan
+    n_errors    items the tool failed on, whose score is nan
     group       the group of tasks it belongs to; claims: the numbers reported for its groups
     primary     the metric that the tool itself calls the main one, None where it names none
     setup       examples, prompt and version, as far as the tool records them
@@ -147,7 +147,6 @@ class Log:
     run_id: str | None = None
     notes: tuple[str, ...] = ()
     n_errors: int = 0
-    n_unscored: int = 0
     group: str | None = None
     claims: tuple[GroupClaim, ...] = field(default=())
     primary: str | None = None
@@ -157,6 +156,13 @@ class Log:
         for column in self.columns:
             if not len(column.score) == len(column.repeats) == len(self.items):
                 raise InternalError(f"{self.path}: {column.metric} does not fit the items")
+
+    @property
+    def n_unscored(self) -> int:
+        """Items without a score under some metric, those aside on which the tool failed."""
+        unscored = [np.isnan(column.score) for column in self.columns if column.kind == "mean"]
+        n = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
+        return max(0, n - self.n_errors)
 
     @property
     def is_table(self) -> bool:
@@ -238,6 +244,34 @@ def mean_column(
         higher_is_better=higher_is_better,
         note=note,
     )
+
+
+def column_of(
+    metric: str,
+    values: Sequence[object],
+    *,
+    repeats: NDArray[np.int32] | None = None,
+    reported: float | None = None,
+    higher_is_better: bool | None = None,
+) -> ScoreColumn:
+    """A metric that is the mean of its rows' values, None for a row without one.
+
+    Values other than numbers and truth values cannot be averaged, and so not be scored again.
+    """
+    if not are_numbers(values):
+        return no_column(metric, len(values), "its rows hold no plain numbers")
+    return mean_column(
+        metric,
+        np.array([float(v) if isinstance(v, int | float) else np.nan for v in values], np.float64),
+        repeats=repeats,
+        reported=reported,
+        higher_is_better=higher_is_better,
+    )
+
+
+def are_numbers(values: Sequence[object]) -> bool:
+    """Whether all values are numbers, truth values or None."""
+    return all(value is None or isinstance(value, bool | int | float) for value in values)
 
 
 def no_column(

@@ -159,14 +159,16 @@ def _read(file: LogFile, reader: LogReader) -> list[Log]:
     logs = [found] if isinstance(found, Log) else found
     if not any(log.columns for log in logs):
         raise NoScoresError("{}: nothing was scored", file.path, remedy=Remedy.RUN_WITH_SCORER)
-    return [_rounded(log, reader.decimals) for log in logs]
+    return [_finished(log, reader) for log in logs]
 
 
-def _rounded(log: Log, decimals: int | None) -> Log:
-    if decimals is None:
-        return log
-    columns = [replace(column, decimals=decimals) for column in log.columns]
-    return replace(log, columns=tuple(columns))
+def _finished(log: Log, reader: LogReader) -> Log:
+    """The log with what its reader says of all columns, and notes on its scores."""
+    columns = tuple(replace(column, decimals=reader.decimals) for column in log.columns)
+    notes = [*log.notes, *(f"{column.metric}: {column.note}" for column in columns if column.note)]
+    if log.n_unscored:
+        notes.append(f"{log.n_unscored} items without a score")
+    return replace(log, columns=columns, notes=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,5 +105,5 @@ def test_a_mean_that_the_tool_rounds_may_be_half_a_unit_of_its_last_place_off(
     if whole:
         self_check(log)
         return
-    with pytest.raises(LogError, match="the tool reports 0.66"):
+    with pytest.raises(LogError, match=r"the tool reports 0\.66"):
         self_check(log)

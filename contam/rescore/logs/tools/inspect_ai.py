@@ -190,13 +190,9 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
     items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
     n_errors = sum(any(sample.get("error") for sample in epochs) for epochs in by_item.values())
     columns = _columns(results, reductions, by_item)
-    unscored = [np.isnan(column.score) for column in columns if column.kind == "mean"]
-    n_missing = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
-    notes = [f"{column.metric}: {column.note}" for column in columns if column.note]
+    notes = []
     if n_errors:
         notes.append(f"{n_errors} items ended in an error and have no score")
-    if n_missing > n_errors:
-        notes.append(f"{n_missing - n_errors} items without a score")
     epochs = number_or_none(as_dict(spec.get("config")).get("epochs")) or 1
     if epochs > 1:
         notes.append(f"{int(epochs)} epochs, reduced as the log says; an item is dropped with all")
@@ -212,7 +208,6 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
         columns=tuple(columns),
         notes=tuple(notes),
         n_errors=n_errors,
-        n_unscored=max(0, n_missing - n_errors),
         setup=_setup(spec, as_dict(header.get("plan"))),
     )
 
