@@ -1,7 +1,6 @@
 """Choose the models of one ranking: same set-up, on items they all have.
 
-A short run must not take the items away from all others: it is left out by name and compared with
-each model on the items that both were scored on.
+A short run must not take the items away from all others: it is left out by name.
 """
 
 from __future__ import annotations
