@@ -35,29 +35,31 @@ _SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Annotated:
-    """The logs joined to a file of annotations.
+class Judging:
+    """Logs joined to verdicts, those of a scan or of a file.
 
-    flags    per policy, over the file's items and those of the logs beyond them
-    joined   by id of a log: where its items are among these
-    judged   the items by benchmark and split
-    source   what run.json says of the file
+    flags     what each policy says of the items
+    joined    by id of a log: the places of its items among those
+    judged    the items by benchmark and split
+    source    what run.json says of the verdicts; coverage  of the scan, where there was one
     """
 
-    flags: dict[str, Flags]
+    flags: tuple[Flags, ...]
     joined: dict[int, Joined]
     judged: ResultItems
     source: dict[str, Any]
-    notes: tuple[str, ...]
+    coverage: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def annotate(
     found: Annotations,
     logs: Sequence[Log],
+    policies: Sequence[str],
     *,
     unlisted: str | None = None,
     allow_unmatched: bool = False,
-) -> Annotated:
+) -> Judging:
     """Join logs to annotations, by content where these have questions, else by id.
 
     unlisted         what the logs' items are that the file does not name, one of `UNLISTED`
@@ -86,8 +88,8 @@ def annotate(
         raise _names_none(found, unnamed)
     label = NOT_CHECKABLE if unlisted is None else LABELS.index(unlisted)
     flags = {name: universe.flags(name, label) for name in found.policies}
-    return Annotated(
-        flags=flags,
+    return Judging(
+        flags=tuple(flags[name] for name in policies),
         joined=joined,
         judged=ResultItems(universe.table()),
         source=_source(found, flags, n_unmatched, unlisted),

@@ -87,11 +87,6 @@ class Joined:
         return tuple(f"{number} {words}" for number, words in counts if number)
 
 
-def join(log: Log, items: Table, *, allow_unmatched: bool = False) -> Joined:
-    """Join one log; several of one benchmark are faster with one `Joiner`."""
-    return Joiner(items).join(log, allow_unmatched=allow_unmatched)
-
-
 class Joiner:
     """The items table of a result, made ready to be looked up.
 

@@ -17,4 +17,5 @@ def average_ranks(values: NDArray[np.generic]) -> NDArray[np.float64]:
     """
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[place]
+    ranks: NDArray[np.float64] = (last - (counts - 1) / 2)[place]
+    return ranks
