@@ -27,9 +27,10 @@ from contam.index.open import Index
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.stage_cache import AuditProgress
     from contam.benchmark.items import Benchmark
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
@@ -166,6 +167,25 @@ def make_plan(
             text=corpus.text,
         ),
     )
+
+
+def checking(
+    stage: str,
+    spec: AuditSpec,
+    corpus: CorpusSpec,
+    benchmarks: Sequence[Benchmark],
+    workers: int | None,
+    talk: AuditProgress,
+) -> Callable[[Path], dict[str, Any]]:
+    """What makes a stage of a check: it writes the result into a folder and gives its timings."""
+
+    def make(draft: Path) -> dict[str, Any]:
+        progress = talk.stage(stage)
+        return write_result(
+            check(spec, corpus, benchmarks, workers=workers, progress=progress), draft
+        )
+
+    return make
 
 
 def write_result(result: ScanResult, draft: Path) -> dict[str, Any]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contam.rescore.annotations import Annotations
+    from contam.rescore.logs.item_parts import Texts
     from contam.rescore.logs.model import Log
 
 UNLISTED: Final = ("not_checkable", "clean")
@@ -297,13 +298,10 @@ def _keys_of_file(found: Annotations) -> list[str]:
 
 
 def _key_of_log(item: LoggedItem) -> str:
-    question = item.question or item.prompt
-    if not question:
-        return text_key(f"id {item.item_id}")
-    return content_keys(_bench_item(item.item_id, question, item)).item_key
+    return item.content_key if item.question or item.prompt else text_key(f"id {item.item_id}")
 
 
-def _bench_item(name: str, question: str, texts: Any) -> BenchItem:  # noqa: ANN401 - either's texts
+def _bench_item(name: str, question: str, texts: Texts) -> BenchItem:
     return BenchItem(
         benchmark="",
         split="",

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.benchmark.items import BenchItem
-from contam.benchmark.keys import KEY_VERSION, item_key, normalise, text_key
+from contam.benchmark.keys import KEY_VERSION, normalise, text_key
 from contam.errors import LogError, Place, Remedy
 from contam.rescore.partial import ResultItems
 from contam.tables.schemas import column
@@ -184,7 +183,7 @@ class Joiner:
             rows = self._by_question.get(text_key(item.prompt), [])
         if not rows:
             return "", [], "no such question"
-        whole = _item_key(item)
+        whole = item.content_key
         if not _is_number(item.item_id):
             # Of items with one question, the one that has the log's own name for it.
             named = [row for row in rows if self._ids[row] == item.item_id]
@@ -348,15 +347,6 @@ class Joiner:
 def _choices_text(item: LoggedItem) -> str | None:
     """What a result's `choices_key` is the key of."""
     return None if item.choices is None else "\n".join(sorted(item.choices))
-
-
-def _item_key(item: LoggedItem) -> str:
-    question = item.question if item.question is not None else item.prompt or ""
-    choices = item.choices or ()
-    whole = BenchItem(
-        benchmark="", split="", item_id="", question=question, choices=choices, passage=item.passage
-    )
-    return item_key(whole)
 
 
 def _is_number(name: str) -> bool:

@@ -83,6 +83,28 @@ class Series:
     setup: Setup = ()
     named_main: str | None = None
 
+    @classmethod
+    def unscored(
+        cls, model: str, benchmark: str, metric: str, item: Ints, why: str, *, higher: bool = True
+    ) -> Series:
+        """A metric that cannot be scored again, over the items it was logged for."""
+        return cls(
+            model=model,
+            benchmark=benchmark,
+            metric=metric,
+            score=np.full(len(item), np.nan),
+            item=item,
+            aggregate=lambda _: float("nan"),
+            additive=False,
+            notes=(f"not estimable: {why}",),
+            higher_is_better=higher,
+        )
+
+    @property
+    def is_share(self) -> bool:
+        """Whether every score lies within 0 and 1, and the metric is their mean."""
+        return self.additive and bool(((self.score >= 0) & (self.score <= 1)).all())
+
     def labels(self, flags: Flags) -> Int8s:
         """int8[n]: the label of each scored item; what is not among the items is not checkable."""
         return labels_at(flags, self.item)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
+from contam.benchmark.items import BenchItem
+from contam.benchmark.keys import item_key
 from contam.errors import InternalError, LogError, Place, Public, Remedy
 
 if TYPE_CHECKING:
@@ -51,6 +53,20 @@ class LoggedItem:
     answer: str | None = None
     prompt: str | None = None
     doc_hash: str | None = None
+
+    @property
+    def content_key(self) -> str:
+        """The key of question (or prompt), choices and passage, as `items.parquet` has it."""
+        return item_key(
+            BenchItem(
+                benchmark="",
+                split="",
+                item_id="",
+                question=self.question if self.question is not None else self.prompt or "",
+                choices=self.choices or (),
+                passage=self.passage,
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
