@@ -210,7 +210,7 @@ def digest_of(value: object) -> str:
 
 
 def _shards(corpus: CorpusSpec) -> list[Any]:
-    """The state of the corpus, as far as it can be told without reading it.
+    """The state of the corpus, as far as it is known without reading it.
 
     Of an index also that of the shards it answers for: it cannot vouch for one that changed.
     """

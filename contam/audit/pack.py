@@ -77,7 +77,7 @@ ENTRIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A published audit: where it lies, what it says, and which stages were not run again."""
+    """A published audit: its folder, its facts, and which stages were not run again."""
 
     folder: Path
     facts: Facts
@@ -222,7 +222,7 @@ def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> 
 def _seal(
     draft: Path, spec: AuditSpec, facts: Facts, stage_cache: StageCache, inputs: Mapping[str, Any]
 ) -> str:
-    """Write what is told of the audit, and the manifest over all of it."""
+    """Write parameters and schema, and the manifest of all files."""
     (draft / "schema").mkdir()
     _write_json(draft / "schema" / "report.schema.json", schema())
     parameters = json.loads(json.dumps({**asdict(spec), "out": ""}, default=str))

@@ -1,4 +1,4 @@
-"""Use annotations as verdicts: items, labels and where the logs lie.
+"""Use annotations as verdicts: items, labels and the places of the logs' items.
 
 Annotations rarely name every item. The items of a re-scoring are therefore those of the file and,
 behind them, those of the logs that the file does not name.
@@ -207,7 +207,7 @@ class _Universe:
         )
 
     def table(self) -> schemas.Table:
-        """What tells the items apart, as an items table."""
+        """What identifies the items, as an items table."""
         questions = [self._question(row) for row in range(len(self.sets))]
         return _items_table(
             self.sets, self.names, self.keys, [text_key(q) if q else None for q in questions]

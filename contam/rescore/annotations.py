@@ -109,7 +109,7 @@ class Annotations:
 
     @property
     def by_text(self) -> bool:
-        """Whether the items are told by their questions, not by ids alone."""
+        """Whether the items are identified by questions, not by ids alone."""
         return any(item.texts.question for item in self.items)
 
 

@@ -381,7 +381,7 @@ _MOST_BEHIND: Final = 12
 """Words a template may put behind the question and its choices."""
 
 _FEW: Final = 3
-"""Prompts that must share what stands behind their questions, where it is no `Answer:`."""
+"""Prompts that must share the text after their questions, where it is no `Answer:`."""
 
 _LABEL: Final = re.compile(r"\(?[a-z0-9][).:]")
 
@@ -423,7 +423,7 @@ class PromptEnds:
         return [rows if tail == usual else [] for rows, tail in found]
 
     def _last(self, words: list[str]) -> tuple[list[int], str | None]:
-        """Rows of the question that ends last, the longest of those, and what stands behind it."""
+        """Rows of the question that ends last, the longest of those, and the text after it."""
         words = words[-self._window :]
         best: tuple[int, int] = (0, 0)
         rows: list[int] = []

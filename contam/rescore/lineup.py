@@ -202,7 +202,7 @@ def _overlap(sets: Sequence[Ints]) -> Floats:
 
 
 def rows_at(group: Sequence[Series], items: Ints) -> list[Floats]:
-    """The scores of each series at these items; of an item that stands twice, the first."""
+    """The scores of each series at these items; of an item listed twice, the first."""
     rows: list[Floats] = []
     at, last = np.empty(0, np.int64), None
     for series in group:

@@ -120,7 +120,7 @@ def labels_at(flags: Flags, places: Ints) -> Int8s:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Split:
-    """The scored items of one series under one policy, told apart: bool[n] each."""
+    """Masks of the scored items of one series under one policy: bool[n] each."""
 
     clean: Bools
     flagged: Bools
@@ -220,7 +220,7 @@ def _spread(at: Ints, values: Sequence[str], n: int) -> NDArray[np.object_]:
 
 
 def _clusters(items: Table) -> Ints:
-    """Items with one passage, or with one content, stand and fall together."""
+    """Items that share a passage or their content are one cluster."""
     from contam.tables import schemas
 
     passages = schemas.column(items, "passage_key")

@@ -1,4 +1,4 @@
-"""Run the stages that tell chance from leaks: search for decoys and compare."""
+"""Run the stages that estimate chance: search for decoys, and compare."""
 
 from __future__ import annotations
 

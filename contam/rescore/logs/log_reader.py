@@ -35,7 +35,7 @@ def _nowhere(_path: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReader:
-    """How the logs of one tool are told from others and read.
+    """How the logs of one tool are recognised and read.
 
     title      what it reads, as an error lists it; "" where another reader's title covers it
     fits       whether a file holds scores of this tool; may look at its name, form and content

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 TOLERANCE: Final = 1e-6
-"""How far a recomputed number may lie from the tool's own; relative for numbers above 1."""
+"""How far a recomputed number may be from the tool's own; relative for numbers above 1."""
 
 _HAIR: Final = 1e-12
 

@@ -173,7 +173,7 @@ def _finished(log: Log, reader: LogReader) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Items that logs hold in common, kept once: many models answer the same questions."""
+    """Items that several logs share, stored once: many models answer the same questions."""
 
     items: dict[LoggedItem, LoggedItem]
     lists: dict[tuple[LoggedItem, ...], tuple[LoggedItem, ...]]

@@ -222,7 +222,7 @@ def _setup(spec: Row, plan: Row) -> Setup:
 
 
 def _benchmark(spec: Row) -> str:
-    """The task and what it was called with: one task function may stand for many data sets."""
+    """The task and what it was called with: one task function may serve many data sets."""
     passed = as_dict(spec.get("task_args_passed"))
     arguments = ",".join(f"{key}={value}" for key, value in sorted(passed.items()))
     task = text_or_none(spec.get("task")) or ""
@@ -230,7 +230,7 @@ def _benchmark(spec: Row) -> str:
 
 
 def _by_item(file: LogFile, samples: list[Row]) -> dict[str, list[Row]]:
-    """Samples by id, epochs in order; LogError when an epoch stands there twice."""
+    """Samples by id, epochs in order; LogError when an epoch is there twice."""
     by_item: dict[str, list[Row]] = {}
     seen = set()
     for sample in samples:

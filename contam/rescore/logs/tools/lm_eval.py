@@ -190,7 +190,7 @@ def _filters(own: Row) -> list[str]:
 
 
 def _by_filter(file: LogFile, own: Row) -> _Rows:
-    """Sort rows by filter; rows of before 0.4.7 do not name theirs, but stand in its order."""
+    """Sort rows by filter; rows of before 0.4.7 do not name theirs, but come in its order."""
     rows = _Rows()
     reported = _filters(own)
     seen: dict[str, int] = {}

@@ -43,7 +43,7 @@ def is_part(path: Path, value: object) -> bool:
 
 
 def results_of(path: Path) -> Path:
-    """Where the results lie that a file of either kind belongs to."""
+    """The path of the results that a file of either kind belongs to."""
     own = path.absolute()
     if own.parent.parent.name == "results":
         return path
