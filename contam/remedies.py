@@ -417,6 +417,7 @@ class Remedy(Enum):
     )
     SAY_DIRECTION = Own("say it: lower_is_better or higher_is_better with {metric}")
     SAY_ONE_DIRECTION = Own("name it in lower_is_better or in higher_is_better")
+    NAME_REFERENCE_BENCHMARK = Own("references are {{BENCHMARK: REFERENCE}}, as the logs name them")
     NAME_QUESTION_COLUMN = Own(
         "lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with a column "
         'for the question (columns={{"question": COLUMN}})'

@@ -119,6 +119,9 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     ),
     Remedy.SAY_DIRECTION: "say it: --lower-is-better {metric}, or --higher-is-better",
     Remedy.SAY_ONE_DIRECTION: "name it under --lower-is-better or under --higher-is-better",
+    Remedy.NAME_REFERENCE_BENCHMARK: (
+        "--reference-benchmark takes BENCHMARK=REFERENCE, as contam logs names them"
+    ),
     Remedy.NAME_QUESTION_COLUMN: (
         "lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with a column "
         "for the question (--columns question=COLUMN)"

@@ -20,6 +20,7 @@ from contam.rescore.direction import directed
 from contam.rescore.export.plots import draw, plot_names
 from contam.rescore.export.summary import markdown
 from contam.rescore.grouped import group_series
+from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
 from contam.rescore.main_metric import main_metrics
 from contam.rescore.panel import Series
@@ -106,20 +107,29 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     readable, damaged = whole_logs(paths, columns, skip_damaged=skip_damaged)
     found = directed(readable, lower=lower_is_better, higher=higher_is_better)
+    unjoined = {name for _, name in settings.reference_benchmarks}
     names = _model_names(found, separate_runs=separate_runs)
-    judging = join_logs(opened, found, chosen, options, allow_unmatched=allow_unmatched)
+    second_logs = [log for log in found if log.benchmark in unjoined]
+    own_logs = [log for log in found if log.benchmark not in unjoined]
+    judging = join_logs(opened, own_logs, chosen, options, allow_unmatched=allow_unmatched)
     joined_logs: list[_JoinedLog] = []
-    for log in found:
+    for log in own_logs:
         joined = judging.joined[id(log)]
         if not allow_partial:
             refuse_partial(log, joined.index, judging.judged)
         joined_logs.append(_JoinedLog(_named(log, joined), names[id(log)], joined))
-    _refuse_doubles([(joined_log.log, joined_log.model) for joined_log in joined_logs])
+    _refuse_doubles(
+        [(joined_log.log, joined_log.model) for joined_log in joined_logs]
+        + [(log, names[id(log)]) for log in second_logs]
+    )
     series = [one for joined in joined_logs for one in joined.series()]
     unscored = [one for joined in joined_logs for one in joined.unscored()]
+    second = list(_second_series(second_logs, names))
     sources = [_source(joined_log.log, joined_log.joined.index) for joined_log in joined_logs]
+    sources += [_source(log, None) for log in second_logs]
     notes = [f"bad log, left out: {reason}" for _, reason in damaged]
     notes += [*judging.notes, *(note for joined_log in joined_logs for note in joined_log.notes())]
+    notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
     unknown = set(settings.references) - {one.model for one in series}
     if unknown:
         known = ", ".join(sorted({one.model for one in series}))
@@ -136,7 +146,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     )
     main = main_metrics([*series, *(one for _, one in groups)], settings.metrics)
     notes += [f"{one.why}; {one.shown} is shown" for one in main.values() if one.metric is None]
-    tables = make_tables(series, judging.flags, settings, groups, unscored)
+    tables = make_tables(series, judging.flags, settings, groups, second, unscored)
     run = {
         "tool": "contam",
         "format": RESCORE_FORMAT,
@@ -264,6 +274,14 @@ def _series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -
         )
 
 
+def _second_series(logs: Sequence[Log], names: Mapping[int, str]) -> Iterator[Series]:
+    """Of reference benchmarks: their items are numbered among themselves."""
+    for name in sorted({log.benchmark for log in logs}):
+        own = [log for log in logs if log.benchmark == name]
+        for log, numbers in zip(own, item_numbers(own), strict=True):
+            yield from _series_of(log, names[id(log)], numbers)
+
+
 def _named(log: Log, joined: Joined) -> Log:
     """The log under the benchmark of the items it holds, where it does not name its own."""
     if log.benchmark or len(joined.benchmarks) != 1:
@@ -307,7 +325,7 @@ def _refuse_doubles(logs: Sequence[tuple[Log, str]]) -> None:
                 )  # fmt: skip
 
 
-def _source(log: Log, index: Ints) -> dict[str, Any]:
+def _source(log: Log, index: Ints | None) -> dict[str, Any]:
     return {
         "path": log.path,
         "digest": log.digest,
@@ -316,5 +334,5 @@ def _source(log: Log, index: Ints) -> dict[str, Any]:
         "model": log.model,
         "benchmark": log.benchmark,
         "items": len(log.items),
-        "matched": int(np.count_nonzero(index >= 0)),
+        "matched": None if index is None else int(np.count_nonzero(index >= 0)),
     }

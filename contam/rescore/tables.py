@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.across import Across, aggregate_rows, diversity_rows
+from contam.rescore.holdouts import holdout_rows
 from contam.rescore.lineup import judged_items, matrices, rows_at
 from contam.rescore.main_metric import main_metrics
 from contam.rescore.panel import Split
@@ -51,6 +52,7 @@ class RescoreSettings:
     permutations  of a permutation test at first; draws  of random deletions at first. More are
                   made where p is small beside the number of tests it is adjusted over
     references    models that cannot have seen the corpus
+    reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
     metrics       METRIC or BENCHMARK=METRIC: the main metrics, where the logs do not name them
     all_metrics   pictures and the terminal show every metric, not the main ones only
     mixed_setups  runs with other examples, prompts or versions stand in one ranking
@@ -62,6 +64,7 @@ class RescoreSettings:
     sweep_permutations: int = 1_000
     seed: int = 0
     references: tuple[str, ...] = ()
+    reference_benchmarks: tuple[tuple[str, str], ...] = ()
     metrics: tuple[str, ...] = ()
     all_metrics: bool = False
     mixed_setups: bool = False
@@ -72,11 +75,13 @@ def make_tables(
     flags: Sequence[Flags],
     settings: RescoreSettings,
     groups: Sequence[tuple[str, Series]] = (),
+    second: Sequence[Series] = (),
     unscored: Sequence[Series] = (),
 ) -> dict[str, Table]:
     """All tables by file name, without suffix.
 
     groups  numbers over several benchmarks: how their tasks are weighed, and the series
+    second  scores on the reference benchmarks of `settings`
     unscored  metrics that cannot be scored again, the reason in their notes
     """
     every = [*series, *(one for _, one in groups), *unscored]
@@ -147,6 +152,18 @@ def make_tables(
         "pairs": score_schemas.table_of(turning.back(pairs), score_schemas.PAIRS),
         "aggregate": score_schemas.table_of(aggregates, score_schemas.AGGREGATE),
         "adjusted": score_schemas.table_of(turning.back(adjusted), score_schemas.ADJUSTED),
+        "holdout": score_schemas.table_of(
+            holdout_rows(
+                series,
+                second,
+                dict(settings.reference_benchmarks),
+                settings.references,
+                flags[0].cluster,
+                least=settings.least,
+                seed=settings.seed,
+            ),
+            score_schemas.HOLDOUT,
+        ),
         "diversity": score_schemas.table_of(diversities, score_schemas.DIVERSITY),
     }
 

@@ -140,6 +140,17 @@ DIVERSITY: Final = pa.schema(
 )
 
 
+HOLDOUT: Final = pa.schema(
+    [
+        *_texts("model", "benchmark", "metric", "reference_benchmark", "method"),
+        *_counts("n", "n_reference"),
+        *_figures("score", "score_reference", "expected", "gain", "gain_lo", "gain_hi"),
+        *_figures("p", "p_holm"),
+        *_texts("note"),
+    ]
+)
+
+
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
     """Rows as a table of this schema; not-a-numbers become nulls. InternalError on other keys."""
     for row in rows:
@@ -161,5 +172,5 @@ def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
 SUMMARY: Final = "summary.md"
 TABLES: Final = (
     *("scores", "rankings", "sweep", "pairs"),
-    *("aggregate", "adjusted", "diversity"),
+    *("aggregate", "adjusted", "diversity", "holdout"),
 )

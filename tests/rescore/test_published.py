@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 import contam as library
 from contam.rescore.stats import difficulty, gain, intervals, multiple, ranking
@@ -193,15 +192,6 @@ def test_gpt_3_table(published, expected):
     assert set(fits["plain_(clean-all)/all"]["names"]) <= plain
 
 
-def two_proportions(first, second):
-    """Pooled z of p1 - p2 and its one-sided p for p1 > p2; (successes, n) each."""
-    (k1, n1), (k2, n2) = first, second
-    pooled = (k1 + k2) / (n1 + n2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = (k1 / n1 - k2 / n2) / np.sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n2))
-    return z, ndtr(-z)
-
-
 def test_gpt_3_gains_and_the_family_of_tests(published, expected):
     reference = expected["gpt3_tableC1"]
     rows = {row["name"]: numbers(row) for row in table(published / "gpt3_tableC1.csv")}
@@ -216,7 +206,7 @@ def test_gpt_3_gains_and_the_family_of_tests(published, expected):
         assert np.nan_to_num(-z) == pytest.approx(case["z_clean_vs_all"], abs=1e-3)
         if n_dirty == 0:
             continue
-        z2, one_sided = two_proportions((dirty * n_dirty, n_dirty), (clean * n_clean, n_clean))
+        z2, one_sided = gain.two_proportions((dirty * n_dirty, n_dirty), (clean * n_clean, n_clean))
         # The reference pools by the printed overall score, which is rounded to a tenth of a point.
         pooled = (dirty - clean) / np.sqrt(full * (1 - full) * (1 / n_dirty + 1 / n_clean))
         assert pooled == pytest.approx(case["z_dirty_vs_clean_pooled"], abs=1e-3)

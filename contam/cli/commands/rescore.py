@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from contam.rescore.run import Rescore
 
-SPREAD_OPTIONS = ("--logs", "--policy", "--reference")
+SPREAD_OPTIONS = ("--logs", "--policy", "--reference", "--reference-benchmark")
 
 
 def rescore(
@@ -48,6 +48,14 @@ def rescore(
         list[str] | None,
         typer.Option(
             metavar="MODEL,...", help="Models that cannot have seen the corpus, to adjust by."
+        ),
+    ] = None,
+    reference_benchmark: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BENCHMARK=OTHER,...",
+            help="Compare a benchmark with another one in the logs that no model can have seen"
+            " (a rephrasing, a retro-holdout).",
         ),
     ] = None,
     columns: options.Columns = None,
@@ -168,6 +176,7 @@ def rescore(
                 permutations=permutations,
                 seed=seed,
                 references=tuple(split_names(reference or [])),
+                reference_benchmarks=_benchmark_pairs(reference_benchmark or []),
                 metrics=tuple(metric or []),
                 all_metrics=all_metrics,
                 mixed_setups=mixed_setups,
@@ -186,6 +195,22 @@ def rescore(
         render.emit_renderable(*_tables(result))
         emit(f"\nresults  {visible(out)}\nsummary  {visible(str(Path(out) / 'summary.md'))}\n")
     return 0 if complete else 4
+
+
+def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
+    """`a=b,c=d`, each benchmark once. Raises UsageError for another form."""
+    from contam.errors import UsageError
+
+    pairs: dict[str, str] = {}
+    for split_name in split_names(given):
+        name, sign, other = split_name.partition("=")
+        if not (sign and name and other) or name == other or name in pairs:
+            raise UsageError(
+                f"--reference-benchmark {split_name} names no benchmark and another one for it",
+                hint="--reference-benchmark gsm8k=gsm8k_rephrased",
+            )
+        pairs[name] = other
+    return tuple(pairs.items())
 
 
 def _trees(result: Rescore) -> dict[str, Any]:

@@ -55,6 +55,11 @@ SELECT policy, items, n_models, n_benchmarks, diversity, mean_rank_change, cardi
   cardinal_largest, ordinal_distance, ordinal_largest, note
 FROM diversity WHERE n_benchmarks > 1 ORDER BY policy, items DESC
 """
+_HOLDOUT = """
+SELECT benchmark, metric, reference_benchmark, method, model, n, n_reference, score,
+  score_reference, expected, gain, gain_lo, gain_hi, p, p_holm, note
+FROM holdout ORDER BY benchmark, metric, reference_benchmark, method, gain DESC NULLS LAST, model
+"""
 _GROUPS = """
 SELECT DISTINCT benchmark, metric, policy, higher_is_better FROM scores ORDER BY ALL
 """
@@ -78,6 +83,7 @@ def markdown(tables: Mapping[str, Table], least: int = LEAST) -> str:
             lines += _section(database, benchmark, metric, policy, higher=higher)
             lines += _pictures(pictures.get((benchmark, metric, policy), ()))
         lines += _across(database)
+        lines += _holdout(database)
         return "\n".join(lines).rstrip() + "\n"
     finally:
         database.close()
@@ -227,6 +233,44 @@ def _across(database: Database) -> list[str]:
         )
     notes += [f"{row[1]} items: {row[10]}" for row in spread if row[10]]
     lines += [f"- {cell(note)}" for note in dict.fromkeys(notes)]
+    return [*lines, ""]
+
+
+def _holdout(database: Database) -> list[str]:
+    """Benchmarks beside one that nobody can have seen; nothing where none was named."""
+    names, rows = database.ask(_HOLDOUT)
+    if not rows:
+        return []
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    lines = ["## Beside a benchmark that no model can have seen", ""]
+    lines += table(
+        (
+            *("benchmark", "metric", "n", "reference", "n", "method", "model", "score"),
+            *("on the reference", "expected", "gain", "p", "p Holm"),
+        ),
+        [
+            (
+                record["benchmark"],
+                record["metric"],
+                record["n"],
+                record["reference_benchmark"] or "-",
+                record["n_reference"],
+                record["method"],
+                record["model"],
+                figure(record["score"]),
+                figure(record["score_reference"]),
+                figure(record["expected"]),
+                _between(record, "gain"),
+                small(record["p"]),
+                small(record["p_holm"]),
+            )
+            for record in records
+        ],
+    )
+    notes = {
+        f"{one['benchmark']}, {one['method']}: {one['note']}" for one in records if one["note"]
+    }
+    lines += [f"- {cell(note)}" for note in sorted(notes)]
     return [*lines, ""]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from scipy.special import ndtr
 
 from contam.rescore.stats.dealing import deal
 
@@ -166,3 +167,16 @@ def llama2_subsets(scores: Floats, share: Floats) -> tuple[list[Subset], bool]:
         shared = float(share[mask].mean()) if n else _NAN
         subsets.append(Subset(name=name, n=n, mean_share=shared, score=mean, z=z))
     return subsets, all(abs(subset.z) > _LLAMA2_Z for subset in subsets)
+
+
+def two_proportions(first: tuple[float, int], second: tuple[float, int]) -> tuple[float, float]:
+    """Pooled z of p1 - p2 and its one-sided p for p1 > p2; (successes, n) each."""
+    (k1, n1), (k2, n2) = first, second
+    if n1 == 0 or n2 == 0:
+        return _NAN, _NAN
+    pooled = (k1 + k2) / (n1 + n2)
+    error = float(np.sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n2)))
+    if error == 0:
+        return _NAN, _NAN
+    z = (k1 / n1 - k2 / n2) / error
+    return z, float(ndtr(-z))

@@ -65,6 +65,20 @@ def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float
     return float(low), float(high)
 
 
+def newcombe(
+    first: tuple[float, int], second: tuple[float, int], level: float = LEVEL
+) -> tuple[float, float]:
+    """Limits of p1 - p2 for independent samples (Newcombe 1998, method 10).
+
+    first, second  (successes, n)
+    """
+    p1, p2 = first[0] / first[1], second[0] / second[1]
+    (l1, u1), (l2, u2) = wilson(*first, level), wilson(*second, level)
+    d = p1 - p2
+    low = d - float(np.hypot(p1 - l1, u2 - p2))
+    return low, d + float(np.hypot(u1 - p1, p2 - l2))
+
+
 def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -> Interval:
     """The mean of item scores with a 95 % interval; not a number without items.
 

@@ -178,6 +178,9 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
         "say it: options.lower_is_better or options.higher_is_better with {metric}"
     ),
     Remedy.SAY_ONE_DIRECTION: "name it in options.lower_is_better or in options.higher_is_better",
+    Remedy.NAME_REFERENCE_BENCHMARK: (
+        'options.references is an object {{"BENCHMARK": "REFERENCE"}}, as the logs name them'
+    ),
     Remedy.NAME_QUESTION_COLUMN: (
         "lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with a column "
         'for the question (options.columns: {{"question": "COLUMN"}})'

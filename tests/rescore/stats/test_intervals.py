@@ -92,19 +92,11 @@ def test_a_gain_is_full_less_clean_and_lies_within_its_limits(seed, n, binary, g
         assert found.low - slack <= found.estimate <= found.high + slack
 
 
-def newcombe(first, second):
-    """Limits of p1 - p2 for independent (successes, n) (Newcombe 1998, method 10)."""
-    p1, p2 = first[0] / first[1], second[0] / second[1]
-    (l1, u1), (l2, u2) = intervals.wilson(*first), intervals.wilson(*second)
-    d = p1 - p2
-    return d - np.hypot(p1 - l1, u2 - p2), d + np.hypot(u1 - p1, p2 - l2)
-
-
 def test_without_clusters_a_gain_has_newcombe_s_limits_times_the_share():
     scores = np.repeat([1.0, 0.0, 1.0, 0.0], [30, 10, 25, 35])
     clean = np.arange(100) >= 40
     found = intervals.gain_interval(scores, clean)
-    low, high = newcombe((30, 40), (25, 60))
+    low, high = intervals.newcombe((30, 40), (25, 60))
     assert (found.low, found.high) == pytest.approx((0.4 * low, 0.4 * high), abs=1e-12)
 
 

@@ -1,0 +1,246 @@
+"""Predict scores from a second, unseen test set, and measure the inflation.
+
+ConStat fits how scores on the second set go with scores on the first over models that did not see
+either; a retro-holdout, made to be the same test again, is compared directly. Scores are within
+0 and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy.special import stdtr
+
+from contam.rescore.stats.clusters import Estimate, difference_of
+from contam.rescore.stats.gain import two_proportions
+from contam.rescore.stats.intervals import newcombe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+LEAST_REFERENCES: Final = 5
+"""Models a spline needs: with fewer, nothing is estimated."""
+
+MARGIN: Final = 0.05
+"""How far apart two test sets may be and still be the same test, unless told otherwise."""
+
+_NAN: Final = float("nan")
+_DRAWS: Final = 400
+_LEVEL: Final = 0.95
+_TRIES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a model scores beside what its score on the second set leads to expect.
+
+    delta     score - expected, mean over draws; error  its s.d. over draws
+    low       basic bootstrap limit that delta is above with 95 %
+    p         one-sided, of no gain; note  why nothing is estimated, "" when it is
+    """
+
+    score: float
+    expected: float
+    delta: float
+    error: float
+    low: float
+    p: float
+    note: str = ""
+
+
+def constat(
+    scores: tuple[Floats, Floats],
+    references: tuple[Floats, Floats],
+    *,
+    chance: tuple[float, float] = (0.0, 0.0),
+    draws: int = _DRAWS,
+    seed: int = 0,
+    cluster: Ints | None = None,
+) -> list[Expected]:
+    """ConStat (Dekoninck et al. 2024) for several models against the same references.
+
+    scores      of the models tested, on the benchmark and on the second set: float64[models, n]
+                and float64[models, k]
+    references  of models that saw neither, the same way; five or more
+    chance      scores of a model that guesses, which is one more point of the fit
+    cluster     int64[n], items of the benchmark that rise and fall together, drawn as one
+
+    Both margins are sorted, so only the curve is assumed, no pairing; items and models are drawn
+    with replacement.
+    """
+    tested, tested_second = scores
+    first, second = references
+    m = len(first)
+    plain = tested.mean(axis=1)
+    if m < LEAST_REFERENCES:
+        note = f"not estimable: {m} reference models, fewer than {LEAST_REFERENCES}"
+        return [_nothing(float(score), note) for score in plain]
+    rng = np.random.default_rng(seed)
+    whole = None if cluster is None else _by_cluster(cluster)
+    estimate = np.full((draws, len(tested)), _NAN)
+    actual = np.full((draws, len(tested)), _NAN)
+    for draw in range(draws):
+        for _ in range(_TRIES):
+            at = _drawn(first.shape[1], rng) if whole is None else _drawn_whole(whole, rng)
+            at_second = _drawn(second.shape[1], rng)
+            models = _drawn_models(m, rng)
+            y = np.append(_guess(chance[0], len(at), rng), first[models][:, at].mean(axis=1))
+            x = np.append(
+                _guess(chance[1], len(at_second), rng), second[models][:, at_second].mean(axis=1)
+            )
+            curve = _curve(np.sort(x), np.sort(y))
+            if curve is None:
+                continue
+            estimate[draw] = np.clip(curve(tested_second[:, at_second].mean(axis=1)), 0, 1)
+            actual[draw] = tested[:, at].mean(axis=1)
+            break
+    known = ~np.isnan(estimate).any(axis=1)
+    if not known.all():
+        note = "not estimable: too few different scores of the reference models"
+        return [_nothing(float(score), note) for score in plain]
+    return [
+        _expected(float(score), estimate[:, at], actual[:, at]) for at, score in enumerate(plain)
+    ]
+
+
+def _drawn_models(m: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Models with replacement, five different ones at least; five cannot be drawn so."""
+    if m == LEAST_REFERENCES:
+        return np.arange(m)
+    while True:
+        models = _drawn(m, rng)
+        if len(np.unique(models)) >= LEAST_REFERENCES:
+            return models
+
+
+def _drawn(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return np.asarray(rng.integers(0, n, size=n), np.int64)
+
+
+def _by_cluster(cluster: Ints) -> list[Ints]:
+    """The items of each cluster."""
+    order = np.argsort(cluster, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(cluster[order])) + 1)
+
+
+def _drawn_whole(clusters: list[Ints], rng: np.random.Generator) -> Ints:
+    """The items of as many clusters as there are, with replacement."""
+    return np.concatenate([clusters[at] for at in _drawn(len(clusters), rng).tolist()])
+
+
+def _nothing(score: float, note: str) -> Expected:
+    return Expected(score=score, expected=_NAN, delta=_NAN, error=_NAN, low=_NAN, p=_NAN, note=note)
+
+
+def _expected(score: float, estimate: Floats, actual: Floats) -> Expected:
+    gains = actual - estimate
+    mean = float(gains.mean())
+    # The basic bootstrap turns the draws round their mean.
+    beyond = int(np.count_nonzero(2 * mean - gains < 0))
+    return Expected(
+        score=score,
+        expected=float(estimate.mean()),
+        delta=mean,
+        error=float(gains.std()),
+        low=2 * mean - float(np.quantile(gains, _LEVEL)),
+        p=(1 + beyond) / (1 + len(gains)),
+    )
+
+
+def _guess(chance: float, n: int, rng: np.random.Generator) -> float:
+    """The score of a guessing model on n items; 0 stays 0."""
+    return chance + float(rng.normal(0, np.sqrt(chance * (1 - chance) / n)))
+
+
+def _curve(x: Floats, y: Floats) -> Callable[[Floats], Floats] | None:
+    """Smoothing spline through sorted margins, straight beyond its ends; None below 5 points."""
+    last_of_ties = np.append(np.diff(x) > 0, True)
+    x, y = x[last_of_ties], y[last_of_ties]
+    if len(x) < LEAST_REFERENCES:
+        return None
+    # Imported here: it takes as long as all else of re-scoring, and few ask for it.
+    from scipy.interpolate import make_smoothing_spline
+
+    spline = make_smoothing_spline(x, y)
+    slope = spline.derivative()
+
+    def curve(at: Floats) -> Floats:
+        inside = np.clip(at, x[0], x[-1])
+        result: Floats = spline(inside) + slope(inside) * (at - inside)
+        return result
+
+    return curve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inflation:
+    """Score on the public set - score on the retro-holdout, of one model.
+
+    low, high  95 % limits (Newcombe for 0/1 scores of items that stand alone, else Welch's t)
+    p          one-sided, of no inflation
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def inflation(public: Floats, retro: Floats, cluster: Ints | None = None) -> Inflation:
+    """Compare item scores on two sets of other items, float64[n] and float64[k].
+
+    cluster  int64[n], items of the public set that rise and fall together
+    """
+    binary = all(bool(np.all((one == 0) | (one == 1))) for one in (public, retro))
+    if binary and cluster is None:
+        sizes = [(float(one.sum()), len(one)) for one in (public, retro)]
+        low, high = newcombe(sizes[0], sizes[1])
+        p = two_proportions(sizes[0], sizes[1])[1]
+        difference = float(public.mean() - retro.mean())
+        return Inflation(difference=difference, low=low, high=high, p=p)
+    found = _apart(public, retro, cluster)
+    low, high = found.limits(_LEVEL)
+    p = _above(found.value, found)
+    return Inflation(difference=found.value, low=low, high=high, p=p)
+
+
+def equivalent(
+    first: Floats, second: Floats, margin: float = MARGIN, cluster: Ints | None = None
+) -> float:
+    """TOST: the p of "the two means are apart by `margin` or more"; a small one shows equality.
+
+    cluster  int64[n], items of the first set that rise and fall together
+
+    A test that finds no difference shows nothing. nan where the errors are.
+    """
+    found = _apart(first, second, cluster)
+    if found.error == 0:
+        return float(abs(found.value) >= margin)
+    return _above(min(margin - found.value, margin + found.value), found)
+
+
+def _apart(first: Floats, second: Floats, cluster: Ints | None) -> Estimate:
+    """Mean of the first less mean of the second, whose items are all independent."""
+    n_clusters = len(first) if cluster is None else len(np.unique(cluster))
+    if min(n_clusters, len(second)) <= 1:
+        return Estimate(float(first.mean() - second.mean()), _NAN, 0.0)
+    if not (np.ptp(first) > 0 or np.ptp(second) > 0):
+        return Estimate(float(first.mean() - second.mean()), 0.0, 0.0)
+    if cluster is None:
+        return difference_of(first, second)
+    alone = int(cluster.max()) + 1 + np.arange(len(second))
+    return difference_of(first, second, (cluster, alone))
+
+
+def _above(distance: float, found: Estimate) -> float:
+    """One-sided p of a distance whose error is that of an estimate."""
+    if not (found.error > 0 and found.df > 0):
+        return _NAN
+    return float(stdtr(found.df, -distance / found.error))
