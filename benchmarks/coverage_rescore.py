@@ -17,7 +17,7 @@ import numpy as np
 from contam.rescore.stats.dealing import deal
 from contam.rescore.stats.difficulty import against_references, stratified
 from contam.rescore.stats.intervals import gain_interval, interval_of
-from contam.rescore.stats.paired import compare
+from contam.rescore.stats.ranking import pairwise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,7 +93,7 @@ def alarms(sizes: Ints, within: float, rounds: int, *, whole: bool) -> tuple[flo
                 against_references(scores, references, flagged, cluster).p <= SURE
                 if min(flagged.sum(), (~flagged).sum()) > 1
                 else False,
-                compare(scores, other, cluster).p <= SURE,
+                pairwise(np.stack([scores, other]), cluster).p[0, 1] <= SURE,
             ]
         )
     return tuple(rejected / rounds)

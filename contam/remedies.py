@@ -221,7 +221,6 @@ class Remedy(Enum):
     LOG_OF_ANOTHER_BENCHMARK = "the log is of another benchmark, or of another version of it"
     ADD_QUESTIONS_OR_SPLIT = "add the questions to the log, or rescore one benchmark at a time"
     SCAN_THIS_VERSION = "the verdicts are of another version of the benchmark: scan this one"
-    GIVE_FILE_OF_LABELS = "{path} is none; a scan's own verdicts have their thresholds"
     GIVE_ITS_FOLDER = "give its folder: {folder}"
     WAS_RUN_STOPPED = "was the run stopped?"
     USE_KNOWN_STATUS = "known are pass, fail and timeout, success and failed"
@@ -401,6 +400,13 @@ class Remedy(Enum):
         'contaminated items only, say what all others are: unlisted="clean" or "not_checkable"'
     )
     GIVE_THRESHOLD = Own("say from which score on an item is contaminated: threshold=0.8")
+    NAME_LABEL_SCORES = Own(
+        'leave out `threshold`, or name the column of scores: verdict_columns={{"score": COLUMN}}'
+    )
+    LEAVE_OPTIONS_OF_LABELS = Own(
+        "`threshold`, `unlisted` and `verdict_columns` are for such a file; a scan's own verdicts "
+        "have their thresholds"
+    )
     SAY_LABEL_COLUMN = Own(
         'if it does: verdict_columns={{"label": "{column}"}}; if all rows are contaminated '
         'items: {{"label": ""}}'

@@ -27,9 +27,10 @@ from contam.index.open import Index
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.stage_cache import AuditProgress
     from contam.benchmark.items import Benchmark
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
@@ -168,6 +169,25 @@ def make_plan(
     )
 
 
+def checking(
+    stage: str,
+    spec: AuditSpec,
+    corpus: CorpusSpec,
+    benchmarks: Sequence[Benchmark],
+    workers: int | None,
+    talk: AuditProgress,
+) -> Callable[[Path], dict[str, Any]]:
+    """What makes a stage of a check: it writes the result into a folder and gives its timings."""
+
+    def make(draft: Path) -> dict[str, Any]:
+        progress = talk.stage(stage)
+        return write_result(
+            check(spec, corpus, benchmarks, workers=workers, progress=progress), draft
+        )
+
+    return make
+
+
 def write_result(result: ScanResult, draft: Path) -> dict[str, Any]:
     """A result folder without its timings, which are returned."""
     result.run.setdefault("timings", {})
@@ -190,7 +210,7 @@ def digest_of(value: object) -> str:
 
 
 def _shards(corpus: CorpusSpec) -> list[Any]:
-    """The state of the corpus, as far as it can be told without reading it.
+    """The state of the corpus, as far as it is known without reading it.
 
     Of an index also that of the shards it answers for: it cannot vouch for one that changed.
     """

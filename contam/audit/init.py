@@ -38,7 +38,7 @@ def starting_file(
     benchmarks: Sequence[str] = (),
     logs: Sequence[str] = (),
 ) -> str:
-    """The text of a commented AUDIT.toml that will lie at `target`.
+    """The text of a commented AUDIT.toml, to be written to `target`.
 
     Looks at what it is pointed at: shards are counted, logs are read for models and benchmarks.
 

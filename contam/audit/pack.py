@@ -13,7 +13,7 @@ import contam
 from contam.audit.chance.calibration import CALIBRATION, DECOYS, calibrated, search_decoys, wanted
 from contam.audit.chance.qvalues import q_values
 from contam.audit.checks import (
-    check,
+    checking,
     digest_of,
     log_files,
     make_key,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from contam.audit.checks import Items
-    from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress
     from contam.detect.report import Report
 
@@ -77,7 +77,7 @@ ENTRIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A published audit: where it lies, what it says, and which stages were not run again."""
+    """A published audit: its folder, its facts, and which stages were not run again."""
 
     folder: Path
     facts: Facts
@@ -177,7 +177,7 @@ def _check_all(
     for corpus in spec.corpora:
         name = f"{CHECKS}/{corpus.name}"
         keys[corpus.name] = make_key(spec, corpus, items.benchmarks)
-        making = _checking(spec, corpus, items, workers, talk)
+        making = checking(name, spec, corpus, items.benchmarks, workers, talk)
         stage_cache.stage(name, keys[corpus.name], making)
     if len(keys) == 1:
         return name
@@ -222,7 +222,7 @@ def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> 
 def _seal(
     draft: Path, spec: AuditSpec, facts: Facts, stage_cache: StageCache, inputs: Mapping[str, Any]
 ) -> str:
-    """Write what is told of the audit, and the manifest over all of it."""
+    """Write parameters and schema, and the manifest of all files."""
     (draft / "schema").mkdir()
     _write_json(draft / "schema" / "report.schema.json", schema())
     parameters = json.loads(json.dumps({**asdict(spec), "out": ""}, default=str))
@@ -237,18 +237,6 @@ def _seal(
             "inputs": inputs,
         },
     )
-
-
-def _checking(
-    spec: AuditSpec, corpus: CorpusSpec, items: Items, workers: int | None, talk: AuditProgress
-) -> Callable[[Path], dict[str, Any]]:
-    def make(draft: Path) -> dict[str, Any]:
-        progress = talk.stage(f"{CHECKS}/{corpus.name}")
-        return write_result(
-            check(spec, corpus, items.benchmarks, workers=workers, progress=progress), draft
-        )
-
-    return make
 
 
 def _scoring(

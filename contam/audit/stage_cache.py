@@ -24,7 +24,7 @@ _RECORD: Final = ".stage.json"
 
 
 class AuditProgress(Protocol):
-    """Who is told what an audit does."""
+    """Receives the progress of an audit."""
 
     def stage(self, name: str) -> ScanProgress | None:
         """A stage begins that was not done before; what it returns follows its progress."""
@@ -82,7 +82,7 @@ class StageCache:
         return folder
 
     def remove(self) -> None:
-        """All stages are in the pack: nothing is kept beside it."""
+        """Remove the cache: all stages are in the pack."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _record(self, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Verify that a pack is as published and that its evidence still stands in the corpora."""
+"""Verify that a pack is as published and that its evidence is still in the corpora."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Verified:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is altered and all evidence that was read stands where it says."""
+        """Whether nothing is altered and all evidence that was read is where it says."""
         return not self.problems
 
 
@@ -166,7 +166,7 @@ REPORT: Final = "report.json"
 
 
 def refuse_inside(path: Path, folder: Path) -> None:
-    """Raise UsageError for a file to be written that lies in the folder of a pack or a result."""
+    """Raise UsageError for a file to be written inside the folder of a pack or a result."""
     if path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
             f"{path} lies in {folder}, which must stay as it was published",

@@ -102,6 +102,13 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
         "items only, say what all others are: --unlisted clean or --unlisted not_checkable"
     ),
     Remedy.GIVE_THRESHOLD: "say from which score on an item is contaminated: --threshold 0.8",
+    Remedy.NAME_LABEL_SCORES: (
+        "leave out --threshold, or name the column of scores: --verdict-columns score=COLUMN"
+    ),
+    Remedy.LEAVE_OPTIONS_OF_LABELS: (
+        "--threshold, --unlisted and --verdict-columns are for such a file; a scan's own verdicts "
+        "have their thresholds"
+    ),
     Remedy.SAY_LABEL_COLUMN: (
         "if it does: --verdict-columns label={column}; if all rows are contaminated items: "
         "--verdict-columns label="

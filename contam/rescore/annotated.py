@@ -1,4 +1,4 @@
-"""Use annotations as verdicts: items, labels and where the logs lie.
+"""Use annotations as verdicts: items, labels and the places of the logs' items.
 
 Annotations rarely name every item. The items of a re-scoring are therefore those of the file and,
 behind them, those of the logs that the file does not name.
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contam.rescore.annotations import Annotations
+    from contam.rescore.logs.item_parts import Texts
     from contam.rescore.logs.model import Log
 
 UNLISTED: Final = ("not_checkable", "clean")
@@ -35,29 +36,31 @@ _SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Annotated:
-    """The logs joined to a file of annotations.
+class Judging:
+    """Logs joined to verdicts, those of a scan or of a file.
 
-    flags    per policy, over the file's items and those of the logs beyond them
-    joined   by id of a log: where its items are among these
-    judged   the items by benchmark and split
-    source   what run.json says of the file
+    flags     what each policy says of the items
+    joined    by id of a log: the places of its items among those
+    judged    the items by benchmark and split
+    source    what run.json says of the verdicts; coverage  of the scan, where there was one
     """
 
-    flags: dict[str, Flags]
+    flags: tuple[Flags, ...]
     joined: dict[int, Joined]
     judged: ResultItems
     source: dict[str, Any]
-    notes: tuple[str, ...]
+    coverage: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def annotate(
     found: Annotations,
     logs: Sequence[Log],
+    policies: Sequence[str],
     *,
     unlisted: str | None = None,
     allow_unmatched: bool = False,
-) -> Annotated:
+) -> Judging:
     """Join logs to annotations, by content where these have questions, else by id.
 
     unlisted         what the logs' items are that the file does not name, one of `UNLISTED`
@@ -86,8 +89,8 @@ def annotate(
         raise _names_none(found, unnamed)
     label = NOT_CHECKABLE if unlisted is None else LABELS.index(unlisted)
     flags = {name: universe.flags(name, label) for name in found.policies}
-    return Annotated(
-        flags=flags,
+    return Judging(
+        flags=tuple(flags[name] for name in policies),
         joined=joined,
         judged=ResultItems(universe.table()),
         source=_source(found, flags, n_unmatched, unlisted),
@@ -204,7 +207,7 @@ class _Universe:
         )
 
     def table(self) -> schemas.Table:
-        """What tells the items apart, as an items table."""
+        """What identifies the items, as an items table."""
         questions = [self._question(row) for row in range(len(self.sets))]
         return _items_table(
             self.sets, self.names, self.keys, [text_key(q) if q else None for q in questions]
@@ -295,13 +298,10 @@ def _keys_of_file(found: Annotations) -> list[str]:
 
 
 def _key_of_log(item: LoggedItem) -> str:
-    question = item.question or item.prompt
-    if not question:
-        return text_key(f"id {item.item_id}")
-    return content_keys(_bench_item(item.item_id, question, item)).item_key
+    return item.content_key if item.question or item.prompt else text_key(f"id {item.item_id}")
 
 
-def _bench_item(name: str, question: str, texts: Any) -> BenchItem:  # noqa: ANN401 - either's texts
+def _bench_item(name: str, question: str, texts: Texts) -> BenchItem:
     return BenchItem(
         benchmark="",
         split="",

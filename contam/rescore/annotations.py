@@ -109,7 +109,7 @@ class Annotations:
 
     @property
     def by_text(self) -> bool:
-        """Whether the items are told by their questions, not by ids alone."""
+        """Whether the items are identified by questions, not by ids alone."""
         return any(item.texts.question for item in self.items)
 
 
@@ -139,7 +139,7 @@ def read_annotations(
             )  # fmt: skip
     if threshold is not None and not math.isfinite(threshold):
         raise UsageError(
-            f"--threshold {threshold} is no score", remedy=Remedy.GIVE_THRESHOLD_AS_NUMBER
+            "the threshold {} is no score", threshold, remedy=Remedy.GIVE_THRESHOLD_AS_NUMBER
         )
     file = LogFile(path)
     table = load(file)
@@ -159,7 +159,10 @@ def read_annotations(
             remedy=Remedy.GIVE_THRESHOLD,
         )  # fmt: skip
     if threshold is not None and "score" not in found:
-        raise UsageError("{} has no scores for --threshold (columns: {})", path, _names(table))
+        raise UsageError(
+            "{} has no scores to compare with a threshold (columns: {})", path, _names(table),
+            remedy=Remedy.NAME_LABEL_SCORES,
+        )  # fmt: skip
     if threshold is None and "label" in found and "label" not in mapping:
         _refuse_answers(table, found["label"])
     reader = PartsReader(found.get("question", ""))

@@ -38,7 +38,9 @@ def group_series(
         name = f"{group.name} (group)" if group.name in taken else group.name
         model = model_of(group.logs[0]) if group.logs else group.model
         if group.weighting == "unknown":
-            yield group.weighting, _nothing(group, name, model)
+            nothing = np.empty(0, np.int64)
+            series = Series.unscored(model, name, group.metric, nothing, group.note)
+            yield group.weighting, series
             continue
         masks = [log.column(group.metric).scored for log in group.logs]
         pairs = list(zip(group.logs, masks, strict=True))
@@ -90,16 +92,3 @@ def _aggregate_of(group: TaskGroup, masks: Sequence[Bools]) -> Callable[[Bools],
         return group.aggregate(whole)
 
     return aggregate
-
-
-def _nothing(group: TaskGroup, name: str, model: str) -> Series:
-    return Series(
-        model=model,
-        benchmark=name,
-        metric=group.metric,
-        score=np.empty(0),
-        item=np.empty(0, np.int64),
-        aggregate=lambda _: float("nan"),
-        additive=False,
-        notes=(f"not estimable: {group.note}",),
-    )

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.benchmark.items import BenchItem
-from contam.benchmark.keys import KEY_VERSION, item_key, normalise, text_key
+from contam.benchmark.keys import KEY_VERSION, normalise, text_key
 from contam.errors import LogError, Place, Remedy
 from contam.rescore.partial import ResultItems
 from contam.tables.schemas import column
@@ -85,11 +84,6 @@ class Joined:
             (self.by["id"], "items were joined by id alone, without a text to check it"),
         ]
         return tuple(f"{number} {words}" for number, words in counts if number)
-
-
-def join(log: Log, items: Table, *, allow_unmatched: bool = False) -> Joined:
-    """Join one log; several of one benchmark are faster with one `Joiner`."""
-    return Joiner(items).join(log, allow_unmatched=allow_unmatched)
 
 
 class Joiner:
@@ -189,7 +183,7 @@ class Joiner:
             rows = self._by_question.get(text_key(item.prompt), [])
         if not rows:
             return "", [], "no such question"
-        whole = _item_key(item)
+        whole = item.content_key
         if not _is_number(item.item_id):
             # Of items with one question, the one that has the log's own name for it.
             named = [row for row in rows if self._ids[row] == item.item_id]
@@ -355,15 +349,6 @@ def _choices_text(item: LoggedItem) -> str | None:
     return None if item.choices is None else "\n".join(sorted(item.choices))
 
 
-def _item_key(item: LoggedItem) -> str:
-    question = item.question if item.question is not None else item.prompt or ""
-    choices = item.choices or ()
-    whole = BenchItem(
-        benchmark="", split="", item_id="", question=question, choices=choices, passage=item.passage
-    )
-    return item_key(whole)
-
-
 def _is_number(name: str) -> bool:
     """Whether an id only counts; HELM writes `id` before its numbers."""
     bare = name.removeprefix("id")
@@ -396,7 +381,7 @@ _MOST_BEHIND: Final = 12
 """Words a template may put behind the question and its choices."""
 
 _FEW: Final = 3
-"""Prompts that must share what stands behind their questions, where it is no `Answer:`."""
+"""Prompts that must share the text after their questions, where it is no `Answer:`."""
 
 _LABEL: Final = re.compile(r"\(?[a-z0-9][).:]")
 
@@ -438,7 +423,7 @@ class PromptEnds:
         return [rows if tail == usual else [] for rows, tail in found]
 
     def _last(self, words: list[str]) -> tuple[list[int], str | None]:
-        """Rows of the question that ends last, the longest of those, and what stands behind it."""
+        """Rows of the question that ends last, the longest of those, and the text after it."""
         words = words[-self._window :]
         best: tuple[int, int] = (0, 0)
         rows: list[int] = []

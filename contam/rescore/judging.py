@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from contam.detect.report import RUN_FILE, Report, load_report
 from contam.errors import Remedy, UsageError
-from contam.rescore.annotated import annotate
+from contam.rescore.annotated import Judging, annotate
 from contam.rescore.annotations import Annotations, read_annotations
 from contam.rescore.join import Joiner
 from contam.rescore.panel import flags_in
@@ -17,10 +17,7 @@ from contam.tables import schemas
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.rescore.join import Joined
     from contam.rescore.logs.model import Log
-    from contam.rescore.panel import Flags
-    from contam.rescore.partial import ResultItems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +34,6 @@ class FileOptions:
     unlisted: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Judging:
-    """Logs joined to verdicts.
-
-    flags    what each policy says of the items
-    joined   by id of a log: the places of its items among those
-    judged   the items by benchmark and split
-    """
-
-    flags: tuple[Flags, ...]
-    joined: dict[int, Joined]
-    judged: ResultItems
-    source: dict[str, Any]
-    coverage: dict[str, Any]
-    notes: tuple[str, ...] = ()
-
-
 def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotations:
     """Read a folder of results, or a file of labels. Raises OutputError or LogError."""
     if Path(path).is_file():
@@ -66,8 +46,7 @@ def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotation
         )
     if options != FileOptions() and Path(path).is_dir():
         raise UsageError(
-            "--threshold, --unlisted and --verdict-columns are for a file of labels",
-            remedy=Remedy.GIVE_FILE_OF_LABELS(path=path),
+            "{} is no file of labels", Path(path), remedy=Remedy.LEAVE_OPTIONS_OF_LABELS
         )
     return load_report(path, remedy=Remedy.GIVE_RESULT_OR_LABELS)
 
@@ -106,14 +85,8 @@ def join_logs(
 ) -> Judging:
     """Find the items of every log among those judged. Raises LogError for another benchmark."""
     if isinstance(found, Annotations):
-        own = annotate(found, logs, unlisted=options.unlisted, allow_unmatched=allow_unmatched)
-        return Judging(
-            flags=tuple(own.flags[name] for name in policies),
-            joined=own.joined,
-            judged=own.judged,
-            source=own.source,
-            coverage={},
-            notes=own.notes,
+        return annotate(
+            found, logs, policies, unlisted=options.unlisted, allow_unmatched=allow_unmatched
         )
     flags = flags_in(found)
     joiner = Joiner(found.items)

@@ -1,7 +1,6 @@
 """Choose the models of one ranking: same set-up, on items they all have.
 
-A short run must not take the items away from all others: it is left out by name and compared with
-each model on the items that both were scored on.
+A short run must not take the items away from all others: it is left out by name.
 """
 
 from __future__ import annotations
@@ -203,7 +202,7 @@ def _overlap(sets: Sequence[Ints]) -> Floats:
 
 
 def rows_at(group: Sequence[Series], items: Ints) -> list[Floats]:
-    """The scores of each series at these items; of an item that stands twice, the first."""
+    """The scores of each series at these items; of an item listed twice, the first."""
     rows: list[Floats] = []
     at, last = np.empty(0, np.int64), None
     for series in group:

@@ -83,6 +83,28 @@ class Series:
     setup: Setup = ()
     named_main: str | None = None
 
+    @classmethod
+    def unscored(
+        cls, model: str, benchmark: str, metric: str, item: Ints, why: str, *, higher: bool = True
+    ) -> Series:
+        """A metric that cannot be scored again, over the items it was logged for."""
+        return cls(
+            model=model,
+            benchmark=benchmark,
+            metric=metric,
+            score=np.full(len(item), np.nan),
+            item=item,
+            aggregate=lambda _: float("nan"),
+            additive=False,
+            notes=(f"not estimable: {why}",),
+            higher_is_better=higher,
+        )
+
+    @property
+    def is_share(self) -> bool:
+        """Whether every score lies within 0 and 1, and the metric is their mean."""
+        return self.additive and bool(((self.score >= 0) & (self.score <= 1)).all())
+
     def labels(self, flags: Flags) -> Int8s:
         """int8[n]: the label of each scored item; what is not among the items is not checkable."""
         return labels_at(flags, self.item)
@@ -98,7 +120,7 @@ def labels_at(flags: Flags, places: Ints) -> Int8s:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Split:
-    """The scored items of one series under one policy, told apart: bool[n] each."""
+    """Masks of the scored items of one series under one policy: bool[n] each."""
 
     clean: Bools
     flagged: Bools
@@ -198,7 +220,7 @@ def _spread(at: Ints, values: Sequence[str], n: int) -> NDArray[np.object_]:
 
 
 def _clusters(items: Table) -> Ints:
-    """Items with one passage, or with one content, stand and fall together."""
+    """Items that share a passage or their content are one cluster."""
     from contam.tables import schemas
 
     passages = schemas.column(items, "passage_key")

@@ -34,7 +34,7 @@ class Missing:
 
 
 class ResultItems:
-    """The items of a result by benchmark and split, told apart by content."""
+    """The items of a result by benchmark and split, identified by content."""
 
     def __init__(self, items: Table) -> None:
         sets = list(zip(column(items, "benchmark"), column(items, "split"), strict=True))

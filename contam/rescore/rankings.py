@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,10 +11,9 @@ from contam.rescore.panel import Split
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.gain import LEAST, too_few
-from contam.rescore.stats.multiple import holm
-from contam.rescore.stats.paired import detectable
 from contam.rescore.stats.ranking import (
     agreement,
+    detectable,
     pairwise,
     random_deletion,
     rank_intervals,
@@ -54,8 +51,7 @@ def ranking_rows(
 ) -> tuple[list[Row], list[Row]]:
     """One row per model, and one per pair of models, of one matrix under one policy.
 
-    A higher score is better. Short runs have a row without a rank, and pairs over the items that
-    both models were scored on.
+    A higher score is better. Short runs have a row without a rank.
 
     draws  of random deletions at first; family  how many benchmarks are tested together
     """
@@ -118,8 +114,7 @@ def ranking_rows(
         rows.append(row)
     for one, why in zip(matrix.short, matrix.why, strict=True):
         rows.append({**head, **_unranked(one, flags), "note": why})
-    pairs = _pair_rows(head, matrix, tests, split, note) if tests else []
-    return rows, pairs + _short_pairs(head, matrix, flags, least)
+    return rows, _pair_rows(head, matrix, tests, split, note) if tests else []
 
 
 def _means(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -185,53 +180,11 @@ def _pair_rows(
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
                 row[f"mcnemar_{name}"] = float(test.mcnemar_p[a, b])
                 row[f"mcnemar_{name}_holm"] = float(test.mcnemar_adjusted[a, b])
-                row[f"lead_{name}"] = _leads(row, name)
+                leads = row[f"p_{name}_holm"] < _SURE and row[f"difference_{name}"] > 0
+                row[f"lead_{name}"] = bool(leads)
             # The variance of one item that gives the clustered error of all of them.
             spread = n_clean * float(tests[1].error[a, b]) ** 2
             row["detectable_clean"] = detectable(n_clean, spread)
             row["note"] = note
             rows.append(row)
     return rows
-
-
-def _leads(row: Row, side: str) -> bool:
-    return bool(row[f"p_{side}_holm"] < _SURE) and row[f"difference_{side}"] > 0
-
-
-def _short_pairs(head: Row, matrix: Matrix, flags: Flags, least: int) -> list[Row]:
-    """Each short run beside every other run, on the items of both; Holm over these pairs."""
-    short = {one.model for one in matrix.short}
-    rows = []
-    for one, other in combinations((*matrix.series, *matrix.short), 2):
-        if short.isdisjoint((one.model, other.model)):
-            continue
-        items = np.intersect1d(judged_items(one), judged_items(other))
-        pair = replace(
-            matrix,
-            models=(one.model, other.model),
-            scores=np.array(rows_at([one, other], items)).reshape(2, len(items)),
-            items=items,
-        )
-        split = Split.of(flags.label[items])
-        if too_few(int(split.clean.sum()), "clean", least):
-            continue
-        note = f"{_short_of(one, other, short)}: on the {len(items):,} items of both"
-        rows += _pair_rows(head, pair, _tests(pair, flags, split), split, note)
-    for side in _SIDES:
-        _adjust_again(rows, f"p_{side}", constant=0.0)
-        _adjust_again(rows, f"mcnemar_{side}", constant=float("nan"))
-        for row in rows:
-            row[f"lead_{side}"] = _leads(row, side)
-    return rows
-
-
-def _adjust_again(rows: list[Row], name: str, *, constant: float) -> None:
-    """Holm over these pairs; constant  what counts for no p, which a constant difference has."""
-    p = np.array([row[name] for row in rows], np.float64)
-    for row, value in zip(rows, holm(np.where(np.isnan(p), constant, p)), strict=True):
-        row[f"{name}_holm"] = float(value)
-
-
-def _short_of(series: Series, other: Series, short: set[str]) -> str:
-    names = [name for name in (series.model, other.model) if name in short]
-    return f"{' and '.join(names)} not ranked"

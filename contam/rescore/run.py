@@ -227,10 +227,7 @@ class _JoinedLog:
 
     def notes(self) -> Iterator[str]:
         """What run.json says of it."""
-        of_columns = (
-            f"{column.metric}: {column.note}" for column in self.log.columns if column.note
-        )
-        for note in (*self.log.notes, *self.joined.notes(), *of_columns):
+        for note in (*self.log.notes, *self.joined.notes()):
             yield f"{self.log.path}: {note}"
 
     def series(self) -> Iterator[Series]:
@@ -245,16 +242,13 @@ class _JoinedLog:
             if column.kind != "none" and column.scored.any():
                 continue
             reason = column.note if column.kind == "none" else "no item has a score"
-            yield Series(
-                model=self.model,
-                benchmark=self.log.benchmark,
-                metric=column.metric,
-                score=np.full(len(self.log.items), np.nan),
-                item=self.joined.index,
-                aggregate=lambda _: float("nan"),
-                additive=False,
-                notes=(f"not estimable: {reason}",),
-                higher_is_better=column.higher_is_better is not False,
+            yield Series.unscored(
+                self.model,
+                self.log.benchmark,
+                column.metric,
+                self.joined.index,
+                reason,
+                higher=column.higher_is_better is not False,
             )
 
 

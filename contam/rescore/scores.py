@@ -212,7 +212,7 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     row["clean_with_unchecked"] = view.score(clean | unchecked, how.seed).estimate
     row["bound_low"], row["bound_high"] = (
         bounds(one.score[inside], clean[inside])
-        if one.additive and _is_share(one)
+        if len(one.score) and one.is_share
         else (_NAN, _NAN)
     )
     row["relative_difference"] = relative_difference(row["full"], row["clean"])
@@ -222,13 +222,6 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     row["interval"] = "; ".join(dict.fromkeys(methods))
     row["note"] = "; ".join(dict.fromkeys(notes))
     return row
-
-
-def _is_share(series: Series) -> bool:
-    """Whether every item's score lies within 0 and 1, so that right and wrong are its ends."""
-    return (
-        bool(len(series.score)) and 0 <= float(series.score.min()) <= float(series.score.max()) <= 1
-    )
 
 
 def _test(view: _View, judged: Bools, clean: Bools, how: _How) -> Gain:

@@ -69,7 +69,7 @@ def turned(series: Sequence[Series]) -> Turned:
     for one in series:
         if not one.higher_is_better:
             key = (one.benchmark, one.metric)
-            shares[key] = shares.get(key, True) and _is_share(one)
+            shares[key] = shares.get(key, True) and one.is_share
     offsets = {key: 1.0 if share else 0.0 for key, share in shares.items()}
     found = []
     for one in series:
@@ -78,10 +78,6 @@ def turned(series: Sequence[Series]) -> Turned:
             raise InternalError(f"{one.metric} of {one.benchmark} counts both ways")
         found.append(one if one.higher_is_better else _turned(one, offsets[key]))
     return Turned(series=tuple(found), offsets=offsets)
-
-
-def _is_share(series: Series) -> bool:
-    return series.additive and bool(((series.score >= 0) & (series.score <= 1)).all())
 
 
 def _turned(series: Series, offset: float) -> Series:

@@ -292,8 +292,10 @@ def test_a_table_of_a_result_folder_is_no_file_of_labels(tmp_path):
 
 
 def test_options_for_a_file_do_not_go_with_a_folder(tmp_path):
-    with pytest.raises(UsageError, match="are for a file of labels"):
+    with pytest.raises(UsageError, match="is no file of labels") as caught:
         rescore(tmp_path, named_log(tmp_path), threshold=0.5)
+    assert "--threshold" not in str(caught.value) + caught.value.hint
+    assert "--threshold" in hint(caught.value)
     with pytest.raises(UsageError, match="cannot be 'dirty'"):
         scored(write(tmp_path / "m.csv", rows(text=False)), named_log(tmp_path), unlisted="dirty")
 
@@ -334,7 +336,7 @@ def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
 def test_a_threshold_is_a_number(tmp_path, logs, threshold):
     found = [{"question": question, "overlap": 0.9} for question in QUESTIONS]
     path = write(tmp_path / "mine.jsonl", found)
-    with pytest.raises(UsageError, match=r"--threshold -?(nan|inf) is no score"):
+    with pytest.raises(UsageError, match=r"the threshold -?(nan|inf) is no score"):
         scored(path, logs, threshold=threshold)
 
 

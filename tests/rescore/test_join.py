@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from contam.errors import LogError
-from contam.rescore.join import Joiner, join
+from contam.rescore.join import Joiner
 from contam.rescore.logs import read_logs
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval
+
+
+def join(log, items, **options):
+    return Joiner(items).join(log, **options)
 
 
 def log_of(items, benchmark="lantern", **more):

@@ -1,4 +1,4 @@
-"""Run the stages that tell chance from leaks: search for decoys and compare."""
+"""Run the stages that estimate chance: search for decoys, and compare."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.chance.decoys import MAKER, make_decoys
 from contam.audit.chance.estimate import VERSION, estimate
-from contam.audit.checks import check, digest_of, make_key, write_result
+from contam.audit.checks import checking, digest_of, make_key
 from contam.audit.combine import combine
 from contam.detect.report import load_report
 from contam.files.publish import output_errors
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from contam.audit.chance.decoys import Decoys
     from contam.audit.checks import Items
-    from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress, StageCache
-    from contam.benchmark.items import Benchmark
     from contam.detect.report import Report
 
 DECOYS: Final = "decoys"
@@ -62,12 +60,13 @@ def search_decoys(
     stages = {}
     for corpus in spec.corpora:
         # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
-        key = make_key(replace(spec, no_text=True), corpus, searched)
-        stages[corpus.name] = f"{DECOYS}/{corpus.name}"
+        hidden = replace(spec, no_text=True)
+        key = make_key(hidden, corpus, searched)
+        name = stages[corpus.name] = f"{DECOYS}/{corpus.name}"
         stage_cache.stage(
-            stages[corpus.name],
+            name,
             digest_of([key, MAKER, [decoy.digest() for decoy in decoys]]),
-            _searching(spec, corpus, searched, workers, talk),
+            checking(name, hidden, corpus, searched, workers, talk),
         )
     return Searched(tuple(decoys), stages)
 
@@ -117,20 +116,3 @@ def calibrated(
     folder = stage_cache.stage(CALIBRATION, digest_of([keys, VERSION]), make)
     summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
     return summary
-
-
-def _searching(
-    spec: AuditSpec,
-    corpus: CorpusSpec,
-    searched: Sequence[Benchmark],
-    workers: int | None,
-    talk: AuditProgress,
-) -> Callable[[Path], dict[str, Any]]:
-    def make(draft: Path) -> dict[str, Any]:
-        progress = talk.stage(f"{DECOYS}/{corpus.name}")
-        hidden = replace(spec, no_text=True)
-        return write_result(
-            check(hidden, corpus, searched, workers=workers, progress=progress), draft
-        )
-
-    return make

@@ -35,7 +35,7 @@ _NUMBER: Final = re.compile(r"(?<![^\W\d_])[0-9]+(?!st\b|nd\b|rd\b|th\b)")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _YEAR: Final = re.compile("(?:1[0-9]|20)[0-9]{2}")
 _INSIDE: Final = re.compile(r"[\w,;)]\s+$")
-"""What stands before a word that begins no sentence."""
+"""Text before a word that does not begin a sentence."""
 
 Name = tuple[str, str]
 

@@ -93,8 +93,8 @@ def estimate(
 ) -> ChanceEstimate:
     """The share of chance among the flags of each benchmark and policy.
 
-    verdicts  the result that counts;  beside  what the same search found of decoys
-    natural   names of the benchmarks in `beside` whose items are younger than the corpora
+    verdicts    the result that counts;  per_corpus  what the same search found of decoys
+    natural     names of the benchmarks in `per_corpus` whose items are younger than the corpora
     """
     targets, others = _judged(verdicts), _judged(per_corpus)
     complete = verdicts.run["coverage"]["complete"] and per_corpus.run["coverage"]["complete"]
@@ -277,7 +277,7 @@ def _judged(report: Result) -> Judged:
 
 
 def _tokens(report: Result) -> dict[ItemName, int]:
-    """How many tokens of an item stand in the document that has most of them."""
+    """How many tokens of an item are in the document that has most of them."""
     database = Database()
     try:
         database.add_table("evidence", report.evidence)

@@ -72,7 +72,7 @@ def calibrate(
 def compete(items: Floats, clones: Floats, closer: Floats, second: Floats) -> Floats:
     """The scores that chance gives, of items beside their own clones: float64[any].
 
-    A clone of an item that stands in the corpus is found there, too, and is no chance. So only a
+    A clone of an item that is in the corpus is found there, too, and not by chance. So only a
     clone that beats its item counts, and it stands for both: its own score and its item's. Where an
     item is not in the corpus either wins as often as the other, so that this gives one score for
     each clone on average; an item that is there wins. A clone of two items must beat both, and
@@ -125,14 +125,14 @@ def entrap(
 
     The number that gets in is compared with a Poisson count of mean claimed x accepted.
     """
-    from scipy import stats
+    from scipy.special import pdtrc
 
     mixed = np.concatenate([targets, held_out])
     accepted = calibrate(mixed, decoys, n_decoys=n_decoys).q <= claimed
     inside = int(accepted[len(targets) :].sum())
     n = int(accepted.sum())
     expected = claimed * n
-    p = float(stats.poisson.sf(inside - 1, expected)) if inside else 1.0
+    p = float(pdtrc(inside - 1, expected)) if inside else 1.0
     return Entrapment(claimed, n, inside, expected, p, p >= level)
 
 

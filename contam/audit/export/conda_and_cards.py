@@ -62,7 +62,7 @@ def conda(folder: Path, policy: str | None = None, reference: str = "") -> str:
 
 
 def model_card(folder: Path, policy: str | None = None, models: Sequence[str] = ()) -> str:
-    """A Markdown section: what of the benchmarks stands in the corpora, and clean scores.
+    """A Markdown section: what the corpora contain of the benchmarks, and clean scores.
 
     models  those whose scores are shown; none are the audit's `ours`, else all
 
@@ -80,7 +80,7 @@ def write_exports(folder: Path, facts: Facts, reports: Mapping[str, Report]) -> 
     """
     folder.mkdir()
     (folder / CONDA_FILE).write_text(_conda(facts, reports), "utf-8", errors="replace")
-    seal = f"The digest of the pack stands in its {MANIFEST}."
+    seal = f"The digest of the pack is in its {MANIFEST}."
     (folder / CARD_FILE).write_text(_model_card(facts, seal=seal), "utf-8", errors="replace")
 
 

@@ -115,7 +115,7 @@ def _flagged(folder: Path, facts: Facts) -> list[dict[str, Any]]:
 
 
 def _safe(name: str) -> str:
-    """A name without characters that MLflow refuses; what had some is told apart by a digest."""
+    """A name without characters that MLflow refuses; a digest is added where some were replaced."""
     kept = _ODD.sub("_", name)
     if kept == name:
         return name

@@ -52,7 +52,7 @@ class FlaggedShare(Rule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGap(Rule):
-    """How far the score on all items lies from that on clean items.
+    """How far the score on all items is from that on clean items.
 
     most_points  hundredths of the metric, in either direction
     bound        whether the far end of the 95 % interval must lie within, not the estimate alone

@@ -55,7 +55,7 @@ def make_facts(
 
     reports   the result of each corpus;  together  the one whose verdicts count
     verdicts  where that one lies in the pack;  scores  folder of the re-scoring
-    beside    what others than the policies say
+    inputs    what others than the policies say
     """
     own = tally(together, TOGETHER, items.released, inputs.waived)
     tallies = {TOGETHER: with_chance(own, inputs.calibration)}

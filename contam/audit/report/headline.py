@@ -37,10 +37,10 @@ def headline(
     waived = sum(one.waived for one in together)
     unchecked = sum(one.not_checkable for one in together)
     sentences = [
-        f"{flagged:,} of {items:,} items ({_percent(flagged, items)}) stand in the corpora, by "
+        f"The corpora contain {flagged:,} of {items:,} items ({_percent(flagged, items)}), by "
         f"{policy}."
         if flagged
-        else f"No item of {items:,} was found in the corpora, by {policy}."
+        else f"The corpora contain none of {items:,} items, by {policy}."
     ]
     found = [(one, bench.name) for bench in benchmarks for one in bench.policies]
     found = [pair for pair in found if _counts(pair[0], policy)]

@@ -72,7 +72,7 @@ def write_html(
 
 
 def inert(value: object) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element."""
+    """JSON for the inside of a script element: nothing in it can end the element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

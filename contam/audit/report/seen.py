@@ -51,7 +51,7 @@ def refuse_unknown(spec: AuditSpec, scored: Iterable[str]) -> None:
 def seen_by_models(
     spec: AuditSpec, reports: Mapping[str, Report], groups: Iterable[Group]
 ) -> tuple[ModelFacts, ...]:
-    """What each model that AUDIT.toml tells of can have seen of what is flagged.
+    """Which flagged items each model of AUDIT.toml can have seen.
 
     reports  the result of each corpus, by name
     groups   (benchmark, policy) in the order of the report

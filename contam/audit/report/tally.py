@@ -28,7 +28,7 @@ CLASSES: Final = (LEAK, SHARED, UNKNOWN)
 
 
 def class_of(date: str | None, released: str | None) -> str:
-    """One of `CLASSES`; a date that may lie on either side of the release is unknown."""
+    """One of `CLASSES`; a date that may be on either side of the release is unknown."""
     when = span_of(date)
     if when is None or released is None:
         return UNKNOWN
@@ -115,7 +115,7 @@ def tally(
 
 
 def host_of(url: str | None) -> str:
-    """The site of an address, without what tells its pages apart; "" when there is none."""
+    """The host of an address; "" when there is none."""
     if not url:
         return ""
     try:

@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from contam.rescore.stats.intervals import LEVEL, Interval
 
@@ -70,7 +70,7 @@ def powered(
     variance = float(np.var(gold - weight * proxy)) / n
     if weight:
         variance += weight * weight * float(np.var(rest)) / n_rest
-    half = float(stats.norm.ppf(0.5 + level / 2)) * float(np.sqrt(variance))
+    half = float(ndtri(0.5 + level / 2)) * float(np.sqrt(variance))
     name = "labels alone" if weight == 0 else "prediction-powered"
     return Powered(
         Interval(mean, max(0.0, mean - half), min(1.0, mean + half), name),
@@ -87,7 +87,7 @@ def labels_needed(
 
     Var = (variance / n) (1 - rho2 N / (N + n)); `n_rest` is N.
     """
-    z2 = float(stats.norm.ppf(0.5 + level / 2)) ** 2
+    z2 = float(ndtri(0.5 + level / 2)) ** 2
     scale = z2 * variance / half_width**2
     if n_rest == inf:
         return scale * (1 - rho2)

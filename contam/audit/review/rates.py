@@ -8,7 +8,7 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from contam.audit.review.labels import LEAST, kappa, labels_needed, powered
 from contam.rescore.stats.intervals import LEVEL, clopper_pearson, wilson
@@ -156,7 +156,7 @@ class _Sample:
         total = sum(one.n_items for one in strata)
         rate = sum(one.n_items / total * one.mean for one in strata)
         error = sqrt(sum((one.n_items / total) ** 2 * one.variance for one in strata))
-        half = float(stats.norm.ppf(0.5 + LEVEL / 2)) * error
+        half = float(ndtri(0.5 + LEVEL / 2)) * error
         gold = np.concatenate([one.gold for one in strata])
         weight = np.concatenate([[one.n_items / len(one.gold)] * len(one.gold) for one in strata])
         flags = np.concatenate([[float(one.flagged)] * len(one.gold) for one in strata])

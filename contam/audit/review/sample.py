@@ -191,7 +191,7 @@ def write_labels(path: Path, labels: Sequence[Label], *, notes: bool = True) -> 
 def append_label(path: Path, label: Label) -> None:
     """Add one answer, which is on the disk when this returns. Raises OutputError.
 
-    What a crash left of an answer that was never told to be kept is taken away first.
+    What a crash left of an answer that was not confirmed is removed first.
     """
     line = (json.dumps(asdict(label), ensure_ascii=True) + "\n").encode("ascii")
     try:
@@ -212,7 +212,7 @@ def append_label(path: Path, label: Label) -> None:
 
 
 def read_own_labels(path: Path) -> list[Label]:
-    """The answers that were kept so far, none if there is no file; half a last line is no answer.
+    """The answers stored so far, none if there is no file; half a last line is no answer.
 
     Raises ConfigError naming file and line.
     """
@@ -230,7 +230,7 @@ def read_own_labels(path: Path) -> list[Label]:
 
 
 def _kept(file: BinaryIO) -> tuple[int, bytes]:
-    """How many bytes are answers, and what has to stand before the next one.
+    """How many bytes are answers, and what has to be written before the next one.
 
     An editor may leave out the last end of a line: that line counts if it is whole.
     """

@@ -101,7 +101,7 @@ def case_id(case: Case) -> str:
 
 
 def answer(case: Case, reader: str, leaked: bool | None, note: str = "") -> Label:  # noqa: FBT001 - a label is one of three values
-    """What a reader says of a case, as it is kept."""
+    """What a reader says of a case, as it is stored."""
     benchmark, split, item, policy = case.judged
     return Label(
         benchmark=benchmark,

@@ -28,7 +28,7 @@ _CLEAN: Final = "contam/clean"
 """Beginning of the description of a score over the clean items alone."""
 
 _NO_TIME: Final = "0"
-"""Logs do not all say when they were made, and the time of an export tells nothing of them."""
+"""Not all logs say when they were made, and the time of the export is not the time of the run."""
 
 
 def every_eval_files(

@@ -257,7 +257,7 @@ def _end(group: Sequence[float], step: float) -> float:
 
 
 def _page(n_rows: int, left: Sequence[str], right: Sequence[str]) -> tuple[Figure, Axes]:
-    """A figure with room for a line of text for each row, and for what stands beside the plot."""
+    """A figure with room for a line of text for each row, and for the labels on both sides."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

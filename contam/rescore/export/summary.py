@@ -90,7 +90,7 @@ def markdown(tables: Mapping[str, Table], least: int = LEAST) -> str:
 
 
 def _pictures(plots: Sequence[Plot]) -> list[str]:
-    """The pictures that stand beside the summary."""
+    """Links to the pictures in the summary's folder."""
     return [line for plot in plots for line in (f"![{cell(plot.caption)}]({plot.name}.svg)", "")]
 
 

@@ -35,7 +35,7 @@ def _nowhere(_path: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReader:
-    """How the logs of one tool are told from others and read.
+    """How the logs of one tool are recognised and read.
 
     title      what it reads, as an error lists it; "" where another reader's title covers it
     fits       whether a file holds scores of this tool; may look at its name, form and content
@@ -47,6 +47,8 @@ class LogReader:
     rows_of    files with the scores that such a part belongs to
     elsewhere  whether those may lie where `rows_of` does not look, so that a part that is alone in
                a folder is nothing to speak of
+    decimals   decimal places that the tool rounds its own means to, as `ScoreColumn.reported` has
+               them; None where it writes them in full
     """
 
     title: str = ""
@@ -56,6 +58,7 @@ class LogReader:
     is_part: Test = _never
     rows_of: Callable[[Path], list[Path]] = _nowhere
     elsewhere: bool = False
+    decimals: int | None = None
 
 
 def first_line(test: Callable[[Row], bool]) -> Test:

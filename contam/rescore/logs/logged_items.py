@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from contam.benchmark.items import BenchItem
-from contam.benchmark.keys import item_key
 from contam.errors import LogError, Place, Public, Remedy
 from contam.files.single import write_file
 
@@ -49,7 +47,7 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
             if item.question is None or not item.question.strip():
                 without[log.path] += 1
                 continue
-            key = _key(item)
+            key = item.content_key
             # Two equal items of one log are two items of the benchmark: it holds duplicates.
             if (log.benchmark, key) in by_key and key not in own:
                 n_again += 1
@@ -89,16 +87,3 @@ def _row(item: LoggedItem, log: Log) -> dict[str, object]:
         "answer": item.answer,
     }
     return {name: value for name, value in found.items() if value}
-
-
-def _key(item: LoggedItem) -> str:
-    return item_key(
-        BenchItem(
-            benchmark="",
-            split="",
-            item_id="",
-            question=item.question or "",
-            choices=item.choices or (),
-            passage=item.passage,
-        )
-    )

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
+from contam.benchmark.items import BenchItem
+from contam.benchmark.keys import item_key
 from contam.errors import InternalError, LogError, Place, Public, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 TOLERANCE: Final = 1e-6
-"""How far a recomputed number may lie from the tool's own; relative for numbers above 1."""
+"""How far a recomputed number may be from the tool's own; relative for numbers above 1."""
+
+_HAIR: Final = 1e-12
 
 TABLE: Final = "table"
 """The `tool` of logs that are plain tables."""
@@ -50,6 +54,20 @@ class LoggedItem:
     prompt: str | None = None
     doc_hash: str | None = None
 
+    @property
+    def content_key(self) -> str:
+        """The key of question (or prompt), choices and passage, as `items.parquet` has it."""
+        return item_key(
+            BenchItem(
+                benchmark="",
+                split="",
+                item_id="",
+                question=self.question if self.question is not None else self.prompt or "",
+                choices=self.choices or (),
+                passage=self.passage,
+            )
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScoreColumn:
@@ -64,6 +82,7 @@ class ScoreColumn:
                  in the place of an item that was not scored
     function     corpus metric of the raw values of some items
     reported     the tool's own number; reported_n the items it counted
+    decimals     decimal places that the tool rounds this number to, None for a number in full
     note         why there is nothing to score again, or what is odd about the scores
     """
 
@@ -75,6 +94,7 @@ class ScoreColumn:
     function: Callable[[list[object]], float] | None = None
     reported: float | None = None
     reported_n: int | None = None
+    decimals: int | None = None
     higher_is_better: bool | None = None
     note: str = ""
 
@@ -88,7 +108,9 @@ class ScoreColumn:
     def adds_up(self) -> bool:
         """Whether the metric made anew from all rows is the number that the tool reports."""
         whole = np.ones(len(self.score), np.bool_)
-        return self.reported is not None and close(self.aggregate(whole), self.reported)
+        return self.reported is not None and close(
+            self.aggregate(whole), self.reported, self.decimals
+        )
 
     def aggregate(self, mask: Bools) -> float:
         """The metric over the scored items of a mask, nan when there is none.
@@ -123,7 +145,7 @@ class Log:
 
     digest      SHA-256 of the file (of all its files), hex
     run_id      tells two runs of one model apart, None where the tool has nothing for it
-    n_errors    items the tool failed on; n_unscored items it gave no score. Both have score nan
+    n_errors    items the tool failed on, whose score is nan
     group       the group of tasks it belongs to; claims: the numbers reported for its groups
     primary     the metric that the tool itself calls the main one, None where it names none
     setup       examples, prompt and version, as far as the tool records them
@@ -141,7 +163,6 @@ class Log:
     run_id: str | None = None
     notes: tuple[str, ...] = ()
     n_errors: int = 0
-    n_unscored: int = 0
     group: str | None = None
     claims: tuple[GroupClaim, ...] = field(default=())
     primary: str | None = None
@@ -151,6 +172,13 @@ class Log:
         for column in self.columns:
             if not len(column.score) == len(column.repeats) == len(self.items):
                 raise InternalError(f"{self.path}: {column.metric} does not fit the items")
+
+    @property
+    def n_unscored(self) -> int:
+        """Items without a score under some metric, those aside on which the tool failed."""
+        unscored = [np.isnan(column.score) for column in self.columns if column.kind == "mean"]
+        n = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
+        return max(0, n - self.n_errors)
 
     @property
     def is_table(self) -> bool:
@@ -195,8 +223,14 @@ def self_check(log: Log) -> None:
             )  # fmt: skip
 
 
-def close(found: float, reported: float) -> bool:
-    """Whether two numbers are the same to `TOLERANCE`; nan is close to nothing."""
+def close(found: float, reported: float, decimals: int | None = None) -> bool:
+    """Whether two numbers are the same to `TOLERANCE`; nan is close to nothing.
+
+    decimals  places the second is rounded to: it may then be half a unit of the last place off
+    """
+    if decimals is not None:
+        # Binary fractions do not hit half a unit exactly.
+        return abs(found - reported) <= 0.5 * 10.0**-decimals + _HAIR
     return abs(found - reported) <= TOLERANCE * max(1.0, abs(reported))
 
 
@@ -226,6 +260,34 @@ def mean_column(
         higher_is_better=higher_is_better,
         note=note,
     )
+
+
+def column_of(
+    metric: str,
+    values: Sequence[object],
+    *,
+    repeats: NDArray[np.int32] | None = None,
+    reported: float | None = None,
+    higher_is_better: bool | None = None,
+) -> ScoreColumn:
+    """A metric that is the mean of its rows' values, None for a row without one.
+
+    Values other than numbers and truth values cannot be averaged, and so not be scored again.
+    """
+    if not are_numbers(values):
+        return no_column(metric, len(values), "its rows hold no plain numbers")
+    return mean_column(
+        metric,
+        np.array([float(v) if isinstance(v, int | float) else np.nan for v in values], np.float64),
+        repeats=repeats,
+        reported=reported,
+        higher_is_better=higher_is_better,
+    )
+
+
+def are_numbers(values: Sequence[object]) -> bool:
+    """Whether all values are numbers, truth values or None."""
+    return all(value is None or isinstance(value, bool | int | float) for value in values)
 
 
 def no_column(

@@ -159,12 +159,21 @@ def _read(file: LogFile, reader: LogReader) -> list[Log]:
     logs = [found] if isinstance(found, Log) else found
     if not any(log.columns for log in logs):
         raise NoScoresError("{}: nothing was scored", file.path, remedy=Remedy.RUN_WITH_SCORER)
-    return logs
+    return [_finished(log, reader) for log in logs]
+
+
+def _finished(log: Log, reader: LogReader) -> Log:
+    """The log with what its reader says of all columns, and notes on its scores."""
+    columns = tuple(replace(column, decimals=reader.decimals) for column in log.columns)
+    notes = [*log.notes, *(f"{column.metric}: {column.note}" for column in columns if column.note)]
+    if log.n_unscored:
+        notes.append(f"{log.n_unscored} items without a score")
+    return replace(log, columns=columns, notes=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Items that logs hold in common, kept once: many models answer the same questions."""
+    """Items that several logs share, stored once: many models answer the same questions."""
 
     items: dict[LoggedItem, LoggedItem]
     lists: dict[tuple[LoggedItem, ...], tuple[LoggedItem, ...]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class Spread:
 
     def quantile(self, level: float) -> float:
         """The t quantile of a two-sided interval; huge, yet finite, for next to no freedom."""
-        return min(_HUGE, float(stats.t.ppf(0.5 + level / 2, max(self.df, _LEAST_DF))))
+        return min(_HUGE, float(stdtrit(max(self.df, _LEAST_DF), 0.5 + level / 2)))
 
 
 def spread_of(scores: Floats, cluster: Ints | None = None) -> Spread:
@@ -121,13 +121,13 @@ class Estimate:
         """Two-sided p of 0; nan without an error."""
         if not (self.error > 0 and self.df > 0):
             return _NAN
-        return float(2 * stats.t.sf(abs(self.value) / self.error, self.df))
+        return float(2 * stdtr(self.df, -abs(self.value) / self.error))
 
     def limits(self, level: float = 0.95) -> tuple[float, float]:
         """The t interval."""
         if not (self.error > 0 and self.df > 0):
             return _NAN, _NAN
-        half = self.error * min(_HUGE, float(stats.t.ppf(0.5 + level / 2, max(self.df, _LEAST_DF))))
+        half = self.error * min(_HUGE, float(stdtrit(max(self.df, _LEAST_DF), 0.5 + level / 2)))
         return self.value - half, self.value + half
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import chdtrc
 
 from contam.rescore.stats.clusters import Estimate, difference_of
 
@@ -245,7 +245,7 @@ def _mantel_haenszel(scores: Floats, flagged: Bools, kind: Ints) -> tuple[float,
     if not spread > 0:
         return odds, _NAN, _NAN
     chi2 = max(0.0, abs(deviation) - 0.5) ** 2 / spread
-    return odds, chi2, float(stats.chi2.sf(chi2, 1))
+    return odds, chi2, float(chdtrc(1, chi2))
 
 
 def bins(values: Floats, count: int) -> Ints:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import stats
+
+from contam.rescore.stats.average_ranks import average_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 _HAIR: Final = 1e-8
 _TWO: Final = 2
 _NAN: Final = float("nan")
-_NEIGHBOURS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,7 @@ def near_ranks(scores: Floats) -> Floats:
     fresh = np.append(True, np.diff(-scores[order]) > _HAIR)
     group = np.empty(len(scores), np.int64)
     group[order] = np.cumsum(fresh)
-    result: Floats = stats.rankdata(group)
-    return result
+    return average_ranks(group)
 
 
 def diversity(table: Floats) -> Diversity:
@@ -83,27 +82,3 @@ def _spread(ranks: Floats) -> float:
     """12 S, S the squared deviations of the models' rank sums from their mean."""
     sums = ranks.sum(axis=0)
     return 12 * float(((sums - sums.mean()) ** 2).sum())
-
-
-def filled(table: Floats, neighbours: int = _NEIGHBOURS) -> Floats:
-    """The table with each gap filled by the mean of the nearest models that have the task.
-
-    Near by Euclidean distance over the tasks both have, scaled up to all tasks; the task's own mean
-    where no model shares a task. The published diversity of tables with gaps is that of this one.
-    """
-    gaps = np.isnan(table)
-    zero = np.where(gaps, 0.0, table)
-    known = (~gaps).astype(np.float64)
-    both = known @ known.T
-    squares = (zero * zero) @ known.T
-    apart = np.maximum(squares + squares.T - 2 * zero @ zero.T, 0)
-    distance = np.full(apart.shape, np.inf)
-    np.divide(apart * table.shape[1], both, out=distance, where=both > 0)
-    result: Floats = table.copy()
-    for model, task in np.argwhere(gaps):
-        donors = np.flatnonzero(~gaps[:, task])
-        near = donors[np.argsort(distance[model, donors], kind="stable")[:neighbours]]
-        near = near[np.isfinite(distance[model, near])]
-        chosen = near if len(near) else donors
-        result[model, task] = table[chosen, task].mean() if len(chosen) else _NAN
-    return result

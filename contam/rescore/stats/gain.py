@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr
 
 from contam.rescore.stats.dealing import deal
 
@@ -179,4 +179,4 @@ def two_proportions(first: tuple[float, int], second: tuple[float, int]) -> tupl
     if error == 0:
         return _NAN, _NAN
     z = (k1 / n1 - k2 / n2) / error
-    return z, float(stats.norm.sf(z))
+    return z, float(ndtr(-z))

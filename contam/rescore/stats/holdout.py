@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import stats
-from scipy.interpolate import make_smoothing_spline
+from scipy.special import stdtr
 
 from contam.rescore.stats.clusters import Estimate, difference_of
 from contam.rescore.stats.gain import two_proportions
@@ -166,6 +165,9 @@ def _curve(x: Floats, y: Floats) -> Callable[[Floats], Floats] | None:
     x, y = x[last_of_ties], y[last_of_ties]
     if len(x) < LEAST_REFERENCES:
         return None
+    # Imported here: it takes as long as all else of re-scoring, and few ask for it.
+    from scipy.interpolate import make_smoothing_spline
+
     spline = make_smoothing_spline(x, y)
     slope = spline.derivative()
 
@@ -241,4 +243,4 @@ def _above(distance: float, found: Estimate) -> float:
     """One-sided p of a distance whose error is that of an estimate."""
     if not (found.error > 0 and found.df > 0):
         return _NAN
-    return float(stats.t.sf(distance / found.error, found.df))
+    return float(stdtr(found.df, -distance / found.error))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import stats
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from contam.rescore.stats.clusters import shared, spread_of
 
@@ -59,8 +59,10 @@ def wilson(
 
 def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
     """Clopper-Pearson limits of a proportion (1934), as published tables mostly give them."""
-    limits = stats.binomtest(successes, n).proportion_ci(level, method="exact")
-    return float(limits.low), float(limits.high)
+    tail = (1 - level) / 2
+    low = betaincinv(successes, n - successes + 1, tail) if successes else 0.0
+    high = betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
+    return float(low), float(high)
 
 
 def newcombe(
@@ -194,7 +196,7 @@ def jackknife_gain(
         return Interval(gained, nothing, nothing, "none: not defined without some of the items")
     rest = without - without.mean()
     error = float(np.sqrt((_GROUPS - 1) / _GROUPS * (rest @ rest)))
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, _GROUPS - 1)) * error
+    half = float(stdtrit(_GROUPS - 1, 0.5 + LEVEL / 2)) * error
     return Interval(gained, gained - half, gained + half, "jackknife")
 
 
@@ -221,4 +223,4 @@ def bootstrap_limits(
 
 
 def _quantile(level: float) -> float:
-    return float(stats.norm.ppf(0.5 + level / 2))
+    return float(ndtri(0.5 + level / 2))

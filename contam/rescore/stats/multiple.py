@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -22,7 +21,7 @@ def holm(p: Floats) -> Floats:
 
 def benjamini_hochberg(p: Floats) -> Floats:
     """Benjamini and Hochberg's adjusted p, for screening; entries that are not a number stay so."""
-    return _of_known(p, lambda known: stats.false_discovery_control(known, method="bh"))
+    return _of_known(p, _benjamini_hochberg)
 
 
 def adjust(
@@ -56,6 +55,16 @@ def _holm(p: Floats) -> Floats:
     order = np.argsort(p, kind="stable")
     # The smallest is multiplied by all tests, the next by one less; none falls below one before it.
     raised = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    result = np.empty(len(p))
+    result[order] = np.minimum(raised, 1.0)
+    return result
+
+
+def _benjamini_hochberg(p: Floats) -> Floats:
+    order = np.argsort(p, kind="stable")[::-1]
+    # The largest stays as it is, the j-th smallest of m is multiplied by m / j; none exceeds the
+    # one after it.
+    raised = np.minimum.accumulate(p[order] * (len(p) / np.arange(len(p), 0, -1)))
     result = np.empty(len(p))
     result[order] = np.minimum(raised, 1.0)
     return result

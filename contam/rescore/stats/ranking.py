@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+from scipy.special import betainc, ndtri, stdtr
 
+from contam.rescore.stats.average_ranks import average_ranks
 from contam.rescore.stats.clusters import blocks_of, freedom, shuffled
 from contam.rescore.stats.dealing import ENOUGH
 from contam.rescore.stats.multiple import holm
@@ -34,8 +35,7 @@ _MANY = 300
 
 def ranks(scores: Floats) -> Floats:
     """Average ranks, 1 for the highest score."""
-    result: Floats = stats.rankdata(-scores)
-    return result
+    return average_ranks(-scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def agreement(first: Floats, second: Floats) -> Agreement:
         return Agreement(tau=_NAN, distance=_NAN, rho=_NAN, largest=_NAN)
     constant = np.ptp(first) == 0 or np.ptp(second) == 0
     tau = float(kendall(first, second[None, :])[0])
-    rho = _NAN if constant else float(stats.spearmanr(first, second).statistic)
+    rho = _NAN if constant else float(np.corrcoef(ranks(first), ranks(second))[0, 1])
     moved = np.abs(ranks(second) - ranks(first)).max() / (len(first) - 1)
     return Agreement(tau=tau, distance=(1 - tau) / 2, rho=rho, largest=float(moved))
 
@@ -77,8 +77,10 @@ def kendall(first: Floats, others: Floats) -> Floats:
     if n_first == 0 or np.isnan(first).any():
         return taus
     if len(first) > _MANY:
-        # Sorting beats comparing all pairs, once they are many.
-        return np.array(in_threads(lambda one: stats.kendalltau(first, one).statistic, others))
+        # Sorting beats comparing all pairs, once they are many. Importing it takes a second.
+        from scipy.stats import kendalltau
+
+        return np.array(in_threads(lambda one: kendalltau(first, one).statistic, others))
     step = max(1, _CELLS // len(above))
     for begin in range(0, len(others), step):
         part = others[begin : begin + step]
@@ -133,7 +135,7 @@ def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
         df = freedom(sizes.astype(np.int64), effect)
     error = np.sqrt(squared)
     t = np.divide(difference, error, out=np.zeros((m, m)), where=error > 0)
-    p = np.where(error > 0, 2 * stats.t.sf(np.abs(t), np.maximum(df, _HAIR)), 1.0)
+    p = np.where(error > 0, 2 * stdtr(np.maximum(df, _HAIR), -np.abs(t)), 1.0)
     certain = (error == 0) & (np.abs(difference) > 0)
     p[certain | np.isnan(error)] = np.nan
     mcnemar_p = _mcnemar(scores, grouped=cluster is not None and len(np.unique(cluster)) < n)
@@ -173,9 +175,20 @@ def _mcnemar(scores: Floats, *, grouped: bool) -> Floats:
     only_row = scores @ (1 - scores).T
     both = only_row + only_row.T
     fewer = np.minimum(only_row, only_row.T)
-    result: Floats = np.minimum(1.0, 2 * stats.binom.cdf(fewer, np.maximum(both, 1), 0.5))
+    # The binomial distribution of chance 1/2, up to the rarer of the two outcomes.
+    result: Floats = np.minimum(1.0, 2 * betainc(both - fewer, fewer + 1, 0.5))
     result[both == 0] = 1.0
     return result
+
+
+def detectable(n: int, variance: float, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The smallest difference of two means that n items show: the minimum detectable effect.
+
+    variance  of one item's difference, its noise included (Miller 2024)
+    """
+    if not n:
+        return _NAN
+    return float((ndtri(1 - alpha / 2) + ndtri(power)) * np.sqrt(variance / n))
 
 
 def rank_intervals(pairs: Pairwise, level: float = 0.95) -> Ints:
@@ -345,5 +358,5 @@ def borda(table: Floats) -> Floats:
     points = np.zeros(m)
     for column in table.T:
         known = ~np.isnan(column)
-        points[known] += m - stats.rankdata(-column[known])
+        points[known] += m - ranks(column[known])
     return points

@@ -139,15 +139,11 @@ def top_fifth(table: Floats) -> Ints:
     return np.argsort(-wins, kind="stable")[: len(table) // 5].astype(np.int64)
 
 
-def in_field(table: Floats, top: Ints, field: Ints) -> Change:
+def in_field(shares: Floats, top: Ints, field: Ints) -> Change:
     """The order of `top` by win rate in a field that holds them, against that among themselves.
 
-    With all models as the field: what the presence of weaker models does to the leaders.
+    shares  `win_shares` of the table
     """
-    return _in_field(win_shares(table), top, field)
-
-
-def _in_field(shares: Floats, top: Ints, field: Ints) -> Change:
     place = {int(model): at for at, model in enumerate(field)}
     wide = published_win_rate(shares[np.ix_(field, field)])
     among = published_win_rate(shares[np.ix_(top, top)])
@@ -197,7 +193,7 @@ def search_field(table: Floats, top: Ints, *, seed: int = 0) -> Witness:
             else:
                 break
         field = np.sort(np.concatenate([top, others[chosen]])).astype(np.int64)
-        change = _in_field(shares, top, field)
+        change = in_field(shares, top, field)
         if (change.distance, change.largest) > (best.change.distance, best.change.largest):
             best = Witness(change=change, field=field)
     return best

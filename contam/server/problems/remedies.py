@@ -148,6 +148,8 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.NAME_LABEL_AND_QUESTION_COLUMNS: "send the verdicts as contam wrote them",
     Remedy.NAME_LABEL_COLUMNS_OR_UNLISTED: "send the verdicts as contam wrote them",
     Remedy.GIVE_THRESHOLD: "send the verdicts as contam wrote them",
+    Remedy.NAME_LABEL_SCORES: "send the verdicts as contam wrote them",
+    Remedy.LEAVE_OPTIONS_OF_LABELS: "send the verdicts as contam wrote them",
     Remedy.SAY_LABEL_COLUMN: "send the verdicts as contam wrote them",
     Remedy.SAY_DIRECTION_OR_ADD_COLUMN: (
         "options.lower_is_better or options.higher_is_better with {metric}, or a column "

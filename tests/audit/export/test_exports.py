@@ -115,7 +115,7 @@ def test_both_stand_in_the_pack_as_they_are_exported(audited):
     own = audited.folder / "exports"
     assert (own / "conda.csv").read_text("utf-8") == conda(audited.folder)
     card, exported = (own / "model_card.md").read_text("utf-8"), model_card(audited.folder)
-    assert card.replace("The digest of the pack stands in its manifest.json.", "") == (
+    assert card.replace("The digest of the pack is in its manifest.json.", "") == (
         exported.replace(f"Pack `{audited.digest}`.", "")
     )
     files = read_verified(audited.folder / MANIFEST)["files"]

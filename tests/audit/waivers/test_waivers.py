@@ -125,7 +125,7 @@ def test_waived_flags_alone_leave_nothing_flagged_unless_a_leak_was_accepted():
     assert status(2, 0).status == "flagged"
     assert status(3, 0).status == "clear"
     assert status(3, 1).status == "flagged"
-    assert "3 of 10 items (30.0 %) stand in the corpora" in status(3, 0).text
+    assert "The corpora contain 3 of 10 items (30.0 %)" in status(3, 0).text
 
 
 def test_an_expired_waiver_stops_the_audit_by_name(pack, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError, OutputError
-from contam.rescore.join import join
+from contam.rescore.join import Joiner
 from contam.rescore.logs import read_logs, self_check
 from contam.rescore.logs.logged_items import benchmark_of, write_items
 from tests.rescore.logs.small import QUESTIONS, items_table, lm_eval, write_every_eval, write_lines
@@ -106,7 +106,7 @@ def test_a_benchmark_made_of_logs_is_read_as_the_items_were(tmp_path):
         assert item.answer == doc["choices"][doc["answer"]]
         assert item.answer_index == doc["answer"]
     for log in logs:
-        joined = join(log, items_table(benchmark.items))
+        joined = Joiner(items_table(benchmark.items)).join(log)
         assert joined.index.tolist() == [0, 1, 2, 3]
         assert joined.by["item"] == 4
 

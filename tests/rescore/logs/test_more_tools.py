@@ -9,7 +9,7 @@ import pytest
 
 from contam.cli.remedies import hint
 from contam.errors import LogError
-from contam.rescore.join import join
+from contam.rescore.join import Joiner
 from contam.rescore.logs import find_logs, read_logs, self_check
 from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval, write_lines
 from tests.rescore.logs.tools import (
@@ -142,7 +142,7 @@ def test_olmes_predictions_have_the_items_of_their_requests(tmp_path):
     assert [one.question for one in log.items] == list(QUESTIONS)
     assert [one.item_id for one in log.items] == [f"quay-{i}" for i in range(6)]
     table = items_table([item(f"b{i}", q, ["two", "one"]) for i, q in enumerate(QUESTIONS)])
-    assert join(log, table).by["item"] == 6
+    assert Joiner(table).join(log).by["item"] == 6
 
 
 def test_olmes_predictions_alone_have_ids_and_say_so(tmp_path):
@@ -189,7 +189,7 @@ def test_opencompass_results_and_predictions_are_one_log(tmp_path, parts):
     assert log.column("accuracy").reported == 0.5
     assert [one.prompt for one in log.items] == list(QUESTIONS)
     table = items_table([item(f"b{i}", q) for i, q in enumerate(QUESTIONS)])
-    assert join(log, table).n_matched == 6
+    assert Joiner(table).join(log).n_matched == 6
 
 
 def test_opencompass_without_details_says_how_to_get_them(tmp_path):

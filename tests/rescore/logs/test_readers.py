@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contam.errors import LogError
-from contam.rescore.logs import find_logs, read_logs, readers
+from contam.rescore.logs import find_logs, read_logs, readers, self_check
 from contam.rescore.logs.log_files import LogFile
 from contam.rescore.logs.log_reader import LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
@@ -64,3 +64,46 @@ def test_a_reader_is_added_by_naming_it(tmp_path, monkeypatch):
     with pytest.raises(LogError) as caught:
         read_logs([empty])
     assert ", points, tables of scores" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("decimals", "printed", "whole"),
+    [
+        (4, 0.6667, True),
+        (4, 0.6668, False),
+        (4, 0.6666, False),
+        (4, 0.66675, False),
+        (2, 0.67, True),
+        (2, 0.66, False),
+        (None, 0.6667, False),
+        (None, 2 / 3, True),
+    ],
+)
+def test_a_mean_that_the_tool_rounds_may_be_half_a_unit_of_its_last_place_off(
+    tmp_path, monkeypatch, decimals, printed, whole
+):
+    def read(file):
+        return Log(
+            tool="rounding",
+            path=str(file.path),
+            digest=file.digest,
+            model="m",
+            benchmark="b",
+            items=tuple(LoggedItem(item_id=str(at)) for at in range(3)),
+            columns=(
+                mean_column(
+                    "acc", np.array(file.document["right"], float), reported=file.document["mean"]
+                ),
+            ),
+        )
+
+    own = LogReader(fits=document(lambda value: "right" in value), read=read, decimals=decimals)
+    monkeypatch.setattr(readers, "READERS", (own, *readers.READERS))
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"right": [1, 0, 1], "mean": printed}), encoding="utf-8")
+    (log,) = read_logs([path])
+    if whole:
+        self_check(log)
+        return
+    with pytest.raises(LogError, match=r"the tool reports 0\.66"):
+        self_check(log)

@@ -42,7 +42,7 @@ def draw_field(table, top, *, seed=0):
         scale = np.sqrt(square / (1 - 0.999**step)) + HAIR
         logits -= RATE * mean / (1 - 0.9**step) / scale
         field = np.flatnonzero(stays).astype(np.int64)
-        change = sensitivity._in_field(shares, top, field)
+        change = sensitivity.in_field(shares, top, field)
         if change.distance > best.change.distance:
             best = sensitivity.Witness(change=change, field=field)
     return best

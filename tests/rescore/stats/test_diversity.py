@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from contam.rescore.stats import diversity, ranking, sensitivity
+from tests.rescore.stats.published_gaps import filled
 from tests.rescore.stats.published_search import draw_field
 from tests.rescore.test_published import benchbench
 
@@ -58,7 +59,7 @@ def searched(tables):
             witness = sensitivity.search_weights(table)
         else:
             witness = sensitivity.search_field(table, np.arange(len(table) // 5))
-        found[name] = (kind, diversity.diversity(diversity.filled(table)), witness)
+        found[name] = (kind, diversity.diversity(filled(table)), witness)
     return found
 
 
@@ -72,13 +73,13 @@ def cases(expected, key):
 
 def test_the_printed_diversities_come_out(tables, expected):
     for name, pair in PRINTED.items():
-        found = diversity.diversity(diversity.filled(tables[name][1]))
+        found = diversity.diversity(filled(tables[name][1]))
         assert found.published == pytest.approx(pair[0], abs=5.1e-5), name
         assert found.mean_change == pytest.approx(pair[1], abs=5.1e-4), name
     for name, pair in cases(expected, "diversity_benchbench").items():
         if name not in tables:
             continue
-        found = diversity.diversity(diversity.filled(tables[name][1]))
+        found = diversity.diversity(filled(tables[name][1]))
         assert (found.published, found.mean_change) == pytest.approx(tuple(pair), abs=1e-9), name
 
 
@@ -155,7 +156,9 @@ def test_stored_witnesses_give_the_stored_changes(tables, expected):
             found = sensitivity.reweighed(table, np.array(case["alpha"]))
         else:
             field = np.array(case["selected_indices"])
-            found = sensitivity.in_field(table, np.arange(len(table) // 5), field)
+            found = sensitivity.in_field(
+                ranking.win_shares(table), np.arange(len(table) // 5), field
+            )
         assert (found.distance, found.largest) == pytest.approx(tuple(pair), abs=1e-9), name
         if name in WITNESSES:
             assert tuple(pair) == pytest.approx(WITNESSES[name], abs=5.1e-4)
@@ -177,7 +180,7 @@ def test_what_a_search_found_holds_when_it_is_checked_again(tables, searched):
         else:
             top = np.arange(len(table) // 5)
             assert set(top) <= set(witness.field.tolist())
-            again = sensitivity.in_field(table, top, witness.field)
+            again = sensitivity.in_field(ranking.win_shares(table), top, witness.field)
         assert again == witness.change
 
 
@@ -218,14 +221,14 @@ def test_weak_models_reorder_the_leaders(tables, expected):
         table = tables[name][1]
         k = case["k"]
         assert k == len(table) // 5
-        found = sensitivity.in_field(table, np.arange(k), np.arange(len(table)))
+        found = sensitivity.in_field(ranking.win_shares(table), np.arange(k), np.arange(len(table)))
         printed = case["kendall_distance_(1-tau)/2_inside_vs_full_field"]
         assert found.largest == pytest.approx(case["MRC"], abs=1e-9), name
         # The reference leaves a table that ties all leaders without a distance; nothing moved.
         assert found.distance == pytest.approx(printed or 0.0, abs=1e-9), name
     helm = tables["HELM-accuracy"][1]
     assert sensitivity.top_fifth(helm).tolist() == list(range(13))
-    effect = sensitivity.in_field(helm, np.arange(13), np.arange(67))
+    effect = sensitivity.in_field(ranking.win_shares(helm), np.arange(13), np.arange(67))
     assert (effect.distance, effect.largest) == pytest.approx((0.308, 0.667), abs=5.1e-4)
 
 
@@ -240,8 +243,8 @@ def test_one_task_cannot_be_reweighed_and_equal_models_cannot_be_reordered():
 
 def test_gaps_are_filled_by_the_nearest_models():
     table = np.array([[1.0, 10.0], [1.1, 20.0], [9.0, 90.0], [1.0, np.nan]])
-    full = diversity.filled(table, neighbours=2)
+    full = filled(table, neighbours=2)
     assert full[3, 1] == pytest.approx(15.0)
     assert (full[:3] == table[:3]).all()
     alone = np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, 2.0]])
-    assert diversity.filled(alone)[:, 1].tolist() == [2.0, 2.0, 2.0]
+    assert filled(alone)[:, 1].tolist() == [2.0, 2.0, 2.0]

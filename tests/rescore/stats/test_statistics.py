@@ -14,11 +14,11 @@ from contam.rescore.stats import (
     gain,
     intervals,
     multiple,
-    paired,
     ranking,
     sweep,
 )
 from contam.rescore.stats.clusters import spread_of
+from tests.rescore.stats.one_pair import compare
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -164,7 +164,7 @@ def test_all_pairs_are_each_pair(seed, m, n, real):
     for a in range(m):
         for b in range(m):
             if a != b:
-                one = paired.compare(scores[a], scores[b], cluster)
+                one = compare(scores[a], scores[b], cluster)
                 assert pairs.difference[a, b] == pytest.approx(one.difference, abs=1e-12)
                 assert pairs.error[a, b] == pytest.approx(one.error, abs=1e-7, nan_ok=True)
                 if not 0 < one.error < 1e-6:

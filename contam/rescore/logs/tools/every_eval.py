@@ -71,18 +71,11 @@ def read(file: LogFile) -> list[Log]:
         name = str(row.get("evaluation_name"))
         key = (str(row.get("model_id")), _data_set(name, results))
         _take(file, line, row, runs.setdefault(key, _Run()))
-    if not runs:
-        raise LogError("{}: the log is empty", file.path, remedy=Remedy.COPY_CUT_OR_CHANGED)
     library = as_dict(aggregate.get("eval_library"))
     logs = []
     for (model, data_set), run in runs.items():
         columns = _columns(run, results)
-        unscored = [np.isnan(column.score) for column in columns]
-        n_unscored = int(np.count_nonzero(np.any(unscored, axis=0)))
         notes = [] if aggregate else ["no aggregate beside it: nothing to check the rows against"]
-        notes += [f"{c.metric}: {c.note}" for c in columns if c.note]
-        if n_unscored:
-            notes.append(f"{n_unscored} items without a score")
         logs.append(
             Log(
                 tool="every-eval-ever",
@@ -98,7 +91,6 @@ def read(file: LogFile) -> list[Log]:
                 items=tuple(run.items.values()),
                 columns=tuple(columns),
                 notes=tuple(notes),
-                n_unscored=n_unscored,
             )
         )
     return logs

@@ -76,11 +76,6 @@ def read(file: LogFile) -> list[Log]:
                 "{}: no scores for {} instances of {}", file.path, len(without), Public(_STATE),
                 remedy=Remedy.COPY_LOG,
             )  # fmt: skip
-        unscored = [np.isnan(column.score) for column in columns]
-        n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
-        notes = [note] if note else []
-        if n_unscored:
-            notes.append(f"{n_unscored} items without a score under some metric")
         logs.append(
             Log(
                 tool="helm",
@@ -92,8 +87,7 @@ def read(file: LogFile) -> list[Log]:
                 run_id=folder.parent.name or None,
                 items=items,
                 columns=tuple(columns),
-                notes=(*notes, *(f"{c.metric}: {c.note}" for c in columns if c.note)),
-                n_unscored=n_unscored,
+                notes=(note,) if note else (),
                 setup=setup_of(
                     examples=adapter.get("max_train_instances"),
                     prompt={name: adapter.get(name) for name in _PROMPT},

@@ -190,13 +190,9 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
     items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
     n_errors = sum(any(sample.get("error") for sample in epochs) for epochs in by_item.values())
     columns = _columns(results, reductions, by_item)
-    unscored = [np.isnan(column.score) for column in columns if column.kind == "mean"]
-    n_missing = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
-    notes = [f"{column.metric}: {column.note}" for column in columns if column.note]
+    notes = []
     if n_errors:
         notes.append(f"{n_errors} items ended in an error and have no score")
-    if n_missing > n_errors:
-        notes.append(f"{n_missing - n_errors} items without a score")
     epochs = number_or_none(as_dict(spec.get("config")).get("epochs")) or 1
     if epochs > 1:
         notes.append(f"{int(epochs)} epochs, reduced as the log says; an item is dropped with all")
@@ -212,7 +208,6 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
         columns=tuple(columns),
         notes=tuple(notes),
         n_errors=n_errors,
-        n_unscored=max(0, n_missing - n_errors),
         setup=_setup(spec, as_dict(header.get("plan"))),
     )
 
@@ -227,7 +222,7 @@ def _setup(spec: Row, plan: Row) -> Setup:
 
 
 def _benchmark(spec: Row) -> str:
-    """The task and what it was called with: one task function may stand for many data sets."""
+    """The task and what it was called with: one task function may serve many data sets."""
     passed = as_dict(spec.get("task_args_passed"))
     arguments = ",".join(f"{key}={value}" for key, value in sorted(passed.items()))
     task = text_or_none(spec.get("task")) or ""
@@ -235,7 +230,7 @@ def _benchmark(spec: Row) -> str:
 
 
 def _by_item(file: LogFile, samples: list[Row]) -> dict[str, list[Row]]:
-    """Samples by id, epochs in order; LogError when an epoch stands there twice."""
+    """Samples by id, epochs in order; LogError when an epoch is there twice."""
     by_item: dict[str, list[Row]] = {}
     seen = set()
     for sample in samples:

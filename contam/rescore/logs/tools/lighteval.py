@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from contam.errors import LogError, Remedy
 from contam.rescore.logs.item_parts import PartsReader, Texts, real_choices
 from contam.rescore.logs.log_files import (
@@ -18,7 +16,7 @@ from contam.rescore.logs.log_files import (
     text_or_none,
 )
 from contam.rescore.logs.log_reader import LogReader, document
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, column_of, no_column
 from contam.rescore.logs.setup import setup_of
 from contam.tables.input_tables import column_names, read_columns
 
@@ -78,10 +76,6 @@ def read(file: LogFile) -> Log:
     name = text_or_none(general.get("model_name"))
     config_model = as_dict(general.get("model_config"))
     splits = [str(split) for split in as_list(config.get("evaluation_splits"))]
-    unscored = [np.isnan(column.score) for column in scores if column.kind == "mean"]
-    n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
-    if n_unscored:
-        notes.append(f"{n_unscored} items without a score")
     return Log(
         tool="lighteval",
         path=str(file.path),
@@ -92,8 +86,7 @@ def read(file: LogFile) -> Log:
         run_id=time,
         items=tuple(items),
         columns=tuple(scores),
-        notes=(*notes, *(f"{c.metric}: {c.note}" for c in scores if c.note)),
-        n_unscored=n_unscored,
+        notes=tuple(notes),
         setup=setup_of(
             version=config.get("version"),
             examples=config.get("num_fewshots", config.get("num_fewshot")),
@@ -183,14 +176,11 @@ def _columns(metrics: list[Row], own: Row, config: Row) -> list[ScoreColumn]:
         better = about.get("higher_is_better")
         if function not in {"mean", "nanmean"}:
             columns.append(no_column(metric, len(metrics), f"its aggregation is {function[:40]}"))
-        elif not all(value is None or isinstance(value, bool | int | float) for value in values):
-            columns.append(no_column(metric, len(metrics), "its rows hold no plain numbers"))
         else:
-            score = np.array([np.nan if v is None else float(v) for v in values], np.float64)
             columns.append(
-                mean_column(
+                column_of(
                     metric,
-                    score,
+                    values,
                     reported=number_or_none(own.get(metric)),
                     higher_is_better=better if isinstance(better, bool) else None,
                 )

@@ -29,7 +29,8 @@ from contam.rescore.logs.model import (
     Log,
     LoggedItem,
     ScoreColumn,
-    mean_column,
+    are_numbers,
+    column_of,
     no_column,
 )
 from contam.rescore.logs.setup import setup_of
@@ -111,12 +112,6 @@ def read(file: LogFile) -> Log:
             "{}: {} documents, its results file counts {}", file.path, len(items), int(n_expected),
             remedy=Remedy.COPY_LOG_OF_THIS_RUN,
         )  # fmt: skip
-    unscored = [~np.isfinite(c.score) for c in columns if c.kind == "mean"]
-    n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
-    if n_unscored:
-        notes.append(f"{n_unscored} items without a score")
-    notes += [f"{c.metric}: {c.note}" for c in columns if c.note]
-    claims = _claims(results, task)
     return Log(
         tool="lm-eval",
         tool_version=text_or_none(results.get("lm_eval_version")),
@@ -130,9 +125,8 @@ def read(file: LogFile) -> Log:
         items=items,
         columns=tuple(columns),
         notes=tuple(notes),
-        n_unscored=n_unscored,
         group=_parent(results, task),
-        claims=claims,
+        claims=_claims(results, task),
         setup=_setup(results, task, config),
     )
 
@@ -196,7 +190,7 @@ def _filters(own: Row) -> list[str]:
 
 
 def _by_filter(file: LogFile, own: Row) -> _Rows:
-    """Sort rows by filter; rows of before 0.4.7 do not name theirs, but stand in its order."""
+    """Sort rows by filter; rows of before 0.4.7 do not name theirs, but come in its order."""
     rows = _Rows()
     reported = _filters(own)
     seen: dict[str, int] = {}
@@ -223,8 +217,6 @@ def _by_filter(file: LogFile, own: Row) -> _Rows:
                 remedy=Remedy.TWO_RUNS_OR_PARTS_TWICE,
             )  # fmt: skip
         known[doc] = row
-    if not rows.docs:
-        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     return rows
 
 
@@ -278,16 +270,11 @@ def _column(
     higher = better if isinstance(better, bool) else None
     # Tasks written in Python do not name aggregations; then plain numbers are averaged, and the
     # check against the reported number shows whether that is what the task does.
-    plain = aggregation is None and metric not in _OF_NUMBERS and _all_numbers(values)
+    plain = aggregation is None and metric not in _OF_NUMBERS and are_numbers(values)
     function = CORPUS.get(aggregation or metric)
     if plain or aggregation in _MEANS:
-        if not _all_numbers(values):
-            return no_column(title, len(docs), "its rows hold no plain numbers")
-        score = np.array([_score(value) for value in values], np.float64)
         repeats = np.array([_repeats(by_doc.get(doc)) for doc in docs], np.int32)
-        return mean_column(
-            title, score, repeats=repeats, reported=reported, higher_is_better=higher
-        )
+        return column_of(title, values, repeats=repeats, reported=reported, higher_is_better=higher)
     if function is None:
         known = aggregation or metric
         why = "needs the package that defines it" if known in ELSEWHERE else "is not known here"
@@ -317,14 +304,6 @@ def _corpus(
         reported=reported,
         higher_is_better=higher,
     )
-
-
-def _all_numbers(values: list[object]) -> bool:
-    return all(value is None or isinstance(value, bool | int | float) for value in values)
-
-
-def _score(value: object) -> float:
-    return float(value) if isinstance(value, bool | int | float) else float("nan")
 
 
 def _repeats(row: Row | None) -> int:

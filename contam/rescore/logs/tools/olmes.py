@@ -10,8 +10,6 @@ import glob
 import re
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from contam.errors import LogError, Remedy
 from contam.rescore.logs.item_parts import PartsReader
 from contam.rescore.logs.log_files import (
@@ -24,7 +22,7 @@ from contam.rescore.logs.log_files import (
     text_or_none,
 )
 from contam.rescore.logs.log_reader import LogReader, document, first_line
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, column_of, no_column
 from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
@@ -87,13 +85,8 @@ def read(file: LogFile) -> Log:
     reader = PartsReader()
     config = as_dict(about.get("task_config"))
     columns = _columns(list(rows.values()), as_dict(about.get("metrics")), config)
-    unscored = [np.isnan(column.score) for column in columns if column.kind == "mean"]
-    n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) if unscored else 0
     notes = [] if metrics else ["no metrics file beside it: nothing to check the rows against"]
     notes += [] if docs else ["no requests file beside it: items have ids and no texts"]
-    notes += [f"{c.metric}: {c.note}" for c in columns if c.note]
-    if n_unscored:
-        notes.append(f"{n_unscored} items without a score")
     model = as_dict(about.get("model_config"))
     return Log(
         tool="olmes",
@@ -106,7 +99,6 @@ def read(file: LogFile) -> Log:
         items=tuple(_item(row, docs.get(name, {}), reader) for name, row in rows.items()),
         columns=tuple(columns),
         notes=tuple(notes),
-        n_unscored=n_unscored,
         primary=text_or_none(config.get("primary_metric")),
         setup=setup_of(
             version=config.get("version"),
@@ -135,8 +127,6 @@ def _rows(file: LogFile) -> dict[str, Row]:
                 remedy=Remedy.COPY_LOG_OF_THIS_RUN,
             )  # fmt: skip
         rows[name] = row
-    if not rows:
-        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     return rows
 
 
@@ -196,13 +186,8 @@ def _column(
     primary: bool,  # noqa: FBT001 - a fact
 ) -> ScoreColumn:
     values = [row["metrics"].get(name) for row in rows]
-    if not all(value is None or isinstance(value, bool | int | float) for value in values):
-        return no_column(name, len(rows), "its rows hold no plain numbers")
-    score = np.array([np.nan if v is None else float(v) for v in values], np.float64)
-    column = mean_column(
-        name, score, reported=reported, higher_is_better=not _LOWER.fullmatch(name)
-    )
-    if primary or reported is None or column.adds_up():
+    column = column_of(name, values, reported=reported, higher_is_better=not _LOWER.fullmatch(name))
+    if column.kind == "none" or primary or reported is None or column.adds_up():
         return column
     # A task may sum a secondary metric, or take its maximum: nothing in the log says so.
     return no_column(name, len(rows), "its reported number is not the mean of its rows")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from contam.errors import LogError, Remedy
 from contam.rescore.logs.log_files import Row, as_dict, as_list, number_or_none, text_or_none
 from contam.rescore.logs.log_reader import LogReader, first_line
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, column_of
 
 if TYPE_CHECKING:
     from contam.rescore.logs.log_files import LogFile
@@ -82,10 +80,7 @@ def _log(
     metrics = dict.fromkeys(metric for values in results.values() for metric in values)
     columns = [_column(metric, names, results, report) for metric in metrics]
     n_errors = sum(name not in results for name in names)
-    unscored = [np.isnan(column.score) for column in columns]
-    n_unscored = int(np.count_nonzero(np.any(unscored, axis=0))) - n_errors
-    notes = [f"{c.metric}: {c.note}" for c in columns if c.note]
-    notes += [f"{c.metric}: the report has no such number" for c in columns if c.reported is None]
+    notes = [f"{c.metric}: the report has no such number" for c in columns if c.reported is None]
     if n_errors:
         notes.append(f"{n_errors} samples were asked and have no result")
     model = next(iter(as_list(spec.get("completion_fns"))), "")
@@ -101,7 +96,6 @@ def _log(
         columns=tuple(columns),
         notes=tuple(notes),
         n_errors=n_errors,
-        n_unscored=n_unscored,
     )
 
 
@@ -113,8 +107,7 @@ def _column(
     metric: str, names: tuple[str, ...], results: dict[str, Row], report: Row
 ) -> ScoreColumn:
     values = [results.get(name, {}).get(metric) for name in names]
-    score = np.array([np.nan if value is None else float(value) for value in values], np.float64)
-    return mean_column(metric, score, reported=number_or_none(report.get(metric)))
+    return column_of(metric, values, reported=number_or_none(report.get(metric)))
 
 
 def _item(name: str, prompt: object, gold: object) -> LoggedItem:

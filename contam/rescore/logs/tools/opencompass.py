@@ -43,7 +43,7 @@ def is_part(path: Path, value: object) -> bool:
 
 
 def results_of(path: Path) -> Path:
-    """Where the results lie that a file of either kind belongs to."""
+    """The path of the results that a file of either kind belongs to."""
     own = path.absolute()
     if own.parent.parent.name == "results":
         return path
@@ -80,14 +80,11 @@ def read(file: LogFile) -> Log:
     rows = asked or details
     items = tuple(_item(place, rows[place]) for place in range(len(correct)))
     column = _column(correct, _reported(document))
-    n_unscored = int(np.count_nonzero(np.isnan(column.score)))
     notes = [] if parts else ["no predictions beside it: prompts as the details have them"]
     if column.reported is None:
         notes.append("the results have no accuracy: nothing to check the rows against")
     if repeats > 1:
         notes.append(f"up to {repeats} runs of an item, averaged")
-    if n_unscored:
-        notes.append(f"{n_unscored} items without a score")
     return Log(
         tool="opencompass",
         path=str(file.path),
@@ -98,7 +95,6 @@ def read(file: LogFile) -> Log:
         items=items,
         columns=(column,),
         notes=tuple(notes),
-        n_unscored=n_unscored,
     )
 
 

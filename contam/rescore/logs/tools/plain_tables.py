@@ -25,7 +25,7 @@ Columns = dict[str, list[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table by columns; `at` says where a row stands in the file.
+    """A table by columns; `at` gives a row's place in the file.
 
     open_end  whether the last line has no line end, as in a file that was cut off
     """
@@ -37,7 +37,7 @@ class Table:
     open_end: bool = False
 
     def at(self, row: int) -> str:
-        """Where a row stands, as error messages say it."""
+        """A row's place, as error messages give it."""
         place = self.places[row]
         return (
             f"{self.file.path}:{place}" if self.unit == "line" else f"{self.file.path}, row {place}"
@@ -83,7 +83,7 @@ def _paths(path: tuple[str, ...], value: Mapping[str, Any]) -> Iterator[tuple[st
 
 
 def _inside(value: object, path: Sequence[str]) -> object:
-    """What stands at a path, None where a step of it is missing."""
+    """The value at a path, None where a step of it is missing."""
     for key in path:
         value = as_dict(value).get(key)
     return value

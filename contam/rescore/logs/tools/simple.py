@@ -358,10 +358,7 @@ def _log(
 ) -> Log:
     model, benchmark, split = key[:3]
     naming = name_of(table.file.path)
-    n_unscored = int(np.count_nonzero(np.any([np.isnan(c.score) for c in columns], axis=0)))
     notes = ["a plain table: nothing to check the scores against", *notes]
-    if n_unscored:
-        notes.append(f"{n_unscored} items without a score")
     if table.open_end:
         notes.append("the last line has no line end: is the file whole?")
     return Log(
@@ -373,8 +370,7 @@ def _log(
         split=split or None,
         items=items,
         columns=tuple(columns),
-        notes=(*notes, *(f"{c.metric}: {c.note}" for c in columns if c.note)),
-        n_unscored=n_unscored,
+        notes=tuple(notes),
     )
 
 

@@ -154,7 +154,6 @@ def _log(
         items=tuple(LoggedItem(item_id=name) for name in sorted(scores)),
         columns=(mean_column("resolved", values, reported=reported, higher_is_better=True),),
         notes=tuple(notes),
-        n_unscored=int(np.count_nonzero(np.isnan(values))),
     )
 
 

@@ -1,4 +1,4 @@
-"""Compare two models on the same items: paired errors, exact tests, power."""
+"""A twin of `ranking.pairwise` for two models, which tests one pair at a time."""
 
 from __future__ import annotations
 
@@ -59,14 +59,3 @@ def mcnemar(first: Floats, second: Floats) -> float:
     only_second = int(np.count_nonzero(second > first))
     n = only_first + only_second
     return float(stats.binomtest(min(only_first, only_second), n, 0.5).pvalue) if n else 1.0
-
-
-def detectable(
-    n: int, omega2: float, noise: float = 0.0, alpha: float = 0.05, power: float = 0.8
-) -> float:
-    """The smallest difference that n items show: the minimum detectable effect."""
-    return _reach(alpha, power) * float(np.sqrt((omega2 + noise) / n)) if n else _NAN
-
-
-def _reach(alpha: float, power: float) -> float:
-    return float(stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power))
