@@ -12,14 +12,15 @@ It overrides parts of Numba that are not public, so versions that were never tri
 
 from __future__ import annotations
 
-import functools
 import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 import numba
-from numba.core import codegen, compiler, dispatcher, sigutils, targetconfig, types
+from numba.core import codegen, compiler, sigutils, targetconfig
+from numba.core import dispatcher as numba_dispatcher
+from numba.core import types as numba_types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
 IS_KNOWN: bool = (0, 61) <= numba.version_info.short <= (0, 68)
 
 #: Numba has no types, and no public names for what is extended here.
-_numba: Any = dispatcher
+types: Any = numba_types
+_dispatcher: Any = numba_dispatcher
+_FunctionCompiler: Any = _dispatcher._FunctionCompiler  # noqa: SLF001
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
 _CPUDispatcher: Any = CPUDispatcher
+_TargetConfig: Any = targetconfig.TargetConfig
+_compile_result: Any = compiler.compile_result
+_normalize_signature: Any = sigutils.normalize_signature
 
 #: Every kernel of the modules that are imported.
 KERNELS: list[Kernel] = []
@@ -136,31 +142,33 @@ def _late_libraries(generator: Any) -> Iterator[None]:
             type(generator).set_env(generator, name, env)
 
     was_collecting = gc.isenabled()
-    compare = targetconfig.TargetConfig.values
+    compare = _TargetConfig.values
     generator._library_class = _LateLibrary  # noqa: SLF001
     generator.set_env = set_env
-    targetconfig.TargetConfig.values = _option_values
+    _TargetConfig.values = _option_values
     gc.disable()  # a tenth of the time, and what a compiler makes is alive until it ends
     try:
         yield
     finally:
         del generator._library_class, generator.set_env  # noqa: SLF001
-        targetconfig.TargetConfig.values = compare
+        _TargetConfig.values = compare
         if was_collecting:
             gc.enable()
 
 
-def _option_values(config: Any) -> dict[str, Any]:
+def _option_values(config: Any) -> Any:
     """What Numba's own `values` gives; that one takes a sixth of the time of compiling."""
-    return _defaults(type(config)) | config._values  # noqa: SLF001
+    kind = type(config)
+    if kind not in _default_values:
+        _default_values[kind] = {name: option.default for name, option in kind.options.items()}
+    return _default_values[kind] | config._values  # noqa: SLF001
 
 
-@functools.cache
-def _defaults(kind: Any) -> dict[str, Any]:
-    return {name: option.default for name, option in kind.options.items()}
+#: By class, because every comparison of two configurations asks for them.
+_default_values: dict[type, dict[str, Any]] = {}
 
 
-class _InnerCompiler(_numba._FunctionCompiler):  # type: ignore[misc]  # noqa: SLF001 - untyped, private
+class _InnerCompiler(_FunctionCompiler):  # type: ignore[misc]  # untyped base
     """Compiles to bitcode alone, without the wrappers by which Python and C call."""
 
     def _customize_flags(self, flags: Any) -> Any:
@@ -181,7 +189,7 @@ class _InnerCacheImpl(ContentCacheImpl):
     def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
         """The result of an earlier compilation, as if it had been made here."""
         code, fndesc, environment, signature, reload_init = payload
-        return compiler.compile_result(
+        return _compile_result(
             typing_context=target_context.typing_context,
             target_context=target_context,
             library=target_context.codegen().unserialize_library(code),
@@ -209,7 +217,7 @@ class _OneSignature(_CPUDispatcher):  # type: ignore[misc]  # untyped base
 
     def compile(self, sig: Any) -> Any:
         """The entry point for these argument types, compiled unless it is there."""
-        given, _ = sigutils.normalize_signature(sig)
+        given, _ = _normalize_signature(sig)
         own = tuple(map(plain_type, given, self._annotations))
         with global_compiler_lock, _late_libraries(cpu_target.target_context.codegen()):
             entry = super().compile(own)
@@ -229,7 +237,7 @@ class _Inner(_OneSignature):
 
     def __init__(self, function: Callable[..., Any], options: dict[str, bool]) -> None:
         super().__init__(function, options)
-        own = self._compiler
+        own: Any = vars(self)["_compiler"]
         self._compiler = _InnerCompiler(
             function, own.targetdescr, own.targetoptions, own.locals, own.pipeline_class
         )
