@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from contam.index.model import Manifest, Recipe, ShardRecord
 
 _ATTEMPTS: Final = 5
-_RESUME: Final = "run the same `contam index build` again: it goes on where it stopped"
 
 
 class Index:
@@ -94,10 +93,13 @@ class Index:
             if record is not None and record.counts:
                 read[place] = ShardCoverage.of_counts(record.counts)
             if name in self.manifest.pending:
-                failures.append(ShardFailure(place, name, f"{name}: not indexed yet", _RESUME))
+                failures.append(
+                    ShardFailure(place, name, f"{name}: not indexed yet", (Remedy.RESUME_BUILD(),))
+                )
             elif record is not None and record.failure is not None:
-                hint = "repair the shard and add it again"
-                failures.append(ShardFailure(place, name, record.failure, hint))
+                failures.append(
+                    ShardFailure(place, name, record.failure, (Remedy.REPAIR_AND_ADD_AGAIN(),))
+                )
             units.append(read[place].units if place in read else 1)
         return Coverage(self.names, tuple(units), read, tuple(failures))
 
