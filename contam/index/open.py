@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.errors import IndexDamageError, IndexMismatchError, Remedy
+from contam.errors import IndexDamageError, IndexMismatchError, Public, Remedy
 from contam.files.natural_order import natural_key
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
@@ -109,7 +109,10 @@ def check_normaliser(folder: Path, recipe: Recipe) -> None:
     expected = current_normaliser(recipe.unit)
     if recipe.normaliser != expected:
         raise IndexMismatchError(
-            f"{folder}: made with the normaliser {recipe.normaliser}, this version of contam has "
-            f"{expected}: the same text would be other tokens",
+            "{}: made with the normaliser {}, this version of contam has {}: the same "
+            "text would be other tokens",
+            folder,
+            Public(recipe.normaliser),
+            Public(expected),
             remedy=Remedy.UPGRADE_INDEX(folder=folder),
         )

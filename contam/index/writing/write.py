@@ -118,7 +118,7 @@ def write_segment(
     metadata = {name: [part.metadata[name] for part in parts] for name in METADATA_NAMES}
     others: dict[str, NDArray[Any]] = {"doc_tokens": tokens, "doc_crc": crc}
     if sketcher is not None:
-        others.update(sketcher.arrays([part.sketch for part in parts]))
+        others.update(sketcher.arrays([part.sketch for part in parts if part.sketch]))
     entries = deque(part.entries for part in parts)
     parts.clear()
     files = [write_document_table(folder, spans, metadata, tokens, n_bytes)]
