@@ -44,7 +44,7 @@ _LARGEST_SHARE: Final = 4
 _DOCUMENTS_SHARE: Final = 4
 #: What a kept document takes beside its text.
 _ENTRY_BYTES: Final = 256
-_DOUBTED: Final = "verifying the index compares all its bytes"
+_DOUBTED: Final = "`contam index verify` compares all its bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
