@@ -140,6 +140,8 @@ class Remedy(Enum):
         "nothing was retired; document_id in evidence.parquet is what it is called"
     )
     FINISH_BUILD_FIRST = "finish the build first"
+    RESUME_BUILD = "run the same build again: it goes on where it stopped"
+    REPAIR_AND_ADD_AGAIN = "repair the shard and add it again"
     ADD_AGAIN_WHEN_UNCHANGED = "add it again when nobody writes to it"
     USE_VERSION_THAT_BUILT = "use the version of contam that built the index, or build it again"
     WAIT_FOR_WRITER = "wait for it to end; readers are not held up"

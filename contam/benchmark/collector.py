@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from contam.benchmark.items import BenchItem, Benchmark, ItemName, SkippedRow, SourceFile
@@ -35,11 +36,7 @@ class Collector:
             benchmark=benchmark,
             split=split,
             item_id=item_id or content_id(parts),
-            passage=parts.passage,
-            question=parts.question,
-            choices=parts.choices,
-            answer=parts.answer,
-            answer_index=parts.answer_index,
+            **parts._asdict(),
             source=source,
             line=line,
         )
@@ -49,7 +46,7 @@ class Collector:
         key = (benchmark, split, item.item_id)
         self._n_same[key] += 1
         if self._n_same[key] > 1:
-            item = renamed(item, f"{item.item_id}#{self._n_same[key]}")
+            item = replace(item, item_id=f"{item.item_id}#{self._n_same[key]}")
         self.add_item(item)
 
     def add_item(self, item: BenchItem) -> None:
@@ -124,22 +121,6 @@ def content_id(parts: Parts) -> str:
     """Id of an item whose source gives none: 16 hex digits over its unchanged texts."""
     texts = (parts.passage or "", parts.question, "\x1e".join(parts.choices), parts.answer or "")
     return hashlib.sha256("\x1d".join(texts).encode()).hexdigest()[:16]
-
-
-def renamed(item: BenchItem, item_id: str) -> BenchItem:
-    """The item under another id."""
-    return BenchItem(
-        benchmark=item.benchmark,
-        split=item.split,
-        item_id=item_id,
-        passage=item.passage,
-        question=item.question,
-        choices=item.choices,
-        answer=item.answer,
-        answer_index=item.answer_index,
-        source=item.source,
-        line=item.line,
-    )
 
 
 def _content(item: BenchItem) -> tuple[object, ...]:

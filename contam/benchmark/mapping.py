@@ -1,4 +1,4 @@
-"""Parse `--map question=prompt,answer=meta.solution`, which says which field is what."""
+"""Parse mappings such as `question=prompt,answer=meta.solution`: which field is what."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def select_all(
             found.append(select_columns(shard, text))
         except (CorpusError, ShardError) as error:
             found.append(None)
-            failures.append(ShardFailure(index, shard.name, error.message, error.hint))
+            failures.append(ShardFailure(index, shard.name, error.message, error.remedies))
             if isinstance(error, CorpusError):
                 first = first or error
     if first is not None and not any(found):

@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from contam.corpus.batches import DocBatch
     from contam.corpus.chunks import Chunk
     from contam.corpus.shards import Shard
+    from contam.errors import Advice
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFailure:
-    """A shard that could not be read whole, and why; `hint` is the way out."""
+    """A shard that could not be read whole, and why."""
 
     shard: int
     name: str
     reason: str
-    hint: str = ""
+    remedies: tuple[Advice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,6 @@ def _one_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]:
     # Units of one shard may fail in any order on several threads: the smallest reason is kept, so
     # that what is reported does not depend on which came first.
     first: dict[int, ShardFailure] = {}
-    for failure in sorted(failures, key=lambda f: (f.shard, f.reason, f.hint)):
+    for failure in sorted(failures, key=lambda f: (f.shard, f.reason)):
         first.setdefault(failure.shard, failure)
     return tuple(first.values())

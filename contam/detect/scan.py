@@ -160,7 +160,7 @@ def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[Shar
             found.append(shard_digest(shard))
         except ShardError as error:
             found.append(None)
-            failures.append(ShardFailure(number, shard.name, error.message, error.hint))
+            failures.append(ShardFailure(number, shard.name, error.message, error.remedies))
     return tuple(found), failures
 
 
@@ -173,7 +173,7 @@ def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
         try:
             check_unchanged(shard, digest)
         except ShardError as error:
-            failure = ShardFailure(number, shard.name, error.message, error.hint)
+            failure = ShardFailure(number, shard.name, error.message, error.remedies)
             coverage = coverage.with_failure(failure)
     return coverage
 
@@ -323,7 +323,7 @@ def scan_chunk(
                 reported += step
     except ShardError as error:
         name = corpus.shards[chunk.shard].name
-        failure = ShardFailure(chunk.shard, name, error.message, error.hint)
+        failure = ShardFailure(chunk.shard, name, error.message, error.remedies)
         partial.coverage = partial.coverage.with_failure(failure)
         partial.chunks.add(chunk)
         return

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError, Plain, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,7 +111,9 @@ def output_errors(out: Path) -> Iterator[None]:
     except OSError as error:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         raise OutputError(
-            f"cannot write {out}: {os.strerror(error.errno) if error.errno else error}",
+            "cannot write {}: {}",
+            out,
+            Plain(os.strerror(error.errno) if error.errno else error),
             remedy=Remedy.FREE_SPACE if full else Remedy.CHOOSE_WRITABLE_FOLDER,
         ) from error
 
@@ -120,9 +122,9 @@ def _target(out: Path, names: tuple[str, ...], last: str) -> _Target:
     # Behind a symbolic link the folder it points to is replaced, never the link.
     folder = Path(os.path.realpath(out))
     if not folder.name:
-        raise OutputError(f"cannot write results to {out}", remedy=Remedy.CHOOSE_OWN_FOLDER)
+        raise OutputError("cannot write results to {}", out, remedy=Remedy.CHOOSE_OWN_FOLDER)
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{out} is a file, not a folder", remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
+        raise OutputError("{} is a file, not a folder", out, remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
     in_place = folder.is_dir() and (
         os.path.ismount(folder)
         or not os.access(folder.parent, os.W_OK | os.X_OK)
@@ -161,7 +163,9 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     if present and not overwrite:
         finished = target.last in present
         raise OutputError(
-            f"{target.shown} already holds {'a finished' if finished else 'part of a'} result",
+            "{} already holds {} result",
+            target.shown,
+            Public("a finished" if finished else "part of a"),
             remedy=Remedy.CHOOSE_FOLDER_OR_OVERWRITE,
         )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import IndexDamageError, OutputError, Remedy
+from contam.errors import IndexDamageError, OutputError, Plain, Remedy
 from contam.files.single import open_file, read_file
 from contam.index.model import FileRecord
 
@@ -32,7 +32,9 @@ BLOCK_BYTES: Final = 1 << 16
 
 def damaged(path: Path, fact: str) -> IndexDamageError:
     """The error for a file of an index that is not as it was written."""
-    return IndexDamageError(f"{path}: {fact}", file=str(path), remedy=Remedy.RESTORE_INDEX)
+    return IndexDamageError(
+        "{}: {}", path, Plain(fact), file=str(path), remedy=Remedy.RESTORE_INDEX
+    )
 
 
 @contextmanager
@@ -54,7 +56,9 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"cannot write {path}: {error.strerror or error}",
+            "cannot write {}: {}",
+            path,
+            Plain(error.strerror or error),
             remedy=Remedy.CHECK_INDEX_FOLDER,
         ) from error
 

@@ -1,4 +1,4 @@
-"""Describe an index in figures, for `contam index show`."""
+"""Describe an index in figures."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     if not path.exists() and not (folder / SEGMENTS).exists():
-        raise UsageError(f"{folder}: there is no index here", remedy=Remedy.MAKE_INDEX)
+        raise UsageError("{}: there is no index here", folder, remedy=Remedy.MAKE_INDEX)
     with reading(path):
         raw = read_file(path)
     return parse_manifest(raw, path)
@@ -58,7 +58,10 @@ def parse_manifest(raw: bytes, path: Path) -> Manifest:
         raise damaged(path, "does not say which format it has")
     if found["format"] != FORMAT:
         raise IndexMismatchError(
-            f"{path}: is of format {found['format']}, this version of contam reads {FORMAT}",
+            "{}: is of format {}, this version of contam reads {}",
+            path,
+            found["format"],
+            FORMAT,
             remedy=Remedy.USE_VERSION_THAT_BUILT,
         )
     if found.get("sha256") != _digest(found.get("body")):
@@ -111,8 +114,7 @@ def writer_lock(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise IndexBusyError(
-                f"{folder}: another process is changing this index",
-                remedy=Remedy.WAIT_FOR_WRITER,
+                "{}: another process is changing this index", folder, remedy=Remedy.WAIT_FOR_WRITER
             ) from error
         yield
     finally:

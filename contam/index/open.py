@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.errors import IndexDamageError, IndexMismatchError, Remedy
+from contam.errors import IndexDamageError, IndexMismatchError, Public, Remedy
 from contam.files.natural_order import natural_key
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from contam.index.model import Manifest, Recipe, ShardRecord
 
 _ATTEMPTS: Final = 5
-_RESUME: Final = "run the same `contam index build` again: it goes on where it stopped"
 
 
 class Index:
@@ -94,10 +93,13 @@ class Index:
             if record is not None and record.counts:
                 read[place] = ShardCoverage.of_counts(record.counts)
             if name in self.manifest.pending:
-                failures.append(ShardFailure(place, name, f"{name}: not indexed yet", _RESUME))
+                failures.append(
+                    ShardFailure(place, name, f"{name}: not indexed yet", (Remedy.RESUME_BUILD(),))
+                )
             elif record is not None and record.failure is not None:
-                hint = "repair the shard and add it again"
-                failures.append(ShardFailure(place, name, record.failure, hint))
+                failures.append(
+                    ShardFailure(place, name, record.failure, (Remedy.REPAIR_AND_ADD_AGAIN(),))
+                )
             units.append(read[place].units if place in read else 1)
         return Coverage(self.names, tuple(units), read, tuple(failures))
 
@@ -107,7 +109,10 @@ def check_normaliser(folder: Path, recipe: Recipe) -> None:
     expected = current_normaliser(recipe.unit)
     if recipe.normaliser != expected:
         raise IndexMismatchError(
-            f"{folder}: made with the normaliser {recipe.normaliser}, this version of contam has "
-            f"{expected}: the same text would be other tokens",
+            "{}: made with the normaliser {}, this version of contam has {}: the same "
+            "text would be other tokens",
+            folder,
+            Public(recipe.normaliser),
+            Public(expected),
             remedy=Remedy.UPGRADE_INDEX(folder=folder),
         )

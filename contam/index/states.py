@@ -44,9 +44,7 @@ def read_states(folder: Path) -> States:
             for place, (sha256, state) in found["states"].items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise damaged(path, "is no list of states; remove it and run `contam index verify`") from (
-            error
-        )
+        raise damaged(path, "is no list of states; remove it and verify the index") from error
 
 
 def note_states(folder: Path, fresh: Mapping[str, tuple[str, FileState]]) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from contam.errors import InternalError
+from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,16 +158,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
         if set(row) != set(schema.names):
             odd = sorted(set(row) ^ set(schema.names))
             raise InternalError(f"a row does not fit its table: {odd}")
-    try:
-        arrays = [
-            pa.array([row[field.name] for row in rows], type=field.type, from_pandas=True)
-            for field in schema
-        ]
-        table = pa.Table.from_arrays(arrays, schema=schema)
-        table.validate()
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InternalError(f"rows do not fit their table: {error}") from error
-    return table
+    return schemas.table_of({name: [row[name] for row in rows] for name in schema.names}, schema)
 
 
 SUMMARY: Final = "summary.md"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,17 @@ NORMALISER: Final = "word-3"
 """Version of fold rules, scanning rules, name lists and hash together; stamped into outputs."""
 
 TABLE_FILE: Final = Path(__file__).parent / "data" / f"{NORMALISER}.npz"
+
+
+class FoldKind(IntEnum):
+    """What an entry of the character table does to the word being read."""
+
+    SEPARATOR = 0
+    LETTER = 1
+    DIGIT = 2
+    SINGLE = 3
+    TRANSPARENT = 4
+    EXPANSION = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.text.fold_rules import FoldKind
-from contam.text.text_tables import load_tables
+from contam.text.text_tables import FoldKind, load_tables
 from contam.text.token_hash import hash_code_points, token_hash
 from contam.text.tokenizer import tokenize_bytes
 

@@ -46,7 +46,7 @@ def read_corpus() -> Callable[..., Corpus]:
         units, more = plan_chunks(shards, selections)
         for failure in [*failures, *more]:
             if not failing:
-                raise ShardError(failure.reason, shard=failure.name, hint=failure.hint)
+                raise ShardError(failure.reason, shard=failure.name, remedy=failure.remedies)
         coverage = Coverage.expect(shards, units, [*failures, *more])
         texts: list[list[str]] = [[] for _ in shards]
         batches = []

@@ -38,7 +38,7 @@ def test_a_failed_shard_is_never_read_whole():
     for unit in UNITS:
         coverage = coverage.with_chunk(unit, ShardCoverage(rows=1))
     assert coverage.complete
-    failed = coverage.with_failure(ShardFailure(1, "1.parquet", "cut", "copy it again"))
+    failed = coverage.with_failure(ShardFailure(1, "1.parquet", "cut"))
     assert failed.shards_read == (0, 2)
     assert failed.to_dict()["shards_failed"] == [{"shard": "1.parquet", "reason": "cut"}]
     assert failed.to_dict()["complete"] is False

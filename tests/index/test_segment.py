@@ -95,7 +95,7 @@ def test_shards_are_numbered_as_a_scan_would_and_retired_ones_left_out(made):
         "part-2.parquet": "part-2.parquet: not indexed yet",
         "part-9.parquet": "cut short",
     }
-    assert all(failure.hint for failure in coverage.failures)
+    assert all(failure.remedies for failure in coverage.failures)
 
 
 def test_a_whole_index_covers_everything(made):

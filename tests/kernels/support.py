@@ -13,11 +13,11 @@ from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.policies.policy import get_policy
 from contam.kernels.tokens import CHARS, WORDS
-from contam.text import markup_names
-from contam.text.lookalikes import lookalikes
 from contam.text.text_tables import load_tables
 from tests.twins import brute
 from tests.twins import tokens as twin
+from tests.word_tables import markup_names
+from tests.word_tables.lookalikes import lookalikes
 
 NAMES = twin.Names(
     markup_names.LATEX_SKIP, markup_names.LATEX_WORDS, markup_names.HTML_TAGS, markup_names.ENTITIES

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from contam.text import markup_names
-from contam.text.lookalikes import lookalikes
 from contam.text.token_hash import token_hash
 from tests.twins import tokens as twin
+from tests.word_tables import markup_names
+from tests.word_tables.lookalikes import lookalikes
 
 CASES = json.loads(Path(__file__).with_name("known_answers.json").read_text(encoding="utf-8"))
 NAMES = twin.Names(

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from contam.errors import InternalError
-from contam.text import generate_tables, markup_names
-from contam.text.fold_rules import FoldKind
-from contam.text.lookalikes import CONSISTENT_BIT, FIRST, LAST
-from contam.text.text_tables import NORMALISER, TABLE_FILE, load_tables, read_tables
+from contam.text.text_tables import NORMALISER, TABLE_FILE, FoldKind, load_tables, read_tables
 from contam.text.token_hash import hash_code_points, token_hash
 from contam.text.token_kinds import character_tokens, is_among
 from tests.twins import tokens as twin
+from tests.word_tables import generate_tables, markup_names
+from tests.word_tables.lookalikes import CONSISTENT_BIT, FIRST, LAST
 
 TABLES = load_tables()
 SAME_UNICODE = TABLES.unicode_version == unicodedata.unidata_version

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.text import markup_names
-from contam.text.lookalikes import lookalikes
 from tests.twins import tokens as twin
+from tests.word_tables import markup_names
+from tests.word_tables.lookalikes import lookalikes
 
 NAMES = twin.Names(
     markup_names.LATEX_SKIP, markup_names.LATEX_WORDS, markup_names.HTML_TAGS, markup_names.ENTITIES

@@ -23,7 +23,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_NAME = 200
 
 
-class Csv(records.RecordFormat[records.Record]):
+class Csv(records.ReadyRecords):
     """Comma-separated values as RFC 4180 has them, in UTF-8, with a header.
 
     A cell may be quoted, with line breaks inside. Blank lines are no rows. An empty cell is an
@@ -51,14 +51,6 @@ class Csv(records.RecordFormat[records.Record]):
             if len(cells) != len(names):
                 raise _bad(path, line, f"{len(cells)} cells where the header has {len(names)}")
             yield row, dict(zip(names, cells, strict=True))
-
-    def record(
-        self,
-        path: str,
-        row: int,
-        raw: records.Record,
-    ) -> records.Record:
-        return raw
 
     def bad(self, path: str, row: int, what: str) -> ShardError:
         return ShardError(

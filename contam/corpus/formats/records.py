@@ -122,6 +122,13 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             raise self.bad(path, row, str(error)) from error
 
 
+class ReadyRecords(RecordFormat[Record]):
+    """A format whose raw records are names and values already."""
+
+    def record(self, path: str, row: int, raw: Record) -> Record:
+        return raw
+
+
 class _Block:
     """Documents on their way into a block."""
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
+from contam.corpus.formats import records
 from contam.errors import Remedy, ShardError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from contam.tables.blocks import TextBlock
-    from contam.tables.columns import ColumnRef, TextColumns
+    from contam.corpus.offsets import ByteSpan
+    from contam.tables.columns import ColumnRef
 
 
-class Unfinished(CorpusFormat):
+class Unfinished(records.ReadyRecords):
     """A file that fails whatever is asked of it."""
 
     name = "unfinished"
@@ -30,45 +28,10 @@ class Unfinished(CorpusFormat):
     )
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
-        _refuse(path)
+        self.numbered(path, None)
 
-    def blocks(
-        self,
-        path: str,
-        sources: TextColumns,
-        chunk: FileChunk,
-        max_bytes: int,
-    ) -> Iterator[TextBlock]:
-        _refuse(path)
+    def numbered(self, path: str, span: ByteSpan | None) -> NoReturn:
+        raise self.bad(path, 0, "an unfinished download or copy")
 
-    def metadata(
-        self,
-        path: str,
-        refs: tuple[ColumnRef, ...],
-        chunk: FileChunk,
-    ) -> Iterator[dict[ColumnRef, list[object]]]:
-        _refuse(path)
-
-    def values(
-        self,
-        path: str,
-        refs: Sequence[ColumnRef],
-        rows: Sequence[int],
-    ) -> Iterator[tuple[int, dict[ColumnRef, object]]]:
-        _refuse(path)
-
-    def documents(
-        self,
-        path: str,
-        sources: TextColumns,
-        rows: Sequence[int],
-        *,
-        with_turns: bool,
-    ) -> Iterator[tuple[int, Document]]:
-        _refuse(path)
-
-
-def _refuse(path: str) -> NoReturn:
-    raise ShardError(
-        f"{path}: an unfinished download or copy", shard=path, remedy=Remedy.LET_DOWNLOAD_FINISH,
-    )  # fmt: skip
+    def bad(self, path: str, row: int, what: str) -> ShardError:
+        return ShardError(f"{path}: {what}", shard=path, remedy=Remedy.LET_DOWNLOAD_FINISH)

@@ -31,7 +31,7 @@ _MAX_HEADER_BYTES: Final = 1 << 20
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
 
 
-class Wet(records.RecordFormat[records.Record]):
+class Wet(records.ReadyRecords):
     """WARC files of plain text, as extraction tools write them for each page.
 
     `warcinfo` records describe the file and hold no document. Any other record than these and
@@ -76,14 +76,6 @@ class Wet(records.RecordFormat[records.Record]):
             text = _content(path, number, record)
             yield row, {_TEXT: text.decode("utf-8", "surrogateescape"), **found}
             row += 1
-
-    def record(
-        self,
-        path: str,
-        row: int,
-        raw: records.Record,
-    ) -> records.Record:
-        return raw
 
     def bad(self, path: str, row: int, what: str) -> ShardError:
         return ShardError(

@@ -161,7 +161,7 @@ class IndexSet:
 
     def fail(self, number: int, error: ShardError) -> None:
         """A shard cannot be read, or is not what was indexed: nothing is called clean over it."""
-        failure = ShardFailure(number, self.names[number], error.message, error.hint)
+        failure = ShardFailure(number, self.names[number], error.message, error.remedies)
         source = self.sources[number]
         gone = source is not None and not Path(source.shard.uri).exists()
         with self.failing:
@@ -369,7 +369,7 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
         if shard.place in coverage.read:
             read[place] = coverage.read[shard.place]
         failures += [
-            ShardFailure(place, shard.name, failure.reason, failure.hint)
+            ShardFailure(place, shard.name, failure.reason, failure.remedies)
             for failure in coverage.failures
             if failure.shard == shard.place
         ]

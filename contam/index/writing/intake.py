@@ -17,7 +17,6 @@ from contam.index.writing.sampling import (
     TOKENIZER_BATCH_BYTES,
     Sampled,
     Sampler,
-    SegmentSketcher,
     sketcher_of,
     tokenizer_of,
 )
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
+    from contam.index.minhash.arrays import MinHashSketcher
     from contam.index.model import Manifest, Recipe
     from contam.text.bpe import FileTokenizer
 
@@ -79,7 +79,7 @@ class Tools:
 
     recipe: Recipe
     tokenizer: FileTokenizer | None
-    sketcher: SegmentSketcher | None
+    sketcher: MinHashSketcher | None
 
     @classmethod
     def of(cls, recipe: Recipe) -> Tools:

@@ -13,6 +13,7 @@ from contam.index.writing.write import (
     DOCUMENTS,
     canaries,
     document_hashes,
+    joined,
     new_folder,
     segment_id,
     sort_all,
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.index.minhash.arrays import MinHashSketcher
     from contam.index.model import Recipe, ShardRecord
     from contam.index.segment import Segment
-    from contam.index.writing.sampling import SegmentSketcher
 
 
 def merged_id(
@@ -57,7 +58,7 @@ def merge_segments(
     shards: Sequence[ShardRecord],
     kept: Sequence[NDArray[np.bool_]],
     *,
-    sketcher: SegmentSketcher | None,
+    sketcher: MinHashSketcher | None,
     workers: int,
 ) -> SegmentRecord:
     """Write one segment of the documents of several, and make sure that it is on disk.
@@ -132,20 +133,7 @@ def _array(segment: Segment, name: str) -> NDArray[Any]:
 
 
 def _spans(segments: Sequence[Segment]) -> tuple[RowSpan, ...]:
-    found: list[RowSpan] = []
-    for span in (span for segment in segments for span in segment.record.spans):
-        last = found[-1] if found else None
-        if (
-            last is not None
-            and last.shard == span.shard
-            and last.first_row + last.n_rows == span.first_row
-        ):
-            found.pop()
-            span = RowSpan(  # noqa: PLW2901 - the two are one
-                shard=span.shard, first_row=last.first_row, n_rows=last.n_rows + span.n_rows
-            )
-        found.append(span)
-    return tuple(found)
+    return joined(span for segment in segments for span in segment.record.spans)
 
 
 def _merged_postings(

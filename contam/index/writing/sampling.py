@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,11 @@ from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from contam.corpus.batches import DocBatch
     from contam.corpus.metadata import MetaColumns
+    from contam.index.minhash.arrays import MinHashSketch, MinHashSketcher
     from contam.index.model import MinHashRecipe, Recipe
     from contam.text.bpe import FileTokenizer
 
@@ -29,38 +28,6 @@ TOKENIZER_BATCH_BYTES = 1 << 20
 
 _ENTRY_BYTES = 18  # the entry itself, and its posting
 _DOCUMENT_BYTES = 64  # rows of the document arrays, and a share of the lists that hold batches
-
-
-class BatchSketch(Protocol):
-    """What a sketcher made of one batch."""
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of memory it holds."""
-
-
-class SegmentSketcher(Protocol):
-    """Makes the MinHash part of a segment; several threads may call `sketch` at once."""
-
-    def sketch(self, hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> BatchSketch:
-        """Sketch a batch: the tokens of document i are hashes[starts[i] : starts[i + 1]].
-
-        `hashes` is overwritten after the call.
-        """
-
-    def arrays(self, sketches: Sequence[Any]) -> Mapping[str, NDArray[Any]]:
-        """All sketches of a segment, in the order of its documents, as the arrays to be written."""
-
-    def merge(
-        self,
-        segments: Sequence[Mapping[str, NDArray[Any]]],
-        n_documents: Sequence[int],
-        kept: NDArray[np.bool_],
-    ) -> Mapping[str, NDArray[Any]]:
-        """The arrays of several segments as those of one, whose documents are numbered through.
-
-        kept  bool[all documents]: the others are to be found no more
-        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +49,7 @@ class Sampled:
     doc_crc: NDArray[np.uint32]
     doc_bytes: NDArray[np.int64]
     metadata: MetaColumns
-    sketch: BatchSketch | None
+    sketch: MinHashSketch | None
 
     @property
     def n_docs(self) -> int:
@@ -104,7 +71,7 @@ class Sampler:
     """
 
     def __init__(
-        self, recipe: Recipe, tokenizer: FileTokenizer | None, sketcher: SegmentSketcher | None
+        self, recipe: Recipe, tokenizer: FileTokenizer | None, sketcher: MinHashSketcher | None
     ) -> None:
         self._recipe = recipe
         self._tokenizer = tokenizer
@@ -201,7 +168,7 @@ def tokenizer_of(recipe: Recipe) -> FileTokenizer | None:
     return loaded
 
 
-def sketcher_of(recipe: MinHashRecipe | None) -> SegmentSketcher | None:
+def sketcher_of(recipe: MinHashRecipe | None) -> MinHashSketcher | None:
     """The sketcher of a recipe; None where it has no MinHash."""
     if recipe is None:
         return None

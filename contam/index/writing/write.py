@@ -8,6 +8,7 @@ import json
 import shutil
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,14 +32,15 @@ from contam.kernels.postings import (
 from contam.tables.documents import write_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from contam.corpus.columns import MetadataField
+    from contam.index.minhash.arrays import MinHashSketcher
     from contam.index.model import FileRecord, Recipe, ShardRecord
-    from contam.index.writing.sampling import Sampled, SegmentSketcher
+    from contam.index.writing.sampling import Sampled
 
 CANARIES: Final = 8
 """Keys of each kind that a segment's record names."""
@@ -79,21 +81,15 @@ def segment_id(
     return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
 
-def spans_of(parts: Sequence[Sampled]) -> tuple[RowSpan, ...]:
-    """The rows of consecutive parts, neighbours joined."""
+def joined(spans: Iterable[RowSpan]) -> tuple[RowSpan, ...]:
+    """The same rows, neighbouring spans of one shard as one; empty ones are left out."""
     found: list[RowSpan] = []
-    for part in parts:
+    for span in spans:
         last = found[-1] if found else None
-        if (
-            last is not None
-            and last.shard == part.shard
-            and last.first_row + last.n_rows == part.first_row
-        ):
-            found[-1] = RowSpan(
-                shard=last.shard, first_row=last.first_row, n_rows=last.n_rows + part.n_docs
-            )
-        elif part.n_docs:
-            found.append(RowSpan(shard=part.shard, first_row=part.first_row, n_rows=part.n_docs))
+        if last and (last.shard, last.first_row + last.n_rows) == (span.shard, span.first_row):
+            found[-1] = replace(last, n_rows=last.n_rows + span.n_rows)
+        elif span.n_rows:
+            found.append(span)
     return tuple(found)
 
 
@@ -103,7 +99,7 @@ def write_segment(
     parts: list[Sampled],
     shards: Sequence[ShardRecord],
     *,
-    sketcher: SegmentSketcher | None,
+    sketcher: MinHashSketcher | None,
     workers: int,
 ) -> SegmentRecord:
     """Write the segment of these documents and make sure that it is on disk.
@@ -111,7 +107,9 @@ def write_segment(
     parts  consecutive documents of one or more shards; emptied on the way, to save memory
     Raises OutputError. The manifest does not speak of the segment yet.
     """
-    spans = spans_of(parts)
+    spans = joined(
+        RowSpan(shard=part.shard, first_row=part.first_row, n_rows=part.n_docs) for part in parts
+    )
     folder = new_folder(index, segment_id(recipe, spans, shards))
     doc_entries = first_ordinals([part.doc_entries for part in parts])
     tokens = np.concatenate([part.doc_tokens for part in parts])
@@ -120,7 +118,7 @@ def write_segment(
     metadata = {name: [part.metadata[name] for part in parts] for name in METADATA_NAMES}
     others: dict[str, NDArray[Any]] = {"doc_tokens": tokens, "doc_crc": crc}
     if sketcher is not None:
-        others.update(sketcher.arrays([part.sketch for part in parts]))
+        others.update(sketcher.arrays([part.sketch for part in parts if part.sketch]))
     entries = deque(part.entries for part in parts)
     parts.clear()
     files = [write_document_table(folder, spans, metadata, tokens, n_bytes)]

@@ -1,7 +1,7 @@
 """Write the frozen table file from Unicode data and name lists (for maintainers).
 
-``python -m contam.text.generate_tables`` replaces ``data/word-3.npz``. Run it only to make a new
-normaliser version: the file decides what every token is.
+``python -m tests.word_tables.generate_tables`` replaces ``contam/text/data/word-3.npz``. Run it only
+to make a new normaliser version: the file decides what every token is.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.text import markup_names
-from contam.text.fold_rules import Entry, FoldKind, fold
-from contam.text.lookalikes import FIRST, LAST, lookalikes
 from contam.text.text_tables import NORMALISER, TABLE_FILE
 from contam.text.token_hash import token_hash
+from tests.word_tables import markup_names
+from tests.word_tables.fold_rules import Entry, FoldKind, fold
+from tests.word_tables.lookalikes import FIRST, LAST, lookalikes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

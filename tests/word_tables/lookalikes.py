@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from contam.text.fold_rules import fold_text
+from tests.word_tables.fold_rules import fold_text
 
 FIRST: Final = 0x370
 """First code point of the table: start of Greek."""

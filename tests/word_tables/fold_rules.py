@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from enum import IntEnum
 from typing import Final
 
-
-class FoldKind(IntEnum):
-    """What an entry of the character table does to the word being read."""
-
-    SEPARATOR = 0
-    LETTER = 1
-    DIGIT = 2
-    SINGLE = 3
-    TRANSPARENT = 4
-    EXPANSION = 5
-
+from contam.text.text_tables import FoldKind
 
 Entry = tuple[FoldKind, int]
 """Kind and folded code point; the latter is 0 for separators and transparent characters."""
