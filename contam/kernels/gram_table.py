@@ -30,8 +30,6 @@ class GramTable(NamedTuple):
 
     token         uint64[t], hashes of all item tokens, part by part
     weight        float32[t], how much each token says (0..1)
-    gram_idf      float32[t], idf of the seed that starts at each token, 0 where none does; empty
-                  where nobody asks for the share of an item's grams
     common_at     bool[t], whether the seed that starts at each token is common
     part_start    int64[4 * items + 1], where a part's tokens begin in `token`
     part_weight   float64[4 * items], sum of the weights of a part
@@ -52,7 +50,6 @@ class GramTable(NamedTuple):
 
     token: NDArray[np.uint64]
     weight: NDArray[np.float32]
-    gram_idf: NDArray[np.float32]
     common_at: NDArray[np.bool_]
     part_start: NDArray[np.int64]
     part_weight: NDArray[np.float64]
@@ -229,32 +226,24 @@ def count_owners(
     gram_start: NDArray[np.int64],
     place_part: NDArray[np.int32],
     benchmark: NDArray[np.int32],
-    n_items: int,
     owners: NDArray[np.int32],
-    holders: NDArray[np.int32],
 ) -> None:
-    """How many items hold each gram.
+    """How many items of its own benchmark hold the gram of each place.
 
-    benchmark       int32[items and readings]
-    n_items         items: what comes behind them is other readings of them
-    owners          int32[places], written: items of the same benchmark that hold the place's gram
-    holders         int32[grams], written: items of any benchmark that hold the gram, no readings
-    Places of a gram are in part order, so the places of an item stand together.
+    benchmark       int32[items and variants]
+    owners          int32[places], written
+    Places of a gram are in part order, so the places of an item follow each other.
     """
     n_benchmarks = benchmark.max() + 1 if benchmark.shape[0] else 1
     per_benchmark = np.zeros(n_benchmarks, np.int32)
     for gram in range(gram_start.shape[0] - 1):
         lo, hi = gram_start[gram], gram_start[gram + 1]
         last = -1
-        items = 0
         for j in range(lo, hi):
             item = place_part[j] >> 2
             if item != last:
                 per_benchmark[benchmark[item]] += 1
-                if item < n_items:
-                    items += 1
                 last = item
-        holders[gram] = items
         for j in range(lo, hi):
             owners[j] = per_benchmark[benchmark[place_part[j] >> 2]]
         for j in range(lo, hi):

@@ -46,9 +46,8 @@ MATCH_ANSWER = 23
 MATCH_SPLIT = 24
 MATCH_COLUMNS = 25
 #: Columns of a match's float32 row.
-REAL_GRAMS = 0
-REAL_COVERAGE = 4
-REAL_COLUMNS = 8
+REAL_COVERAGE = 0
+REAL_COLUMNS = 4
 #: Columns of a piece of evidence (int32); tokens of the part and of the document.
 PIECE_MATCH = 0
 PIECE_PART = 1
@@ -151,7 +150,7 @@ def weigh_part(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],
     limits: tuple[int, int],
-    lengths: tuple[int, int],
+    min_run: int,
     gram_table: GramTable,
     reach: NDArray[np.int32],
     rows: MatchRows,
@@ -159,18 +158,16 @@ def weigh_part(
     """Fill the newest match's columns of one part; the weight share of its tokens in any run.
 
     limits   (lo, hi): runs[order[lo:hi]] are the part's runs in this document
-    lengths  tokens of a seed, and of a run that is always reported
+    min_run  tokens of a run that is always reported
     reach    int32[>= tokens of the part, 2], scratch: for each token the furthest end of the runs
              that begin there, and of those that are always reported
     """
     lo, hi = limits
-    seed, min_run = lengths
     part = int64(runs[order[lo], RUN_PART])
     kind = part & 3
     first = gram_table.part_start[part]
     m = gram_table.part_start[part + 1] - first
-    weights, gram_idf = gram_table.weight, gram_table.gram_idf
-    has_idf = gram_idf.shape[0] > 0
+    weights = gram_table.weight
     match = rows.used[0] - 1
     for t in range(m):
         reach[t, 0] = 0
@@ -188,8 +185,6 @@ def weigh_part(
         if long:
             reach[start, 1] = max(int64(reach[start, 1]), start + length)
     weight = 0.0
-    idf = 0.0
-    idf_all = 0.0
     covered = 0
     end = int64(0)
     long_end = int64(0)
@@ -200,16 +195,10 @@ def weigh_part(
             weight += weights[first + t]
         if t < long_end:
             covered += 1
-        if has_idf:
-            idf_all += gram_idf[first + t]
-            if t + seed <= end:
-                idf += gram_idf[first + t]
     rows.matches[match, MATCH_LONGEST + kind] = longest
     rows.matches[match, MATCH_RUNS + kind] = reported
     rows.matches[match, MATCH_EXACT + kind] = np.int32(longest == m)
     rows.matches[match, MATCH_COVERED + kind] = covered
-    if idf_all > 0.0:
-        rows.reals[match, REAL_GRAMS + kind] = np.float32(idf / idf_all)
     whole = gram_table.part_weight[part]
     return weight / whole if whole > 0.0 else 0.0
 

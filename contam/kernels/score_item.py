@@ -171,8 +171,7 @@ def score_item(
             end += 1
         length = gram_table.part_start[part + 1] - gram_table.part_start[part]
         here = (y, end)
-        lengths = (spec.seed, spec.min_run)
-        share = weigh_part(runs, order, here, lengths, gram_table, scratch.reach, rows)
+        share = weigh_part(runs, order, here, spec.min_run, gram_table, scratch.reach, rows)
         reported = rows.matches[match, MATCH_LONGEST + kind] >= min(spec.min_run, length)
         begin = rows.used[1]
         covered = rows.matches[match, MATCH_COVERED + kind]

@@ -50,7 +50,6 @@ def twin_item(view: TokenView, number: int) -> twin.Item:
                 gram_table.token[own].tolist(),
                 gram_table.weight[own].tolist(),
                 float(gram_table.part_weight[part]),
-                gram_table.gram_idf[own].tolist(),
                 gram_table.common_at[own].tolist(),
             )
         )
@@ -59,7 +58,7 @@ def twin_item(view: TokenView, number: int) -> twin.Item:
 
 
 def row_of(rows: columns.MatchRows, number: int) -> tuple[dict[str, object], list[float]]:
-    """The columns of a pair row by name, and its reals: shares of grams, then coverages."""
+    """The columns of a pair row by name, and its coverages."""
     row = rows.matches[number].tolist()
     by_part = {
         "longest": columns.MATCH_LONGEST,
@@ -146,7 +145,7 @@ def told_by_twin(item: twin.Item, lengths: twin.Lengths, read: Read) -> Told | N
         )
         for piece in row.pieces
     ]
-    return {name: getattr(row, name) for name in names}, [*row.grams, *row.coverage], pieces
+    return {name: getattr(row, name) for name in names}, row.coverage, pieces
 
 
 def candidates(view: TokenView, documents: list[Read]) -> list[tuple[int, int]]:

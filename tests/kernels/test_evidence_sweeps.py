@@ -142,7 +142,7 @@ def test_how_long_a_question_is_looked_for_without_runs(n):
     question = words("stem", range(n))
     spread = [one for word in question for one in (word, "other")]
     ((_, reals, _),) = sweep(question, [[*PASSAGE, *spread]], passage=" ".join(PASSAGE))
-    assert (reals[4 + columns.QUESTION] > 0) == (n <= 40)
+    assert (reals[columns.QUESTION] > 0) == (n <= 40)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -175,7 +175,7 @@ def test_how_much_of_a_question_its_passage_may_have():
         question = [*PASSAGE[:20], *words("why", range(k))]
         document = [*PASSAGE, "and", *question[20:], *filler(9), *question[:1]]
         rows += sweep(question, [document], passage=" ".join(PASSAGE))
-    assert len({reals[4 + columns.QUESTION] for _, reals, _ in rows}) > 9
+    assert len({reals[columns.QUESTION] for _, reals, _ in rows}) > 9
 
 
 @pytest.mark.parametrize("n", range(14, 27))
@@ -184,7 +184,7 @@ def test_how_much_of_a_question_must_be_left_when_its_passage_has_its_own(n):
     document = [*PASSAGE, *question[n:], "answer", "yes"]
     parts = {"passage": " ".join(PASSAGE), "answer": "yes"}
     ((row, reals, _),) = sweep(question, [document], **parts)
-    assert row["answer"] == (reals[4 + columns.QUESTION] >= 0.2) == (n <= 20)
+    assert row["answer"] == (reals[columns.QUESTION] >= 0.2) == (n <= 20)
 
 
 def test_how_much_of_the_choices_must_stand_behind_the_question():

@@ -24,14 +24,12 @@ class Part:
 
     tokens, weights   one a token; the weights are 32-bit numbers
     whole             what the weights are together
-    idf               of the seed that begins at each token, 32-bit; [] where nobody asks
     common            whether many items share the seed that begins at each token
     """
 
     tokens: list[int]
     weights: list[float]
     whole: float
-    idf: list[float]
     common: list[bool]
 
 
@@ -99,7 +97,6 @@ class Evidence:
     places: int = 0
     answer: int = 0
     split: int = 0
-    grams: list[float] = field(default_factory=lambda: [0.0] * 4)
     coverage: list[float] = field(default_factory=lambda: [0.0] * 4)
     pieces: list[Piece] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=lambda: [(-1, -1)] * 4)
@@ -158,15 +155,10 @@ def weigh(row: Evidence, kind: int, part: Part, runs: list[Run], lengths: Length
     m = len(part.tokens)
     long = [run for run in runs if run[2] >= lengths.min_run]
     inside = {t for i, _, n in runs for t in range(i, i + n)}
-    seeds = {t for i, _, n in runs for t in range(i, i + n - lengths.seed + 1)}
     row.longest[kind] = max(n for _, _, n in runs)
     row.n_runs[kind] = sum(n >= lengths.min_run or n == m for _, _, n in runs)
     row.exact[kind] = int(row.longest[kind] == m)
     row.covered[kind] = len({t for i, _, n in long for t in range(i, i + n)})
-    whole = in_order(part.idf)
-    if whole > 0:
-        there = in_order([part.idf[t] for t in sorted(seeds)])
-        row.grams[kind] = single(there / whole)
     weight = in_order([part.weights[t] for t in sorted(inside)])
     return weight / part.whole if part.whole > 0 else 0.0
 

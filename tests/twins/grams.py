@@ -31,21 +31,15 @@ def part_grams(
     return found
 
 
-def owners(
-    parts_of_grams: list[list[int]], benchmark: list[int], n_items: int
-) -> tuple[list, list]:
-    """For every place the items of its benchmark that hold the gram; for every gram all items.
-
-    n_items  what has a higher number is a reading of an item, and no item
-    """
-    per_place, per_gram = [], []
+def owners(parts_of_grams: list[list[int]], benchmark: list[int]) -> list[int]:
+    """For every place the number of items of its benchmark that hold the gram."""
+    per_place = []
     for parts in parts_of_grams:
         items = {part // 4 for part in parts}
-        per_gram.append(sum(item < n_items for item in items))
         for part in parts:
             mine = benchmark[part // 4]
             per_place.append(sum(benchmark[item] == mine for item in items))
-    return per_place, per_gram
+    return per_place
 
 
 def short_first(places: list[tuple[int, int]], lengths: list[int], min_run: int) -> tuple:

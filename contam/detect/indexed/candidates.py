@@ -224,7 +224,7 @@ def _grams_of(
         return plan.gram_key, plan.gram_start, plan.place, plan.place_part, plan.gram_common
     grams = GramPlaces.of(plan.token, plan.part_start, gram)
     n_items = view.items.n_items
-    owners = grams.owners(view.benchmark, n_items)
+    owners = grams.owners(view.benchmark)
     return grams.key, grams.start, grams.place, grams.part, grams.common(owners, n_items)
 
 

@@ -86,11 +86,10 @@ class GramPlaces:
         gather_places(number, at, part_of, start, place, part)
         return cls(key, start, place, part)
 
-    def owners(self, benchmark: NDArray[np.int32], n_items: int) -> NDArray[np.int32]:
+    def owners(self, benchmark: NDArray[np.int32]) -> NDArray[np.int32]:
         """Items of its benchmark that hold the gram of each place, int32[p]: see `count_owners`."""
         owners = np.empty(len(self.place), np.int32)
-        n_holders = np.empty(len(self.key), np.int32)
-        count_owners(self.start, self.part, benchmark, n_items, owners, n_holders)
+        count_owners(self.start, self.part, benchmark, owners)
         return owners
 
     def common(self, owners: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
@@ -144,7 +143,7 @@ def make_table(
     shares = 1 if spec.stride == 1 else 1 + len(hashes) // _AT_ONCE
     for number in range(shares):
         grams = GramPlaces.of(hashes, starts, spec.seed, share=(number, shares))
-        owners = grams.owners(benchmark, n_items)
+        owners = grams.owners(benchmark)
         common = grams.common(owners, n_items)
         note_shared(grams.place, owners, spec.seed, shared)
         grams.spread(common, common_at)
@@ -171,7 +170,6 @@ def make_table(
     gram_table = GramTable(
         token=hashes,
         weight=weight,
-        gram_idf=np.empty(0, np.float32),
         common_at=common_at,
         part_start=starts,
         part_weight=part_sums(weight, starts[:-1], np.diff(starts), np.float64),
