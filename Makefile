@@ -21,6 +21,8 @@ into     = $(if $(LOCKED),\
   $(1)/bin/python $(PIP) --no-deps --require-hashes --requirement requirements/$(2).txt && \
   $(1)/bin/python $(PIP) --no-deps --no-build-isolation --editable .,\
   $(1)/bin/python $(PIP) --editable '.[$(3)]')
+# What runs, and then what develops: a demo needs no linters.
+READY   := $(VENV)/.ready
 STAMP   := $(VENV)/.installed
 # What `make lowest` runs: each dependency is used by some of these tests. The longer runs of our own code are left to
 # `make test`. Deprecations are no errors there: old releases warn of the new ones that they themselves depend on.
@@ -46,19 +48,23 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-install: $(STAMP) ## create .venv and install contam with its development tools
+install: $(READY) ## create .venv and install contam; development tools come with the first check
 
-$(STAMP): pyproject.toml
+$(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "contam needs Python 3.11 or newer; choose one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "installing into $(VENV) (only the first time, and when pyproject.toml changes)" >&2
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
 	  { echo "could not create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@$(call into,$(VENV),dev,dev)
+	@$(call into,$(VENV),dev,all)
 	@$(BIN)/contam warm
+	@touch $(READY)
+
+$(STAMP): $(READY)
+	@$(if $(LOCKED),,$(PY) $(PIP) --editable '.[dev]')
 	@touch $(STAMP)
 
-demo: $(STAMP) ## scan the small corpus in bench_fixtures, score three models without what was found, audit all of it
+demo: $(READY) ## scan the small corpus in bench_fixtures, score three models without what was found, audit all of it
 	$(BIN)/contam scan --corpus bench_fixtures/corpus --benchmark bench_fixtures/items \
 	  --out build/demo --overwrite
 	$(BIN)/contam rescore --verdicts build/demo --logs bench_fixtures/logs --least 15 \
