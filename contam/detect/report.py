@@ -36,6 +36,18 @@ OPTIONAL_COLUMNS: Final = {
 FILES: Final = (*TABLES, RUN_FILE)
 
 
+#: The types of what coverage says: it may come from an upload, and whoever shows it relies on them.
+_COVERAGE: Final[dict[str, type]] = {
+    "shards_expected": int,
+    "shards_read": int,
+    "shards_failed": list,
+    "complete": bool,
+    "rows": int,
+    "n_bytes": int,
+    "by_shard": list,
+}
+
+
 @dataclass(kw_only=True)
 class ReportDraft:
     """A result folder that does not exist yet: `write` fills it, leaving the block publishes."""
@@ -144,9 +156,20 @@ def _read_run(folder: Path, remedy: Remedy) -> dict[str, Any]:
             "{} is a result of format {}; this contam reads format {}", folder, run.get("format"),
             Public(schemas.RESULT_FORMAT), remedy=Remedy.USE_VERSION_OF_RESULT,
         )  # fmt: skip
-    if not all(isinstance(run.get(name), dict) for name in ("parameters", "coverage")):
+    if not _is_sound(run):
         raise _damaged(path)
     return run
+
+
+def _is_sound(run: dict[str, Any]) -> bool:
+    """Whether the sections that every reader goes by are what they should be."""
+    parameters, coverage = run.get("parameters"), run.get("coverage")
+    if not isinstance(parameters, dict) or not isinstance(coverage, dict):
+        return False
+    failed = coverage.get("shards_failed", [])
+    return all(
+        isinstance(coverage.get(name, kind()), kind) for name, kind in _COVERAGE.items()
+    ) and all(isinstance(shard, dict) and {"shard", "reason"} <= shard.keys() for shard in failed)
 
 
 def _read_table(folder: Path, name: str, run: dict[str, Any]) -> Table:
