@@ -15,7 +15,7 @@ from contam.corpus.batches import DocBatch
 from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import build_view
-from contam.detect.policies.policy import DEFAULT, get_policy
+from contam.detect.policies.policy import DEFAULT, get_policy, list_policies
 from contam.index.build import build
 from contam.index.recipe import load_recipe
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 _TEXT: Final = (
     "seven small kites flew over the old harbour wall before the rain came in from the west"
 )
-#: Words and characters, every item and a sample of them.
-_POLICIES: Final = ("contam", "gpt4-50char", "decon-default")
 
 
 def match_a_little() -> None:
@@ -44,7 +42,7 @@ def scan_a_little() -> None:
     from contam.detect.scan import scan  # which runs this before its first scan
 
     with _small_files() as (corpus, items):
-        scan(corpus, items, policies=_POLICIES, workers=1)
+        scan(corpus, items, policies=[spec.id for spec in list_policies()], workers=1)
 
 
 def query_a_little() -> None:

@@ -10,6 +10,7 @@ compile, and an edit compiles only the modules that depend on it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import hashlib
 import os
@@ -64,11 +65,8 @@ def cache_folder(path: Path) -> Path:
     return CACHE_FOLDER / f"{path.stem}-{digest.hexdigest()[:16]}"
 
 
-def _cache_root() -> Path | None:
-    """Where compiled kernels are kept between runs; None where this user has no home."""
-    named = os.environ.get("CONTAM_CACHE_DIR")
-    if named:
-        return Path(named)
+def _own_root() -> Path | None:
+    """Where this user's compiled kernels are kept between runs; None without a home."""
     if base := os.environ.get("XDG_CACHE_HOME"):
         return Path(base) / "contam"
     try:
@@ -77,30 +75,46 @@ def _cache_root() -> Path | None:
         return None
 
 
-def _usable(folder: Path) -> bool:
-    """Whether the folder can be written, and nobody else can: what lies there is executed."""
+def _is_safe(folder: Path, *, named: bool) -> bool:
+    """Whether only people this user trusts can write to the folder: what lies there is executed.
+
+    named  by the user, who then trusts its owner and its group: everybody else may not write
+    """
+    status = folder.lstat()
+    if named:
+        return not (status.st_mode & 0o002 or folder.is_symlink())
+    return not (status.st_uid != os.getuid() or status.st_mode & 0o022 or folder.is_symlink())
+
+
+def _is_writable(folder: Path) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = folder.lstat()
-        if status.st_uid != os.getuid() or status.st_mode & 0o022 or folder.is_symlink():
-            return False
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError:
         return False
 
 
-def _choose_cache_folder() -> Path:
-    root = _cache_root()
-    if root is not None and _usable(root / "kernels"):
-        return root / "kernels"
+def _choose_cache_folder() -> tuple[Path, bool]:
+    """The folder for compiled kernels, and whether it can be read only, as in an image."""
+    name = os.environ.get("CONTAM_CACHE_DIR")
+    root = Path(name) if name else _own_root()
+    if root is not None:
+        folder = root / "kernels"
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o777 if name else 0o700)
+        with contextlib.suppress(OSError):
+            if _is_safe(folder, named=bool(name)):
+                if _is_writable(folder):
+                    return folder, False
+                if any(folder.glob("*.compiled")):
+                    return folder, True
     # A home that cannot be written must not stop a scan: compile into a folder of our own.
     folder = Path(tempfile.mkdtemp(prefix="contam-kernels-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return folder, False
 
 
-CACHE_FOLDER: Path = _choose_cache_folder()
+CACHE_FOLDER, IS_READ_ONLY = _choose_cache_folder()
 
 
 #: Numba's cache has no types, and no public class to extend.
@@ -125,9 +139,7 @@ class _ContentLocator(_caching._CacheLocator):  # type: ignore[misc]  # noqa: SL
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _ContentLocator:
         del py_func
-        locator = cls(Path(py_file))
-        locator.ensure_cache_path()
-        return locator
+        return cls(Path(py_file))
 
 
 class ContentCacheImpl(_caching.CompileResultCacheImpl):  # type: ignore[misc]  # untyped base
@@ -136,3 +148,8 @@ class ContentCacheImpl(_caching.CompileResultCacheImpl):  # type: ignore[misc]  
 
 class ContentCache(_caching.FunctionCache):  # type: ignore[misc]  # untyped base
     _impl_class = ContentCacheImpl
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, where that can be written."""
+        if not IS_READ_ONLY:
+            super().save_overload(sig, data)

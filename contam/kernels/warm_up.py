@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from contam.kernels._cache import CACHE_FOLDER, cache_folder
+from contam.kernels._cache import CACHE_FOLDER, IS_READ_ONLY, cache_folder
 from contam.kernels._compiler import KERNELS, report_compiled, target_name
 from contam.kernels._jit import INTERPRETED
 
@@ -52,7 +52,8 @@ def compile_once(
             with report_compiled(lambda done: progress.compiled(done, len(KERNELS))):
                 workload()
             progress.compiled(len(KERNELS), len(KERNELS))
-        _mark(kind).touch()
+        if not IS_READ_ONLY:
+            _mark(kind).touch()
 
 
 def _mark(kind: Kind) -> Path:
@@ -66,6 +67,9 @@ def _mark(kind: Kind) -> Path:
 @contextmanager
 def _alone(progress: CompileProgress | None) -> Iterator[None]:
     """Compile in no two processes at once: both would do the same work."""
+    if IS_READ_ONLY:
+        yield  # nothing is left there for others
+        return
     with (CACHE_FOLDER / "lock").open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -140,6 +140,51 @@ def test_a_second_process_waits_and_compiles_nothing(tmp_path):
     assert found["notes"] == 1
 
 
+READ_ONLY = """
+import os, sys, tempfile
+whole = tempfile.TemporaryFile
+def refuse(*, dir, **named):
+    if dir is not None and str(dir).startswith(os.environ["CONTAM_CACHE_DIR"]):
+        raise PermissionError(13, "Permission denied", str(dir))
+    return whole(dir=dir, **named)
+tempfile.TemporaryFile = refuse
+"""
+
+
+def run_read_only(cache):
+    process = subprocess.Popen(
+        [sys.executable, "-c", READ_ONLY + WORK],
+        env={**os.environ, "CONTAM_CACHE_DIR": str(cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return finish(process)
+
+
+def test_what_an_image_compiled_is_used_where_it_cannot_be_written(tmp_path):
+    finish(start(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    found = run_read_only(tmp_path)
+    assert (found["compiled"], found["warm"]) == ([], True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_empty_folder_that_cannot_be_written_is_not_used(tmp_path):
+    found = run_read_only(tmp_path)
+    assert found["compiled"] == ["count_code_points", "next_bytes"]
+    assert not any((tmp_path / "kernels").iterdir())
+
+
+@pytest.mark.parametrize(("mode", "is_used"), [(0o700, True), (0o775, True), (0o777, False)])
+def test_a_named_folder_is_shared_with_its_group_and_not_with_everybody(tmp_path, mode, is_used):
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert finish(start(tmp_path))["compiled"] == ["count_code_points", "next_bytes"]
+    assert any(folder.iterdir()) == is_used
+
+
 def test_a_workload_that_fails_is_not_taken_for_done(tmp_path, monkeypatch):
     monkeypatch.setattr("contam.kernels.warm_up.CACHE_FOLDER", tmp_path)
 

@@ -181,7 +181,7 @@ def test_containers_of_compose_are_read_only_without_rights_and_bounded():
 def test_every_variable_of_the_files_is_one_of_the_service():
     found = {
         name
-        for path in (*YAML, SERVICE / "Containerfile", SERVICE / "start")
+        for path in (*YAML, SERVICE / "Containerfile")
         for name in re.findall(r"\bCONTAM_[A-Z_]+\b", path.read_text())
     }
     assert {"CONTAM_INDEX", "CONTAM_ADMIN_KEY_FILE"} <= found
@@ -204,30 +204,8 @@ def test_the_image_runs_as_nobody_with_kernels_of_no_particular_machine():
     for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", build, re.MULTILINE):
         for source in copied.split():
             assert (SERVICE.parent / source).exists(), source
-    assert re.search(r'^ENTRYPOINT \["sh", "/opt/contam/service/start"\]$', run, re.MULTILINE)
-
-
-def test_the_start_script_hands_the_images_kernels_to_the_service(tmp_path):
-    text = (SERVICE / "start").read_text()
-    image, cache, calls = tmp_path / "image", tmp_path / "cache", tmp_path / "bin"
-    (image / "sub").mkdir(parents=True)
-    (image / "sub" / "one.nbi").write_bytes(b"code")
-    calls.mkdir()
-    command = calls / "contam"
-    command.write_text('#!/bin/sh\necho "$@"\n')
-    command.chmod(0o700)
-    script = tmp_path / "start"
-    script.write_text(text.replace("/opt/contam/kernels", str(image)))
-    done = subprocess.run(
-        ["sh", script, "--port", "9"],
-        env={"PATH": f"{calls}:/usr/bin:/bin", "CONTAM_CACHE_DIR": str(cache)},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "serve --port 9\n"), done.stderr
-    assert (cache / "sub" / "one.nbi").read_bytes() == b"code"
-    assert [
-        path.stat().st_mode & 0o077 for path in (cache, cache / "sub", cache / "sub/one.nbi")
-    ] == [0, 0, 0]
+    assert "CONTAM_CACHE_DIR=/opt/contam/kernels" in run
+    assert re.search(r'^ENTRYPOINT \["contam", "serve"\]$', run, re.MULTILINE)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus)")
