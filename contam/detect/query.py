@@ -103,8 +103,7 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     )
     n_workers = worker_count(workers)
     refuse_unanswerable([get_policy(policy) for policy in parameters.policies], opened.recipe)
-    if progress is not None:
-        compile_once("query", query_a_little, progress)
+    compile_once("query", query_a_little, progress)
     plan = make_plan(as_list(benchmark), parameters)
     return query_opened(
         opened,

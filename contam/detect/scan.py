@@ -245,8 +245,7 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     )
     n_workers = worker_count(workers)
     opened = Corpus.open(as_list(corpus), text)
-    if progress is not None:
-        compile_once("scan", scan_a_little, progress)
+    compile_once("scan", scan_a_little, progress)
     plan = make_plan(as_list(benchmark), parameters)
     return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 

@@ -144,8 +144,7 @@ def index_pending(
     progress: BuildProgress | None,
 ) -> Manifest:
     """Read what is pending in a manifest and publish each segment; the caller has the lock."""
-    if progress is not None:
-        compile_once("build", build_a_little, progress)
+    compile_once("build", build_a_little, progress)
     tools = Tools.of(manifest.recipe)
     intake = Intake.of(manifest)
     publish_manifest(folder, manifest)

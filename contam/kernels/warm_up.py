@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -14,6 +15,8 @@ from contam.kernels._jit import INTERPRETED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_thread = threading.local()
 
 Kind: TypeAlias = Literal["scan", "build", "query"]
 
@@ -40,20 +43,28 @@ def compile_once(
 
     Other processes wait until it is done. What an earlier run left unfinished is finished.
     """
-    if is_warm(kind):
-        return
+    if getattr(_thread, "is_compiling", False) or is_warm(kind):
+        return  # a workload is a small run, which comes here itself
     with _alone(progress):
         if is_warm(kind):
             return
-        if progress is None:
-            workload()
-        else:
-            progress.note("compiling kernels: only the first run after an installation does this")
-            with report_compiled(lambda done: progress.compiled(done, len(KERNELS))):
-                workload()
-            progress.compiled(len(KERNELS), len(KERNELS))
+        _thread.is_compiling = True
+        try:
+            _run(workload, progress)
+        finally:
+            _thread.is_compiling = False
         if not IS_READ_ONLY:
             _mark(kind).touch()
+
+
+def _run(workload: Callable[[], None], progress: CompileProgress | None) -> None:
+    if progress is None:
+        workload()
+        return
+    progress.note("compiling kernels: only the first run after an installation does this")
+    with report_compiled(lambda done: progress.compiled(done, len(KERNELS))):
+        workload()
+    progress.compiled(len(KERNELS), len(KERNELS))
 
 
 def _mark(kind: Kind) -> Path:

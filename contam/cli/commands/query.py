@@ -183,15 +183,20 @@ def _ask_text(
     as_json: bool,
     quiet: bool,
 ) -> int:
+    from contam.cli.progress import reporter
     from contam.cli.terminal import plain, talk
     from contam.detect.indexed.index_reader import open_index
     from contam.detect.policies.policy import get_policy, list_policies, reads_text
+    from contam.detect.warm import query_a_little
+    from contam.kernels.warm_up import compile_once
 
+    with reporter(quiet=quiet) as progress:
+        compile_once("query", query_a_little, progress)
     reader = open_index(indexes, corpus=corpus or None, home=home)
     # What is printed is what the documents share with the text: any policy that counts the
     # index's tokens will do.
     unit = "char" if reader.unit == "char" else "word"
-    specs = [list_policy for list_policy in list_policies() if list_policy.unit == unit]
+    specs = [spec for spec in list_policies() if spec.unit == unit]
     policy = next(spec.id for spec in specs if not reads_text(get_policy(spec.id)))
     result = reader.check(
         text, policies=[policy], max_evidence=max_evidence, allow_missing=allow_missing
