@@ -50,10 +50,11 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What `add` did: the index as it is now, and the shards that were in it already."""
+    """The index after `add`, the shards that were in it already, and those it un-retired."""
 
     manifest: Manifest
     passed_over: tuple[str, ...]
+    restored: tuple[str, ...]
 
 
 def add(
@@ -82,14 +83,15 @@ def add(
         offered = [new_record(shard, column) for shard in listed(paths, progress)]
         states = read_states(folder)
         found, passed = _with_shards(manifest, offered, states)
+        restored = _restored(manifest, found)
         note_states(folder, states)
         named = sorted({*manifest.paths, *(str(path) for path in paths)})
         found = replace(found, paths=tuple(named))
         if not found.pending:
             # Nothing to read: the index stays as it is.
-            return Added(manifest, passed)
+            return Added(manifest, passed, restored)
         done = index_pending(folder, found, workers=workers, memory=memory, progress=progress)
-        return Added(done, passed)
+        return Added(done, passed, restored)
 
 
 def retire(
@@ -188,6 +190,13 @@ def _with_shards(
                 remedy=Remedy.RETIRE_SHARD_FIRST(shard=record.name),
             )
     return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
+
+
+def _restored(before: Manifest, after: Manifest) -> tuple[str, ...]:
+    """Names of shards that were retired and come back with the same bytes."""
+    retired = {(record.name, record.digest) for record in before.shards if record.retired}
+    added = after.shards[len(before.shards) :]
+    return tuple(record.name for record in added if (record.name, record.digest) in retired)
 
 
 def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord], states: States) -> bool:

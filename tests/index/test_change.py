@@ -107,7 +107,8 @@ def test_a_retired_shard_is_gone_and_can_come_back(corpus, tmp_path):
     without = candidates(tmp_path / "ix")
     assert not any(name == "part-1.parquet" for places in without.values() for name, _ in places)
     assert Index.open(tmp_path / "ix").names == ("part-0.parquet", "part-2.parquet")
-    add(tmp_path / "ix", corpus)
+    assert add(tmp_path / "ix", corpus).restored == ("part-1.parquet",)
+    assert add(tmp_path / "ix", corpus).restored == ()
     assert candidates(tmp_path / "ix") == before
     compact(tmp_path / "ix")
     assert candidates(tmp_path / "ix") == before

@@ -132,13 +132,16 @@ def add(
         added = change.add(
             folder, corpus, workers=workers, memory=n_bytes, text=text, progress=progress
         )
-    if added.passed_over and not quiet:
-        names = ", ".join(added.passed_over[:_NAMED])
-        more = len(added.passed_over) - _NAMED
-        talk(plain(f"indexed already: {names}" + (f" and {more:,} more" if more > 0 else "")))
-    return _print_built(
-        folder, added.manifest, as_json=as_json, passed_over=list(added.passed_over)
-    )
+    lists = {"passed_over": list(added.passed_over), "restored": list(added.restored)}
+    for names, said in (
+        (added.passed_over, "indexed already"),
+        (added.restored, "were retired, and are searched again from now on"),
+    ):
+        if names and not quiet:
+            more = len(names) - _NAMED
+            shown = ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+            talk(plain(f"{said}: {shown}"))
+    return _print_built(folder, added.manifest, as_json=as_json, more=lists)
 
 
 @app.command("retire")
@@ -307,7 +310,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _print_built(
-    folder: Path, manifest: Manifest, *, as_json: bool, passed_over: list[str] | None = None
+    folder: Path, manifest: Manifest, *, as_json: bool, more: dict[str, Any] | None = None
 ) -> int:
     from contam.cli.terminal import talk
 
@@ -316,13 +319,10 @@ def _print_built(
         if any(shard.failure and not shard.retired for shard in manifest.shards)
         else 0
     )
-    more: dict[str, Any] = {"exit_code": code}
-    if passed_over is not None:
-        more["passed_over"] = passed_over
-    _print_summary(folder, as_json=as_json, more=more)
+    _print_summary(folder, as_json=as_json, more={"exit_code": code, **(more or {})})
     if code:
         talk("the corpus was not read whole: answers from this index will say so")
-        talk("hint: mend the shards named NOT READ, then `contam index add` them")
+        talk("hint: repair the shards named NOT READ, then `contam index add` them")
     return code
 
 
