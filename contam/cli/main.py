@@ -40,6 +40,7 @@ from contam.cli.commands import (
     sql,
     warm,
 )
+from contam.cli.grouped_help import GroupedHelp
 from contam.cli.options import spread_values
 from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
+    cls=GroupedHelp,
     name="contam",
     help="Which test items does a training corpus already contain, and what text proves it?",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 flagged (--fail-on-flagged), "

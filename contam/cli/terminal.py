@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -70,6 +71,13 @@ def _stop_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def page_width() -> int:
+    """Characters that a line of stdout may have: the terminal's, or enough for a pipe."""
+    if _is_terminal(sys.stdout) or os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size().columns
+    return _PLAIN_WIDTH
 
 
 def laid_out(renderables: Iterable[RenderableType]) -> str:

@@ -193,3 +193,14 @@ def test_closed_streams_are_no_crash(tmp_path):
     line = subprocess.list2cmdline(command("show", folder))
     process = subprocess.run(["sh", "-c", f"{line} >&- 2>&-"], env=environment(), check=False)
     assert process.returncode == 0
+
+
+def test_the_help_shows_every_command_in_one_group():
+    from contam.cli.grouped_help import GROUPS
+    from contam.cli.main import COMMANDS
+
+    shown = [name for names in GROUPS.values() for name in names]
+    assert sorted(shown) == sorted(COMMANDS)
+    page = contam_here("--help").stdout
+    assert [line[:-1] for line in page.splitlines() if line.rstrip(":") in GROUPS] == list(GROUPS)
+    assert all(f"\n  {name} " in page for name in shown)

@@ -73,6 +73,9 @@ def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:
     from contam.cli import render
     from contam.cli.terminal import visible
 
+    if _is_wide(names, rows):
+        _print_upright(names, rows)
+        return
     table = render.new_table()
     for at, name in enumerate(names):
         numbers = bool(rows) and all(isinstance(row[at], int | float) for row in rows)
@@ -80,6 +83,31 @@ def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:
     for row in rows:
         table.add_row(*("" if value is None else visible(_shown(value)) for value in row))
     render.emit_renderable(table, f"\n{render.counted(len(rows), 'row')}")
+
+
+def _is_wide(names: list[str], rows: list[tuple[Any, ...]]) -> bool:
+    """Whether a table would be wider than the terminal, so that its columns would be folded."""
+    from contam.cli.terminal import page_width
+
+    widths = [
+        max(len(name), *(len(_shown(row[at])) for row in rows)) if rows else len(name)
+        for at, name in enumerate(names)
+    ]
+    return sum(widths) + 2 * len(widths) > page_width()
+
+
+def _print_upright(names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    """A line for each value, an empty one between rows."""
+    from contam.cli import render
+    from contam.cli.terminal import emit, visible
+
+    longest = max(map(len, names))
+    for row in rows:
+        for name, value in zip(names, row, strict=True):
+            text = "" if value is None else visible(_shown(value))
+            emit(f"{visible(name):<{longest}}  {text}".rstrip() + "\n")
+        emit("\n")
+    emit(f"{render.counted(len(rows), 'row')}\n")
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - the same as for _value

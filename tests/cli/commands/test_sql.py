@@ -139,3 +139,14 @@ def test_text_cannot_steer_the_terminal(make_result):
     process = contam_here("sql", folder, "select chr(27) || '[31m' as x")
     assert "\x1b" not in process.stdout
     assert "<U+001B>[31m" in process.stdout
+
+
+def test_a_table_that_is_too_wide_has_a_line_for_each_value(make_result):
+    folder, _ = make_result(parquet)
+    query = (
+        "select 'left' as a, repeat('x', 60) as b, 7 as c union all select '', null, 8 order by 3"
+    )
+    wide = contam_here("sql", folder, query, COLUMNS="60").stdout
+    rows = [block.splitlines() for block in wide.split("\n\n")]
+    assert rows == [["a  left", f"b  {'x' * 60}", "c  7"], ["a", "b", "c  8"], ["2 rows"]]
+    assert "left" in contam_here("sql", folder, query).stdout.splitlines()[2]
