@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -158,6 +158,7 @@ def print_result(
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
+    from contam.detect.indexed.guarantee import MAY_BE_MISSED
     from contam.detect.result import LEFT_OUT
 
     if not quiet:
@@ -190,6 +191,12 @@ def print_result(
     if left_out:
         lines.append(
             f"left out {render.counted(left_out, 'file')} in an unknown form: see run.json"
+        )
+    reasons: Any = result.verdict_columns["reason"]  # one a verdict, as every scan fills it
+    if unsure := sum(reason.startswith(MAY_BE_MISSED) for reason in reasons):
+        lines.append(
+            f"{render.counted(unsure, 'verdict')} not checkable by this index, since a copy may "
+            "have been missed: contam scan of the same corpus can judge them"
         )
     lines += ["", f"results   {out}"]
     if result.flagged():

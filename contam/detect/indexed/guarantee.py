@@ -86,6 +86,10 @@ def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
     return None
 
 
+#: How every reason begins for which an index does not call an item clean; a scan may well.
+MAY_BE_MISSED: Final = "not found, but "
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DowngradingPolicy(Wrapped):
     """A policy over an index: it says `not_checkable` where the index cannot vouch for `clean`.
@@ -127,32 +131,32 @@ def downgrades_of(
     guarantee = recipe.guarantee
     if (run := shortest_run(policy)) < guarantee:
         reason = (
-            f"not found, but this index may miss runs of fewer than {guarantee} {unit}, "
+            f"{MAY_BE_MISSED}this index may miss runs of fewer than {guarantee} {unit}, "
             f"and {policy.spec.id} counts them from {run} on"
         )
         return dict.fromkeys(range(n_items), reason)
     downgrades: dict[int, str] = {}
     for i in np.flatnonzero(items_at_risk(policy, lookup, capped)).tolist():
         downgrades[i] = (
-            "not found, but it has wording that stands in more documents than the index keeps: "
+            f"{MAY_BE_MISSED}it has wording that stands in more documents than the index keeps: "
             f"of a run made of that alone not every document was looked at (cap {recipe.cap})"
         )
     for i in np.flatnonzero(_too_short(policy, view, guarantee)).tolist():
         tokens = int(view.items.n_tokens[i, QUESTION])
         downgrades[i] = (
-            f"not found, but its question has {tokens} {unit}, and this index finds every run "
+            f"{MAY_BE_MISSED}its question has {tokens} {unit}, and this index finds every run "
             f"from {guarantee} on: a copy may have been missed"
         )
     for i, tokens in _short_variants(policy, view, guarantee).items():
         downgrades.setdefault(
             i,
-            f"not found, but without its punctuation its question has {tokens} {unit} in a row, "
+            f"{MAY_BE_MISSED}without its punctuation its question has {tokens} {unit} in a row, "
             f"and this index finds every run from {guarantee} on: a copy that lost it may have "
             "been missed",
         )
     for i in np.flatnonzero(hashed).tolist() if hashed is not None else ():
         downgrades.setdefault(
-            i, "something of it stands in documents that were compared by hashes alone"
+            i, f"{MAY_BE_MISSED}something of it is in documents that were compared by hashes alone"
         )
     return downgrades
 

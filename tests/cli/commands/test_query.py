@@ -315,3 +315,18 @@ def test_texts_and_further_evidence_are_left_out_when_asked(asked, call, tmp_pat
     report = load_report(tmp_path / "out")
     assert report.evidence.num_rows == 1
     assert QUOTED not in str(report.items.to_pylist())
+
+
+def test_what_the_index_may_have_missed_is_counted_under_the_table(home, call, tmp_path):
+    short = "seven small words that nobody wrote yet"
+    write_items(tmp_path / "items.jsonl", QUOTED, short)
+    where = ("--index", home / "home" / "mine", "--benchmark", tmp_path / "items.jsonl")
+    code, shown, _ = call(*where, "--out", tmp_path / "out")
+    assert code == 0
+    (line,) = [line for line in shown.splitlines() if "contam scan" in line]
+    assert line.startswith("1 verdict ")
+    _, shown, _ = call(
+        "--index", home / "home" / "mine", "--benchmark", home / "items.jsonl",
+        "--out", tmp_path / "other",
+    )  # fmt: skip
+    assert "contam scan" not in shown
