@@ -60,7 +60,7 @@ app = typer.Typer(
     help="Which test items does a training corpus already contain, and what text proves it?",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 flagged (--fail-on-flagged), "
     "4 corpus not read whole, 130 interrupted.",
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

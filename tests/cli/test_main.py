@@ -204,3 +204,13 @@ def test_the_help_shows_every_command_in_one_group():
     page = contam_here("--help").stdout
     assert [line[:-1] for line in page.splitlines() if line.rstrip(":") in GROUPS] == list(GROUPS)
     assert all(f"\n  {name} " in page for name in shown)
+
+
+@pytest.mark.parametrize(("words", "found"), [("contam sc", "scan"), ("contam scan --pol", "--policy")])
+def test_a_shell_completes_commands_and_options(words, found):
+    asked = {
+        "_CONTAM_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
+    assert contam(**asked).stdout.split() == [found]
