@@ -21,14 +21,18 @@ _BATCH_ROWS = 4096
 Record = dict[str, object]
 
 
-def parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Record]:
+def parquet_rows(
+    path: Path, choose: Callable[[Sequence[str]], Sequence[str]], data: bytes | None = None
+) -> Iterator[Record]:
     """Rows of a Parquet file as dictionaries, only with the columns that `choose` picks.
 
     choose  called once with all top-level column names; images and embeddings need not be read
+    data    the bytes of the file, where they are in memory already
     Raises BenchmarkError when the file is damaged.
     """
     try:
-        with pq.ParquetFile(path, memory_map=True) as file:
+        source = path if data is None else pa.BufferReader(data)
+        with pq.ParquetFile(source, memory_map=data is None) as file:
             columns = _chosen(path, file.schema_arrow, choose)
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
                 yield from batch.to_pylist()
