@@ -28,6 +28,7 @@ from contam.rescore.partial import refuse_partial
 from contam.rescore.tables import RescoreSettings, make_tables
 from contam.rescore.whole import left_out, whole_logs
 from contam.tables import schemas
+from contam.tables.frames import to_pandas, to_polars
 from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY, TABLES
 
 if TYPE_CHECKING:
@@ -55,6 +56,22 @@ class Rescore:
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of one table as dictionaries."""
         return schemas.rows(self.tables[name])
+
+    def to_pandas(self, table: str = "scores") -> Any:  # noqa: ANN401 - pandas may be missing
+        """One of `tables` as a pandas DataFrame. Raises MissingExtraError without pandas."""
+        return to_pandas(self._named(table))
+
+    def to_polars(self, table: str = "scores") -> Any:  # noqa: ANN401 - Polars may be missing
+        """One of `tables` as a Polars DataFrame. Raises MissingExtraError without Polars."""
+        return to_polars(self._named(table))
+
+    def _named(self, table: str) -> Table:
+        if table not in self.tables:
+            known = ", ".join(self.tables)
+            raise UsageError(
+                "a re-scoring has no table {!r}", table, remedy=Remedy.CHOOSE_KNOWN(known=known)
+            )
+        return self.tables[table]
 
 
 def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them by name
