@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.rescore.join import Joined
+    from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log, ScoreColumn
     from contam.tables.schemas import Table
 
@@ -75,7 +76,7 @@ class Rescore:
 
 
 def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them by name
-    verdicts: PathLike,
+    verdicts: Verdicts,
     logs: PathLike | Sequence[PathLike],
     *,
     policies: Sequence[str] = (),
@@ -93,8 +94,9 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
 ) -> Rescore:
     """Score every model in the logs with and without the items that the verdicts flag.
 
-    verdicts         the folder that a scan or a query wrote, or a file of labels: one's own
-                     annotations (CSV, TSV, JSON, Parquet), decon's report, a published list
+    verdicts         the result of a scan or a query, or the folder it was written to; or a file of
+                     labels: one's own annotations (CSV, TSV, JSON, Parquet), decon's report, a
+                     published list; or labels as dictionaries or a table
     policies         judge by these only; all that the verdicts hold when empty
     columns          names of the columns of plain tables, where they are ambiguous
     allow_unmatched  go on although more than 1 % of a log's items are not among the items judged

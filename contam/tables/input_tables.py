@@ -116,13 +116,15 @@ def column_names(path: Path) -> tuple[str, ...]:
         raise _unreadable_log(path, error) from error
 
 
-def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, Any]:
-    """Columns of a Parquet file, those of `names` or all.
+def read_columns(
+    path: Path, names: Sequence[str] | None = None, data: bytes | None = None
+) -> dict[str, Any]:
+    """Columns of a Parquet file, those of `names` or all; data  its bytes, if they are in memory.
 
     Numbers without a null come as an array, anything else as a list of plain values.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path if data is None else pa.BufferReader(data)) as file:
             table = file.read(columns=None if names is None else list(names), use_threads=False)
             return {name: _values(table.column(name)) for name in table.schema.names}
     except (pa.ArrowException, OSError) as error:
