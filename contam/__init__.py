@@ -72,7 +72,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be a
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
 
 
 def _version() -> str:

@@ -33,7 +33,6 @@ class Remedy(Enum):
     CHECK_RIGHTS = "check its rights"
     CHECK_PATH = "check the path"
     CHECK_PATH_AND_RIGHTS = "check the path and its rights"
-    CHECK_PATH_OR_QUOTE_GLOB = "check the path; globs need quotes in a shell"
     CHECK_PATTERN = "check the pattern"
     CHECK_VARIABLE = "check the variable it came from"
     CHECK_COMPLETE = "check that it is complete"
@@ -321,8 +320,17 @@ class Remedy(Enum):
     WRITE_TABLE_ABOVE_SETTINGS = "write [{table}] above its settings"
     GIVE_AS_VARIABLE = "give it as {variable} or by {variable}_FILE"
     INSTALL_EXTRA = "pip install 'contam[{extra}]' brings them"
+    INSTALL_PACKAGE = "pip install {package}"
+    GIVE_ROWS = "a row is a dictionary: the key `text` for a document, `question` for an item"
+    GIVE_LIST_OF_ROWS = "give a list of the rows you mean"
+    GIVE_PATHS_OR_TABLES = (
+        "give paths, a list of dictionaries, or a table: Arrow, pandas, Polars, datasets"
+    )
+    NAME_TABLES = "give a dictionary of tables by name"
 
     # In the words of each interface.
+    CHECK_BENCHMARK_PATH = Own("check the path; give texts as dictionaries with the key `question`")
+    CHECK_PATH_OR_QUOTE_GLOB = Own("check the path; give texts as dictionaries with the key `text`")
     NAME_BENCHMARK = Own("name the file or folder of a benchmark")
     MAP_ID = Own(
         'mapping={{"id": FIELD}} names another id field, {{"id": ""}} makes ids from the content'

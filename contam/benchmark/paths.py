@@ -45,7 +45,8 @@ def expanded(
         pattern = str(path)
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         if not matches:
-            raise error_kind("no such {}: {}", Public(what), path, remedy=Remedy.CHECK_PATH)
+            remedy = Remedy.CHECK_BENCHMARK_PATH if what == "benchmark" else Remedy.CHECK_PATH
+            raise error_kind("no such {}: {}", Public(what), path, remedy=remedy)
         for match in map(Path, sorted(matches, key=natural_key)):
             refuse_pipe(match, error_kind)
             yield match

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def read_benchmarks(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | BenchmarkFile],
     *,
     mapping: Mapping[str, str] | None = None,
     name: str | None = None,
@@ -37,7 +37,7 @@ def read_benchmarks(
     """Read files, folders and globs as benchmarks, one for every benchmark name met, by name.
 
     paths    JSONL, JSON, CSV, TSV (plain or compressed), Parquet, Arrow, folders of them, and
-             folders saved by Hugging Face `datasets`
+             folders saved by Hugging Face `datasets`; or files in memory
     mapping  part -> field where the usual names do not fit: passage, question, choices, answer,
              answer_index, id, benchmark, split; dotted paths reach into records, `a+b` joins
              fields, "" means that there is none
@@ -100,7 +100,14 @@ class _FileReader:
     def read(self, source: BenchmarkFile) -> None:
         """Take all rows of one file."""
         state = _FileState(source)
-        if source.family in ("parquet", "arrow"):
+        if source.data is not None:
+            data, state.unit = source.data, "row"
+            format_name, digest, size = source.family, hashlib.sha256(data).hexdigest(), len(data)
+            if source.family == "json":
+                self._take(state, read_json(source.path, data, self._field_map).rows)
+            else:
+                self._take(state, enumerate(_table_rows(source, self._columns_wanted), 1))
+        elif source.family in ("parquet", "arrow"):
             state.unit = "row"
             refuse_pointer(source.path)
             listed = _state_of(source.path)
@@ -224,9 +231,11 @@ def _table_rows(
     # Here, not above: who reads only text formats need not load the table library.
     from contam.tables.input_tables import arrow_rows, parquet_rows
 
-    read = parquet_rows if source.family == "parquet" else arrow_rows
     try:
-        yield from read(source.path, choose)
+        if source.family == "parquet":
+            yield from parquet_rows(source.path, choose, source.data)
+        else:
+            yield from arrow_rows(source.path, choose)
     except RowError as error:
         raise BenchmarkError(
             "{}: {}", source.path, error.statement, remedy=error.remedies

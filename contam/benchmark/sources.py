@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import orjson
@@ -34,27 +34,32 @@ class BenchmarkFile:
     """A file to read, its family of formats, the names its place implies.
 
     explicit  the user named this very file, so anything odd about it is an error, not a skip
+    data      its bytes, where it is in memory: `path` is then what messages and records call it
     """
 
     path: Path
     family: str
     naming: Naming
     explicit: bool
+    data: bytes | None = field(default=None, repr=False)
 
 
 def find_sources(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | BenchmarkFile],
 ) -> tuple[tuple[BenchmarkFile, ...], tuple[SkippedRow, ...]]:
     """Files of items below the given files, folders and globs, each once, in natural order.
 
-    Also gives the files that were passed over, with the reason. Raises BenchmarkError for a path
-    that is not there, a folder without items and a saved data set with a part missing.
+    Files in memory follow. Also gives the files that were passed over, with the reason. Raises
+    BenchmarkError for a path that is not there, a folder without items and a saved data set with a
+    part missing.
     """
     sources: dict[Path, BenchmarkFile] = {}
     skipped: list[SkippedRow] = []
     if not paths:
         raise BenchmarkError("no benchmark given", remedy=Remedy.NAME_BENCHMARK)
-    for path in expanded(paths, "benchmark", BenchmarkError):
+    in_memory = [given for given in paths if isinstance(given, BenchmarkFile)]
+    on_disk = [given for given in paths if not isinstance(given, BenchmarkFile)]
+    for path in expanded(on_disk, "benchmark", BenchmarkError):
         found = list(_below(path, skipped)) if path.is_dir() else [_source(path, explicit=True)]
         if not found:
             seen = ", ".join(sorted(entry.name for entry in path.iterdir())[:10])
@@ -64,7 +69,7 @@ def find_sources(
             )
         for source in found:
             sources.setdefault(source.path.resolve(), source)
-    return tuple(sources.values()), tuple(skipped)
+    return (*sources.values(), *in_memory), tuple(skipped)
 
 
 def _below(
@@ -122,7 +127,11 @@ def _dataset_name(folder: Path) -> str:
     """Name and configuration recorded by `datasets`, "" when it only knew a file format."""
     if not (folder / _INFO).is_file():
         return ""
-    info = _read_object(folder / _INFO)
+    return name_in(_read_object(folder / _INFO))
+
+
+def name_in(info: Mapping[str, object]) -> str:
+    """The same from what `datasets` knows of a data set."""
     name = str(info.get("dataset_name") or info.get("builder_name") or "")
     config = str(info.get("config_name") or "")
     if name in _GENERIC_BUILDERS:

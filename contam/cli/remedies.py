@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from contam.errors import ContamError
 
 SENTENCES: Final[Mapping[Remedy, str]] = {
+    Remedy.CHECK_BENCHMARK_PATH: "check the path",
+    Remedy.CHECK_PATH_OR_QUOTE_GLOB: "check the path; globs need quotes in a shell",
     Remedy.NAME_BENCHMARK: "--benchmark PATH",
     Remedy.MAP_ID: "--map id=FIELD names another id field, --map id= makes ids from the content",
     Remedy.MAP_QUESTION: "--map question=FIELD",

@@ -86,7 +86,8 @@ class Flows:
         """Judge a text, one item, or items."""
         if isinstance(items, str):
             return (yield from self._check({"text": items}, [wire.TEXT_ITEM], asked))
-        rows = wire.item_rows(items if isinstance(items, list | tuple) else [items])
+        found = wire.given_items(items)
+        rows = wire.item_rows(found if isinstance(found, list | tuple) else [found])
         if len(rows) <= CHECK_ITEMS:
             names = [wire.name_of(row) for row in rows]
             try:

@@ -201,7 +201,7 @@ def rescore(
         rows = [verdict.to_dict() for verdict in verdicts]
         for row in rows:
             row["evidence"] = evidence.get(ItemName.in_row(row), [])
-        asked = [wire.item_row(item) for item in items]
+        asked = [wire.item_row(item) for item in wire.given_items(items)]
         coverage = dict(verdicts.coverage)
         request["inline"] = {"verdicts": rows, "coverage": coverage, "items": asked}
     else:

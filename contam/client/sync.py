@@ -58,7 +58,8 @@ class Client:
         """Judge a text, one item or some; the verdicts are those of `contam.query`.
 
         items     a text, a `contam.BenchItem`, or a mapping with `id`, `question` and, where there
-                  are any, `benchmark`, `split`, `passage`, `choices`, `answer`, `answer_index`
+                  are any, `benchmark`, `split`, `passage`, `choices`, `answer`, `answer_index`;
+                  or a table of items (Arrow, pandas, Polars, `datasets`), or tables by name
         index     a name, several that answer as one, or None for all that the service has
         evidence  whether documents are named; `context` characters around each run
 

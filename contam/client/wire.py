@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from contam.benchmark.items import ItemName
 from contam.client.answers import ENDED, Answer, EvidenceRow, Job
 from contam.client.failures import AnswerError
+from contam.detect.given import given_benchmark, is_table
 from contam.detect.labels import LABELS
 from contam.detect.policies.verdict import COLUMNS, Verdict
-from contam.errors import UsageError
+from contam.errors import BenchmarkError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from contam.benchmark.items import BenchItem
+    from contam.detect.given import Source
 
     Item: TypeAlias = BenchItem | Mapping[str, Any]
-    Items: TypeAlias = list[Item] | list[BenchItem] | list[dict[str, Any]] | tuple[Item, ...]
+    Items: TypeAlias = (
+        list[Item] | list[BenchItem] | list[dict[str, Any]] | tuple[Item, ...] | Source
+    )
     Row: TypeAlias = dict[str, Any]
 
 BENCHMARK: Final = "items"
@@ -57,9 +61,30 @@ def item_row(item: Item) -> Row:
     return row
 
 
-def item_rows(items: Iterable[Item]) -> list[Row]:
+def given_items(items: Source) -> Iterable[Item]:
+    """Items as they are, and those of a table, or of tables by name, as `contam.query` reads them.
+
+    Raises UsageError for a table with a row that is no item: none is left out unsaid.
+    """
+    named = isinstance(items, Mapping) and any(map(is_table, items.values()))
+    if not (named or is_table(items)):
+        given: Iterable[Item] = items
+        return given
+    # Here, not above: a client that is given no table need not load what reads one.
+    from contam.benchmark.read_files import read_benchmarks
+
+    try:
+        found = read_benchmarks(given_benchmark(items, BENCHMARK))
+    except BenchmarkError as error:
+        raise UsageError(error.message, hint=f"columns: {', '.join(_FIELDS)}") from error
+    for row in (row for benchmark in found for row in benchmark.skipped):
+        raise UsageError(f"{row.source}, row {row.line}: {row.reason}")
+    return [item for benchmark in found for item in benchmark.items]
+
+
+def item_rows(items: Source) -> list[Row]:
     """Items as the service takes them, each named once; UsageError otherwise."""
-    rows = [item_row(item) for item in items]
+    rows = [item_row(item) for item in given_items(items)]
     names = {name_of(row) for row in rows}
     if not rows or len(names) != len(rows):
         raise UsageError("items must be one or more, each named once")

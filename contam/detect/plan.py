@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem, Benchmark
     from contam.benchmark.keys import ContentKeys
+    from contam.benchmark.sources import BenchmarkFile
     from contam.detect.indexed.blind import BlindItem
     from contam.detect.policies.policy import Policy
 
@@ -109,7 +110,7 @@ def named_fields(mapping: str | Mapping[str, str] | None) -> dict[str, str] | No
 
 
 def make_plan(
-    benchmark: Sequence[str | Path],
+    benchmark: Sequence[str | Path | BenchmarkFile],
     parameters: ScanParameters,
 ) -> Plan:
     """Read the benchmarks and policies and build the views.

@@ -11,6 +11,7 @@ import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.detect.finish import finish
+from contam.detect.given import given_benchmark
 from contam.detect.indexed.candidates import LEAST_SHARE
 from contam.detect.indexed.guarantee import (
     DowngradingPolicy,
@@ -23,7 +24,7 @@ from contam.detect.indexed.search import nothing_found, search
 from contam.detect.match.deadline import NO_DEADLINE, Deadline, DeadlinePassed, Unanswered
 from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policies.policy import get_policy
-from contam.detect.scan import as_list, worker_count
+from contam.detect.scan import worker_count
 from contam.detect.warm import query_a_little
 from contam.errors import IndexMismatchError, Remedy
 from contam.kernels.warm_up import compile_once
@@ -32,6 +33,7 @@ from contam.tables.memory import release_unused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from contam.detect.given import Source
     from contam.detect.indexed.indexes import PathLike
     from contam.detect.indexed.search import SearchResult
     from contam.detect.model import Bools
@@ -47,7 +49,7 @@ _MOST_NAMED: Final = 20
 
 def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     index: PathLike | Sequence[PathLike],
-    benchmark: PathLike | Sequence[PathLike],
+    benchmark: Source,
     *,
     policies: str | Sequence[str] = ("contam",),
     corpus: PathLike | Sequence[PathLike] | None = None,
@@ -68,6 +70,7 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     """Search indexed documents for every item of the benchmarks; several indexes answer as one.
 
     index       paths or names of indexes, one or several
+    benchmark   as for `contam.scan`
     policies    as for `contam.scan`; one that needs more than the index guarantees is refused
     corpus      where the shards are now, if they were moved: they are recognised by their digests
     home        folder in which bare names of indexes are looked up
@@ -104,7 +107,7 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     n_workers = worker_count(workers)
     refuse_unanswerable([get_policy(policy) for policy in parameters.policies], opened.recipe)
     compile_once("query", query_a_little, progress)
-    plan = make_plan(as_list(benchmark), parameters)
+    plan = make_plan(given_benchmark(benchmark, name), parameters)
     return query_opened(
         opened,
         plan,

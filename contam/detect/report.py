@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts
+from contam.detect.notebook import result_html
+from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts, named_table
 from contam.errors import InternalError, OutputError, Public, Remedy
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
 from contam.tables import schemas
+from contam.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,6 +119,18 @@ class Report:
 
     def __len__(self) -> int:
         return int(self.verdicts.num_rows)
+
+    def to_pandas(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - pandas may be missing
+        """One of `TABLE_NAMES` as a pandas DataFrame. Raises MissingExtraError without pandas."""
+        return to_pandas(named_table(self, table))
+
+    def to_polars(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - Polars may be missing
+        """One of `TABLE_NAMES` as a Polars DataFrame. Raises MissingExtraError without Polars."""
+        return to_polars(named_table(self, table))
+
+    def _repr_html_(self) -> str:
+        counts = label_counts(self.verdicts)
+        return result_html(counts, self.run["coverage"], self.run.get("notes", ()))
 
 
 def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDER) -> Report:

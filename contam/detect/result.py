@@ -10,10 +10,12 @@ import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import SHOWN
+from contam.detect.notebook import result_html
 from contam.detect.policies.verdict import COLUMNS, Verdict
-from contam.errors import IncompleteError
+from contam.errors import IncompleteError, Remedy, UsageError
 from contam.files.natural_order import natural_key
 from contam.tables import schemas
+from contam.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +34,9 @@ VERDICTS: Final = schemas.schema_of(
 )
 OPTIONAL: Final = frozenset(column.name for column in COLUMNS if column.optional)
 """Columns of `VERDICTS` that a result of an older version may lack."""
+
+TABLE_NAMES: Final = ("verdicts", "evidence", "items")
+"""The tables of a result."""
 
 LEFT_OUT: Final = "left out of the corpus: "
 """How a note begins that names a file beside the shards."""
@@ -168,8 +173,30 @@ class ScanResult:
             return schemas.records(self.evidence_columns, schemas.EVIDENCE)
         return schemas.rows(self.evidence)
 
+    def to_pandas(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - pandas may be missing
+        """One of `TABLE_NAMES` as a pandas DataFrame. Raises MissingExtraError without pandas."""
+        return to_pandas(named_table(self, table))
+
+    def to_polars(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - Polars may be missing
+        """One of `TABLE_NAMES` as a Polars DataFrame. Raises MissingExtraError without Polars."""
+        return to_polars(named_table(self, table))
+
+    def _repr_html_(self) -> str:
+        return result_html(self.counts(), self.coverage, self.run.get("notes", ()))
+
     def _policy_rank(self) -> dict[str, int]:
         return {policy: rank for rank, policy in enumerate(self.policies)}
+
+
+def named_table(result: object, name: str) -> Table:
+    """One of the tables of a result. Raises UsageError for a name that none has."""
+    if name not in TABLE_NAMES:
+        raise UsageError(
+            f"a result has no table {name!r}",
+            remedy=Remedy.CHOOSE_KNOWN(known=", ".join(TABLE_NAMES)),
+        )
+    table: Table = getattr(result, name)
+    return table
 
 
 def iter_verdicts(table: Table) -> Iterator[Verdict]:

@@ -18,6 +18,7 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.documents import read_metadata
 from contam.corpus.shards import check_unchanged, shard_digest, survey
 from contam.detect.finish import finish
+from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
@@ -25,6 +26,7 @@ from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, na
 from contam.detect.result import LEFT_OUT
 from contam.detect.warm import scan_a_little
 from contam.errors import CorpusError, InternalError, Remedy, ShardError, UsageError
+from contam.files.natural_order import natural_key
 from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
     from contam.corpus.shards import Shard
+    from contam.detect.given import Source
     from contam.detect.model import Bools, Matches
     from contam.detect.result import ScanResult
 
@@ -79,6 +82,7 @@ class Corpus:
     digests     of each shard when it was listed, None where it could not be read
     selections  columns of each shard, None where none was found
     coverage    what was read: nothing yet when it is opened
+    in_memory   names of the shards that are tables of the caller
     """
 
     paths: tuple[str, ...]
@@ -88,11 +92,21 @@ class Corpus:
     chunks: list[Chunk]
     coverage: Coverage
     notes: tuple[str, ...]
+    in_memory: frozenset[str] = frozenset()
 
     @classmethod
-    def open(cls, paths: Sequence[PathLike], text: str | None) -> Corpus:
-        """Find shards and columns; shards that cannot be opened are failures in the coverage."""
-        shards, skipped = survey(paths)
+    def open(
+        cls, paths: Sequence[PathLike], text: str | None, tables: Sequence[Shard] = ()
+    ) -> Corpus:
+        """Find shards and columns; shards that cannot be opened are failures in the coverage.
+
+        tables  shards besides those of the paths, under names of their own
+        """
+        shards, skipped = survey(paths) if paths or not tables else ((), ())
+        in_memory = frozenset(table.name for table in tables)
+        if twice := sorted(in_memory.intersection(shard.name for shard in shards)):
+            raise UsageError(f"a table and a file of the corpus are both called {twice[0]}")
+        shards = tuple(sorted((*shards, *tables), key=lambda shard: natural_key(shard.name)))
         digests, unreadable = _digests(shards)
         selections, no_columns = select_all(shards, text)
         chunks, unopened = plan_chunks(shards, selections)
@@ -101,7 +115,9 @@ class Corpus:
         explained = {failure.shard for failure in failures}
         failures += [failure for failure in unreadable if failure.shard not in explained]
         return cls(
-            paths=tuple(sorted(str(path) for path in paths)),
+            paths=tuple(
+                sorted([*map(str, paths), *(IN_MEMORY + name for name in in_memory)]),
+            ),
             shards=shards,
             digests=digests,
             selections=selections,
@@ -111,6 +127,7 @@ class Corpus:
                 *(f"{LEFT_OUT}{file.path}: {file.reason}" for file in skipped),
                 *_unread_columns(shards, selections, text),
             ),
+            in_memory=in_memory,
         )
 
     @property
@@ -140,7 +157,7 @@ class Corpus:
             "corpus": list(self.paths),
             "shards": [
                 {
-                    "uri": shard.uri,
+                    "uri": IN_MEMORY + shard.name if shard.name in self.in_memory else shard.uri,
                     "name": shard.name,
                     "format": shard.format,
                     "size_bytes": shard.size_bytes,
@@ -198,8 +215,8 @@ def _unread_columns(
 
 
 def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
-    corpus: PathLike | Sequence[PathLike],
-    benchmark: PathLike | Sequence[PathLike],
+    corpus: Source,
+    benchmark: Source,
     *,
     policies: str | Sequence[str] = ("contam",),
     unit: str = "word",
@@ -217,7 +234,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
 ) -> ScanResult:
     """Search every document of a corpus for every item of the benchmarks.
 
-    corpus, benchmark  files, folders or globs, one or several
+    corpus, benchmark  files, folders or globs, one or several; or rows as dictionaries, a table
+                       (Arrow, pandas, Polars, `datasets`), or several tables by name
     policies           ids (`contam policies` lists them), id:preset, or policy files
     workers            threads; None takes one a core. The result does not depend on it.
     text               column of the document text, where the usual names do not find it
@@ -244,10 +262,11 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         split=split,
     )
     n_workers = worker_count(workers)
-    opened = Corpus.open(as_list(corpus), text)
-    compile_once("scan", scan_a_little, progress)
-    plan = make_plan(as_list(benchmark), parameters)
-    return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
+    with given_corpus(corpus) as (paths, tables):
+        opened = Corpus.open(paths, text, tables)
+        compile_once("scan", scan_a_little, progress)
+        plan = make_plan(given_benchmark(benchmark, name), parameters)
+        return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 
 
 def scan_opened(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.benchmark.field_names import ITEM_ID, plain
+from contam.detect.given import IN_MEMORY
 from contam.detect.labels import LABELS, NOT_CHECKABLE
 from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
 from contam.rescore.logs.item_parts import PartsReader, Texts
@@ -119,6 +120,7 @@ def read_annotations(
     columns: Mapping[str, str] | None = None,
     threshold: float | None = None,
     unlisted: str | None = None,
+    data: bytes | None = None,
 ) -> Annotations:
     """Read CSV, TSV, JSON lines, a JSON list or Parquet with a row per item, or decon's report.
 
@@ -126,6 +128,7 @@ def read_annotations(
     threshold  an item whose score is at least this is contaminated, any other clean
     unlisted   whether the caller says what items are that the file does not name; without that a
                file without labels and scores is refused
+    data       the bytes of the file, where they are in memory
 
     Raises LogError, with file and row, for anything that is not a label of an item, and for two
     labels of one; UsageError for columns that cannot be told and for a threshold that is no number.
@@ -141,7 +144,7 @@ def read_annotations(
         raise UsageError(
             "the threshold {} is no score", threshold, remedy=Remedy.GIVE_THRESHOLD_AS_NUMBER
         )
-    file = LogFile(path)
+    file = LogFile(path, data)
     table = load(file)
     if not len(table):
         raise LogError("{}: the file has no rows", path, remedy=Remedy.IS_IT_THE_RIGHT_FILE)
@@ -243,7 +246,7 @@ def _row(
         label = NOT_CHECKABLE if math.isnan(score) else _over(score, threshold)
     else:
         label = _label(value("label"), at) if "label" in found else _CONTAMINATED
-    policy = _name(value("policy")) or table.file.path.stem
+    policy = _name(value("policy")) or table.file.path.stem.removeprefix(IN_MEMORY)
     mapped = set(found.values()) - {found.get("question")}
     row = {name: values[place] for name, values in table.columns.items() if name not in mapped}
     if of_decon:

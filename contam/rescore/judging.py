@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from contam.benchmark.sources import BenchmarkFile
+from contam.detect.given import IN_MEMORY, given_benchmark
 from contam.detect.report import RUN_FILE, Report, load_report
+from contam.detect.result import ScanResult
 from contam.errors import Remedy, UsageError
 from contam.rescore.annotated import Judging, annotate
 from contam.rescore.annotations import Annotations, read_annotations
@@ -17,7 +20,10 @@ from contam.tables import schemas
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from contam.detect.given import Source
     from contam.rescore.logs.model import Log
+
+    Verdicts: TypeAlias = str | Path | ScanResult | Report | Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,21 +40,49 @@ class FileOptions:
     unlisted: str | None = None
 
 
-def open_verdicts(path: str | Path, options: FileOptions) -> Report | Annotations:
-    """Read a folder of results, or a file of labels. Raises OutputError or LogError."""
-    if Path(path).is_file():
-        _refuse_part(Path(path))
+def open_verdicts(given: Verdicts, options: FileOptions) -> Report | Annotations:
+    """A result, a folder of one, a file of labels, or a table of them.
+
+    Raises OutputError, LogError or UsageError.
+    """
+    if isinstance(given, ScanResult | Report):
+        if options != FileOptions():
+            raise UsageError("a result has labels", remedy=Remedy.LEAVE_OPTIONS_OF_LABELS)
+        return given if isinstance(given, Report) else _report_of(given)
+    if isinstance(given, str | Path):
+        path, data = Path(given), None
+    else:
+        path, data = _labels(given)
+    if data is not None or path.is_file():
+        _refuse_part(path)
         return read_annotations(
-            Path(path),
+            path,
             columns=options.columns,
             threshold=options.threshold,
             unlisted=options.unlisted,
+            data=data,
         )
-    if options != FileOptions() and Path(path).is_dir():
-        raise UsageError(
-            "{} is no file of labels", Path(path), remedy=Remedy.LEAVE_OPTIONS_OF_LABELS
-        )
+    if options != FileOptions() and path.is_dir():
+        raise UsageError("{} is no file of labels", path, remedy=Remedy.LEAVE_OPTIONS_OF_LABELS)
     return load_report(path, remedy=Remedy.GIVE_RESULT_OR_LABELS)
+
+
+def _report_of(result: ScanResult) -> Report:
+    return Report(
+        folder=Path(f"{IN_MEMORY}verdicts"),
+        run=result.run,
+        verdicts=result.verdicts,
+        evidence=result.evidence,
+        items=result.items,
+    )
+
+
+def _labels(given: Source) -> tuple[Path, bytes]:
+    """The labels in one table of the caller, and what they are called."""
+    found = given_benchmark(given, "labels")
+    if len(found) != 1 or not isinstance(found[0], BenchmarkFile) or found[0].data is None:
+        raise UsageError("verdicts are one result, one path or one table of labels")
+    return found[0].path, found[0].data
 
 
 def _refuse_part(path: Path) -> None:

@@ -28,6 +28,7 @@ from contam.rescore.partial import refuse_partial
 from contam.rescore.tables import RescoreSettings, make_tables
 from contam.rescore.whole import left_out, whole_logs
 from contam.tables import schemas
+from contam.tables.frames import to_pandas, to_polars
 from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY, TABLES
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.rescore.join import Joined
+    from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log, ScoreColumn
     from contam.tables.schemas import Table
 
@@ -56,9 +58,25 @@ class Rescore:
         """The rows of one table as dictionaries."""
         return schemas.rows(self.tables[name])
 
+    def to_pandas(self, table: str = "scores") -> Any:  # noqa: ANN401 - pandas may be missing
+        """One of `tables` as a pandas DataFrame. Raises MissingExtraError without pandas."""
+        return to_pandas(self._named(table))
+
+    def to_polars(self, table: str = "scores") -> Any:  # noqa: ANN401 - Polars may be missing
+        """One of `tables` as a Polars DataFrame. Raises MissingExtraError without Polars."""
+        return to_polars(self._named(table))
+
+    def _named(self, table: str) -> Table:
+        if table not in self.tables:
+            known = ", ".join(self.tables)
+            raise UsageError(
+                "a re-scoring has no table {!r}", table, remedy=Remedy.CHOOSE_KNOWN(known=known)
+            )
+        return self.tables[table]
+
 
 def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them by name
-    verdicts: PathLike,
+    verdicts: Verdicts,
     logs: PathLike | Sequence[PathLike],
     *,
     policies: Sequence[str] = (),
@@ -76,8 +94,9 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
 ) -> Rescore:
     """Score every model in the logs with and without the items that the verdicts flag.
 
-    verdicts         the folder that a scan or a query wrote, or a file of labels: one's own
-                     annotations (CSV, TSV, JSON, Parquet), decon's report, a published list
+    verdicts         the result of a scan or a query, or the folder it was written to; or a file of
+                     labels: one's own annotations (CSV, TSV, JSON, Parquet), decon's report, a
+                     published list; or labels as dictionaries or a table
     policies         judge by these only; all that the verdicts hold when empty
     columns          names of the columns of plain tables, where they are ambiguous
     allow_unmatched  go on although more than 1 % of a log's items are not among the items judged

@@ -21,14 +21,18 @@ _BATCH_ROWS = 4096
 Record = dict[str, object]
 
 
-def parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Record]:
+def parquet_rows(
+    path: Path, choose: Callable[[Sequence[str]], Sequence[str]], data: bytes | None = None
+) -> Iterator[Record]:
     """Rows of a Parquet file as dictionaries, only with the columns that `choose` picks.
 
     choose  called once with all top-level column names; images and embeddings need not be read
+    data    the bytes of the file, where they are in memory already
     Raises BenchmarkError when the file is damaged.
     """
     try:
-        with pq.ParquetFile(path, memory_map=True) as file:
+        source = path if data is None else pa.BufferReader(data)
+        with pq.ParquetFile(source, memory_map=data is None) as file:
             columns = _chosen(path, file.schema_arrow, choose)
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
                 yield from batch.to_pylist()
@@ -112,13 +116,15 @@ def column_names(path: Path) -> tuple[str, ...]:
         raise _unreadable_log(path, error) from error
 
 
-def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, Any]:
-    """Columns of a Parquet file, those of `names` or all.
+def read_columns(
+    path: Path, names: Sequence[str] | None = None, data: bytes | None = None
+) -> dict[str, Any]:
+    """Columns of a Parquet file, those of `names` or all; data  its bytes, if they are in memory.
 
     Numbers without a null come as an array, anything else as a list of plain values.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path if data is None else pa.BufferReader(data)) as file:
             table = file.read(columns=None if names is None else list(names), use_threads=False)
             return {name: _values(table.column(name)) for name in table.schema.names}
     except (pa.ArrowException, OSError) as error:

@@ -333,6 +333,12 @@ def test_the_reference_names_every_public_name_and_argument(repository):
     assert written == public | arguments | {*inspect.signature(contam.query).parameters}
 
 
+def test_dir_names_what_is_public_and_nothing_else():
+    import contam.detect.scan
+
+    assert dir(contam) == sorted(contam.__all__)
+
+
 # ------------------------------------------------------------------------------- policies
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from contam.detect.policies.verdict import Verdict
-from contam.errors import InternalError
+from contam.detect.report import load_report, write_report
+from contam.errors import InternalError, UsageError
 from contam.files.natural_order import natural_key
 from contam.tables import schemas
 from tests.detect.samples import make_result
@@ -102,3 +103,40 @@ def test_secret_benchmarks_leave_no_text():
     items = make_result(keep_text=False).items
     for name in schemas.ITEM_TEXTS:
         assert set(schemas.column(items, name)) == {None}
+
+
+def test_a_notebook_shows_counts_coverage_and_notes_and_no_text(tmp_path):
+    result = make_result()
+    texts = {*schemas.column(result.items, "question"), *schemas.column(result.verdicts, "reason")}
+    result.run["notes"] = ["<script>alert(1)</script>", *(f"note {n}" for n in range(30))]
+    shown = result._repr_html_()
+    assert "<td>quiz</td><td>contam</td><td>1</td><td>0</td><td>1</td><td>0</td>" in shown
+    assert "Coverage: complete" in shown
+    assert "<script>" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "<li>note 18</li><li>and 11 more</li>" in shown
+    assert not [text for text in texts if text in shown]
+    write_report(result, tmp_path / "out")
+    assert load_report(tmp_path / "out")._repr_html_() == shown
+
+
+def test_a_notebook_says_what_was_not_read():
+    result = make_result(complete=False)
+    result.coverage["shards_failed"] = [{"shard": "<b>.parquet", "reason": "it is cut & gone"}]
+    shown = result._repr_html_()
+    assert "Coverage: incomplete" in shown
+    assert "<li>&lt;b&gt;.parquet: it is cut &amp; gone</li>" in shown
+
+
+@pytest.mark.parametrize("name", ["verdicts", "evidence", "items"])
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_tables_are_given_as_frames(name, package, tmp_path):
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    write_report(make_result(), tmp_path / "out")
+    for result in (make_result(), load_report(tmp_path / "out")):
+        table = getattr(result, name)
+        frame = getattr(result, f"to_{package}")(name)
+        assert (list(frame.columns), len(frame)) == (table.column_names, table.num_rows)
+        assert list(frame["item_id"]) == schemas.column(table, "item_id")
+        with pytest.raises(UsageError, match="no table 'scores'"):
+            getattr(result, f"to_{package}")("scores")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import contam
 from contam.cli.remedies import hint
 from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.run import rescore, write_rescore
@@ -403,3 +404,39 @@ def test_an_item_that_may_be_a_listed_one_is_not_clean(tmp_path):
     )
     row, _ = scored(write_lines(path, listed), log, **options)
     assert counts(row) == (30, 9, 1)
+
+
+@pytest.mark.parametrize("form", ["rows", "arrow", "pandas", "polars"])
+def test_labels_in_memory_are_those_of_a_file(form, logs, tmp_path):
+    write(tmp_path / "labels.parquet", rows())
+    if form in ("pandas", "polars"):
+        package = pytest.importorskip(form, reason=f"{form} is not installed")
+        table = package.DataFrame(rows())
+    else:
+        table = rows() if form == "rows" else pa.Table.from_pylist(rows())
+    filed = rescore(tmp_path / "labels.parquet", logs, settings=FAST)
+    found = rescore(table, logs, settings=FAST)
+    # As text: NaN equals nothing.
+    assert all(repr(found.rows(name)) == repr(filed.rows(name)) for name in filed.tables)
+    assert found.run["inputs"]["verdicts"]["file"] == "memory:labels"
+    if form != "polars":
+        pytest.importorskip("pandas")
+        assert found.to_pandas().shape == found.tables["scores"].shape
+    with pytest.raises(UsageError, match="one table of labels"):
+        rescore({"a": table, "b": table}, logs, settings=FAST)
+    with pytest.raises(UsageError, match="no table 'verdicts'"):
+        found.to_polars("verdicts")
+
+
+def test_a_result_is_judged_by_as_its_folder_is(logs, tmp_path):
+    documents = [{"text": QUESTIONS[i]} for i in sorted(DIRTY)]
+    items = [{"id": str(i), "question": text, "answer": "x"} for i, text in enumerate(QUESTIONS)]
+    result = contam.scan(documents, {"boats": items})
+    contam.write_report(result, tmp_path / "verdicts")
+    filed = rescore(tmp_path / "verdicts", logs, settings=FAST)
+    for given in (result, contam.load_report(tmp_path / "verdicts")):
+        found = rescore(given, logs, settings=FAST)
+        assert found.summary == filed.summary
+        assert all(repr(found.rows(name)) == repr(filed.rows(name)) for name in filed.tables)
+        with pytest.raises(UsageError):
+            rescore(given, logs, threshold=0.5)

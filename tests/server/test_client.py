@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
 import contam
@@ -147,6 +148,28 @@ def test_a_refusal_has_the_code_and_hint_of_the_service(client):
     assert caught.value.code == "policy"
     with pytest.raises(UsageError):
         client.job("../../etc")
+
+
+def test_a_table_of_items_is_checked_as_a_query_reads_it(client, bench_fixtures, queried):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_json(bench_fixtures / "items" / "lantern_quiz.jsonl", lines=True)
+    expected = [v for v in queried if v.benchmark == "lantern_quiz"]
+    for table in (frame, pa.Table.from_pandas(frame)):
+        answer = client.check({"lantern_quiz": table}, policies=POLICIES)
+        assert as_set(answer) == as_set(expected)
+        assert "<td>lantern_quiz</td><td>gpt3-test</td>" in answer._repr_html_()
+    assert {v.benchmark for v in client.check(frame)} == {"items"}
+    job = client.wait(client.submit({"lantern_quiz": frame}, policies=POLICIES))
+    assert as_set(client.results(job)) == as_set(expected)
+
+
+def test_a_table_of_which_a_row_would_be_left_out_is_refused(client):
+    rows = {"no question": {"id": ["a", "b"], "question": ["Which?", ""]}, "no column": {"x": [1]}}
+    for name, columns in rows.items():
+        with pytest.raises(UsageError, match="memory:items"):
+            client.check(pa.table(columns))
+        with pytest.raises(UsageError, match=f"memory:{name}"):
+            client.submit({name: pa.table(columns)})
 
 
 def test_asking_loads_neither_numba_nor_arrow(service):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
 from contam.corpus.shards import Shard, seen
+from contam.detect.given import IN_MEMORY
 from contam.errors import CorpusError, ShardError
 
 if TYPE_CHECKING:
@@ -90,4 +91,6 @@ def _elsewhere(uri: str) -> str:
     """Why there is no file: the record of a service has the names of its shards, not the paths."""
     if Path(uri).is_absolute():
         return ""
+    if uri.startswith(IN_MEMORY):
+        return f"shard {uri} was a table in the memory of the program that scanned it"
     return f"shard {uri} lies with the service that was asked; run this in the folder that has it"

@@ -30,9 +30,13 @@ Form = Literal["zip", "parquet", "lines", "list", "object", "table", ""]
 
 @dataclass(frozen=True, eq=False)
 class LogFile:
-    """One file of a log, read once."""
+    """One file of a log, read once.
+
+    given  its bytes, where it is in memory: `path` is then what messages call it
+    """
 
     path: Path
+    given: bytes | None = None
 
     @cached_property
     def start(self) -> bytes:
@@ -79,6 +83,8 @@ class LogFile:
 
     @cached_property
     def _read(self) -> tuple[bytes, str]:
+        if self.given is not None:
+            return self.given, hashlib.sha256(self.given).hexdigest()
         try:
             found = read_unpacked(self.path)
         except BenchmarkError as error:

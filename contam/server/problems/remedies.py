@@ -101,6 +101,8 @@ BY_CODE: Final = {
 SENTENCES: Final[Mapping[Remedy, str]] = {
     # What a caller cannot do anything about is for the operator.
     **{remedy: _OPERATOR for remedy in Remedy if isinstance(remedy.value, Own)},
+    Remedy.CHECK_BENCHMARK_PATH: "check the path",
+    Remedy.CHECK_PATH_OR_QUOTE_GLOB: "check the path",
     Remedy.NAME_BENCHMARK: "send its items",
     Remedy.MAP_ID: (
         'options.mapping: {{"id": "FIELD"}} names another id field, {{"id": ""}} makes ids from '

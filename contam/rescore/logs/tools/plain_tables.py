@@ -95,7 +95,7 @@ def load(file: LogFile) -> Table:
     if start == b"PAR1":
         from contam.tables.input_tables import read_columns
 
-        columns = read_columns(file.path)
+        columns = read_columns(file.path, data=file.given)
         n_rows = len(next(iter(columns.values()), []))
         return Table(file, columns, range(1, n_rows + 1), "row")
     head = file.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]

@@ -1,0 +1,63 @@
+"""Show a result in a notebook: counts, coverage and notes, and no text of an item or document."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.detect.labels import SHOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_MOST_LISTED: Final = 20
+_HEAD: Final = ("benchmark", "policy", *SHOWN)
+
+
+def result_html(
+    counts: Mapping[str, Mapping[str, Mapping[str, int]]],
+    coverage: Mapping[str, Any],
+    notes: Sequence[str] = (),
+) -> str:
+    """The HTML of a result.
+
+    counts  benchmark -> policy -> label -> items;  coverage, notes  as run.json has them
+    """
+    rows = [
+        (benchmark, policy, *(f"{labels.get(label, 0):,}" for label in SHOWN))
+        for benchmark, policies in counts.items()
+        for policy, labels in policies.items()
+    ]
+    head = "".join(f"<th>{name}</th>" for name in _HEAD)
+    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows)
+    failed = [
+        f"{shard.get('shard')}: {shard.get('reason')}"
+        for shard in coverage.get("shards_failed", ())
+    ]
+    return (
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<p>{escape(_read(coverage))}</p>{_listed('Not read', failed)}{_listed('Notes', notes)}"
+    )
+
+
+def _read(coverage: Mapping[str, Any]) -> str:
+    complete = coverage.get("complete") is True
+    found = "Coverage: complete" if complete else "Coverage: incomplete"
+    if "shards_read" in coverage:
+        found += f", {coverage['shards_read']:,} of {coverage['shards_expected']:,} shards"
+    if "rows" in coverage:
+        found += f", {coverage['rows']:,} documents"
+    return found
+
+
+def _cells(row: Iterable[str]) -> str:
+    return "".join(f"<td>{escape(cell)}</td>" for cell in row)
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    shown = [*lines[:_MOST_LISTED]]
+    if len(lines) > _MOST_LISTED:
+        shown.append(f"and {len(lines) - _MOST_LISTED:,} more")
+    return f"<p>{title}:</p><ul>{''.join(f'<li>{escape(line)}</li>' for line in shown)}</ul>"
