@@ -115,6 +115,8 @@ def _choose_cache_folder() -> tuple[Path, bool]:
 
 
 CACHE_FOLDER, IS_READ_ONLY = _choose_cache_folder()
+#: Why something that was compiled could not be kept; then nothing more of this process is.
+unsaved: list[str] = []
 
 
 #: Numba's cache has no types, and no public class to extend.
@@ -150,6 +152,10 @@ class ContentCache(_caching.FunctionCache):  # type: ignore[misc]  # untyped bas
     _impl_class = ContentCacheImpl
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, where that can be written."""
-        if not IS_READ_ONLY:
+        """Keep what was compiled, where that can be written; `unsaved` says why it cannot."""
+        if IS_READ_ONLY or unsaved:
+            return
+        try:
             super().save_overload(sig, data)
+        except OSError as error:
+            unsaved.append(error.strerror or str(error))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from contam.kernels._cache import CACHE_FOLDER, IS_READ_ONLY, cache_folder
+from contam.kernels._cache import CACHE_FOLDER, IS_READ_ONLY, cache_folder, unsaved
 from contam.kernels._compiler import KERNELS, report_compiled, target_name
 from contam.kernels._jit import INTERPRETED
 
@@ -53,7 +53,12 @@ def compile_once(
             _run(workload, progress)
         finally:
             _thread.is_compiling = False
-        if not IS_READ_ONLY:
+        if unsaved and progress is not None:
+            progress.note(
+                f"compiled kernels cannot be kept in {CACHE_FOLDER}: {unsaved[0]}; the next run "
+                "compiles them again unless CONTAM_CACHE_DIR names another folder"
+            )
+        if not (IS_READ_ONLY or unsaved):
             _mark(kind).touch()
 
 

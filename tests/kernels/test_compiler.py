@@ -185,6 +185,21 @@ def test_a_named_folder_is_shared_with_its_group_and_not_with_everybody(tmp_path
     assert any(folder.iterdir()) == is_used
 
 
+def test_a_full_disk_stops_no_run_and_is_not_taken_for_done(tmp_path):
+    small = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", small + WORK],
+        env={**os.environ, "CONTAM_CACHE_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    found = finish(process)
+    assert (found["found"], found["warm"], found["notes"]) == ([36], False, 2)
+    again = finish(start(tmp_path))
+    assert (again["found"], again["warm"]) == ([36], True)
+
+
 def test_a_workload_that_fails_is_not_taken_for_done(tmp_path, monkeypatch):
     monkeypatch.setattr("contam.kernels.warm_up.CACHE_FOLDER", tmp_path)
 
