@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import numpy as np
 
 from contam.benchmark.items import ItemName
-from contam.detect.labels import SHOWN
+from contam.detect.labels import FLAGGED, SHOWN
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError
 from contam.files.natural_order import natural_key
@@ -145,7 +145,16 @@ class ScanResult:
 
     def flagged(self) -> tuple[Verdict, ...]:
         """The verdicts `contaminated` and `suspect`."""
-        return tuple(verdict for verdict in self if verdict.flagged)
+        return tuple(iter_verdicts(self._flagged))
+
+    @property
+    def n_flagged(self) -> int:
+        """How many verdicts are `contaminated` or `suspect`."""
+        return int(self._flagged.num_rows)
+
+    @cached_property
+    def _flagged(self) -> Table:
+        return schemas.rows_with(self.verdicts, "label", FLAGGED)
 
     def exit_code(self) -> int:
         """0, or 4 when the corpus was not read whole and that was not allowed."""
@@ -181,10 +190,9 @@ def iter_verdicts(table: Table) -> Iterator[Verdict]:
 def label_counts(verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
     """A verdict table -> benchmark -> policy -> label -> number of items, as they appear."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
-    columns = (schemas.column(verdicts, name) for name in ("benchmark", "policy", "label"))
-    for benchmark, policy, label in zip(*columns, strict=True):
+    for (benchmark, policy, label), n in schemas.tally(verdicts, ("benchmark", "policy", "label")):
         labels = counts.setdefault(benchmark, {}).setdefault(policy, dict.fromkeys(SHOWN, 0))
-        labels[label] += 1
+        labels[label] += n
     return counts
 
 

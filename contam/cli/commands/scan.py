@@ -190,7 +190,7 @@ def print_result(
             f"left out {render.counted(left_out, 'file')} in an unknown form: see run.json"
         )
     lines += ["", f"results   {out}"]
-    if result.flagged():
+    if result.n_flagged:
         lines.append(f"evidence  {out / 'evidence.parquet'}; side by side: contam show {out}")
     emit("\n".join(visible(line) for line in lines) + "\n")
     return code
