@@ -214,7 +214,11 @@ def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
 
 def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:
     """Places of (benchmark, split, item id) in the canonical order of results; equal for equals."""
-    keys = {name: natural_key(name) for name in {name for row in rows for name in row}}
-    ordered = sorted(set(rows), key=lambda row: (keys[row[0]], keys[row[1]], keys[row[2]]))
-    rank = {row: at for at, row in enumerate(ordered)}
-    return np.fromiter((rank[row] for row in rows), np.int64, len(rows))
+    names = sorted({name for row in rows for name in row}, key=natural_key)
+    place = {name: at for at, name in enumerate(names)}
+    places = np.array([[place[name] for name in row] for row in rows], np.int64).reshape(-1, 3).T
+    order = np.lexsort(places[::-1])
+    fresh = (np.diff(places[:, order], axis=1) != 0).any(axis=0)
+    ranks = np.zeros(len(rows), np.int64)
+    ranks[order[1:]] = np.cumsum(fresh)
+    return ranks

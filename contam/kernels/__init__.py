@@ -7,3 +7,7 @@ if extras.is_own_process():
         # To see whether products of matrices can be compiled, Numba loads scipy.linalg, which takes
         # 0.1 to 0.2 s. No kernel has one.
         import numba.np.arraymath  # noqa: F401
+    with extras.hidden("cffi"):
+        # The type of an argument is first looked for among those of a parser of C, which takes 0.04 s
+        # to load. No kernel takes one.
+        import numba.core.typing.cffi_utils  # noqa: F401
