@@ -72,17 +72,15 @@ class BenchItem:
     source: str = ""
     line: int = 0
 
+    def part_texts(self) -> tuple[str, str, str, str]:
+        """Texts of all `PARTS`, "" where absent; choices are joined by line feeds."""
+        return self.passage or "", self.question, "\n".join(self.choices), self.answer or ""
+
     def part_text(self, part: str) -> str:
-        """Text of one of `PARTS`, "" when absent; choices are joined by line feeds."""
-        if part == "question":
-            return self.question
-        if part == "passage":
-            return self.passage or ""
-        if part == "choices":
-            return "\n".join(self.choices)
-        if part == "answer":
-            return self.answer or ""
-        raise InternalError(f"an item has no part {part!r}")
+        """Text of one of `PARTS`, as in `part_texts`."""
+        if part not in PARTS:
+            raise InternalError(f"an item has no part {part!r}")
+        return self.part_texts()[PARTS.index(part)]
 
 
 @dataclass(frozen=True, slots=True)

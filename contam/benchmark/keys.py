@@ -77,16 +77,16 @@ def content_keys(item: BenchItem) -> ContentKeys:
     """All keys of an item."""
     question = normalise(item.question)
     choices = [normalise(text) for text in item.choices]
-    passage = normalise(item.passage or "")
-    answer = normalise(item.answer or "")
+    passage = normalise(item.passage) if item.passage else ""
+    answer = normalise(item.answer) if item.answer else ""
     body = _body(question, choices, passage)
     return ContentKeys(
-        text_key=_digest(question),
-        item_key=_digest(body),
-        full_key=_digest(f"{body}\x1d{answer}"),
-        passage_key=_digest(passage) if item.passage else None,
-        choices_key=_digest(_listed(item.choices, choices)) if choices else None,
-        answer_key=_digest(answer) if item.answer else None,
+        _digest(question),
+        _digest(body),
+        _digest(f"{body}\x1d{answer}"),
+        _digest(passage) if item.passage else None,
+        _digest(_listed(item.choices, choices)) if choices else None,
+        _digest(answer) if item.answer else None,
     )
 
 

@@ -176,7 +176,7 @@ def _view_evidence(
     owner = pieces.match
     item = matches.item[owner]
     first = view.items.token_start[item, pieces.part] + pieces.item_token
-    spans = view.spans() if len(owner) else np.empty((0, 2), np.int32)
+    spans = view.spans(first) if len(owner) else np.empty((0, 2), np.int32)
     item_start = spans[first, 0]
     first += pieces.length - 1
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import numpy as np
 
 from contam.benchmark.items import ItemName
-from contam.detect.labels import SHOWN
+from contam.detect.labels import FLAGGED, SHOWN
 from contam.detect.notebook import result_html
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError, Remedy, UsageError
@@ -150,7 +150,16 @@ class ScanResult:
 
     def flagged(self) -> tuple[Verdict, ...]:
         """The verdicts `contaminated` and `suspect`."""
-        return tuple(verdict for verdict in self if verdict.flagged)
+        return tuple(iter_verdicts(self._flagged))
+
+    @property
+    def n_flagged(self) -> int:
+        """How many verdicts are `contaminated` or `suspect`."""
+        return int(self._flagged.num_rows)
+
+    @cached_property
+    def _flagged(self) -> Table:
+        return schemas.rows_with(self.verdicts, "label", FLAGGED)
 
     def exit_code(self) -> int:
         """0, or 4 when the corpus was not read whole and that was not allowed."""
@@ -208,10 +217,9 @@ def iter_verdicts(table: Table) -> Iterator[Verdict]:
 def label_counts(verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
     """A verdict table -> benchmark -> policy -> label -> number of items, as they appear."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
-    columns = (schemas.column(verdicts, name) for name in ("benchmark", "policy", "label"))
-    for benchmark, policy, label in zip(*columns, strict=True):
+    for (benchmark, policy, label), n in schemas.tally(verdicts, ("benchmark", "policy", "label")):
         labels = counts.setdefault(benchmark, {}).setdefault(policy, dict.fromkeys(SHOWN, 0))
-        labels[label] += 1
+        labels[label] += n
     return counts
 
 
@@ -233,7 +241,11 @@ def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
 
 def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:
     """Places of (benchmark, split, item id) in the canonical order of results; equal for equals."""
-    keys = {name: natural_key(name) for name in {name for row in rows for name in row}}
-    ordered = sorted(set(rows), key=lambda row: (keys[row[0]], keys[row[1]], keys[row[2]]))
-    rank = {row: at for at, row in enumerate(ordered)}
-    return np.fromiter((rank[row] for row in rows), np.int64, len(rows))
+    names = sorted({name for row in rows for name in row}, key=natural_key)
+    place = {name: at for at, name in enumerate(names)}
+    places = np.array([[place[name] for name in row] for row in rows], np.int64).reshape(-1, 3).T
+    order = np.lexsort(places[::-1])
+    fresh = (np.diff(places[:, order], axis=1) != 0).any(axis=0)
+    ranks = np.zeros(len(rows), np.int64)
+    ranks[order[1:]] = np.cumsum(fresh)
+    return ranks

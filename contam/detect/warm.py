@@ -16,8 +16,6 @@ from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import build_view
 from contam.detect.policies.policy import DEFAULT, get_policy, list_policies
-from contam.index.build import build
-from contam.index.recipe import load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +46,8 @@ def scan_a_little() -> None:
 def query_a_little() -> None:
     """Index a corpus of one text, and query it."""
     from contam.detect.query import query  # which runs this before its first query
+    from contam.index.build import build  # of which a scan needs nothing
+    from contam.index.recipe import load_recipe
 
     with _small_files() as (corpus, items):
         index = corpus.with_name("index")

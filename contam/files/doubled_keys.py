@@ -30,7 +30,6 @@ _LOOKING: Final = json.JSONDecoder(object_pairs_hook=_refuse, parse_int=str, par
 _KEEPING: Final = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
 
 # White space is allowed between a name and its colon, and hardly ever written.
-_GAPS: Final = (b'" ', b'"\t', b'"\r', b'"\n')
 _SPACED: Final = re.compile(rb'"[ \t\r\n]+:')
 
 
@@ -55,7 +54,8 @@ def may_repeat(text: bytes, value: object) -> bool:
     than its value has names repeats none. Far cheaper than `doubled_key`.
     """
     n_ends = text.count(b'":')
-    if any(gap in text for gap in _GAPS):
+    # A single byte is found ten times as fast as two, and these three are hardly ever there.
+    if b'" ' in text or b"\t" in text or b"\r" in text or b"\n" in text:
         n_ends += len(_SPACED.findall(text))
     return n_ends != _n_names(value)
 
@@ -106,9 +106,10 @@ def _n_names(value: object) -> int:
         one = left.pop()
         if isinstance(one, dict):
             n_names += len(one)
-            left += one.values()
-        elif isinstance(one, list):
-            left += one
+            one = one.values()
+        elif not isinstance(one, list):
+            continue
+        left += [inner for inner in one if isinstance(inner, (dict, list))]
     return n_names
 
 

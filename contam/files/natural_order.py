@@ -15,9 +15,9 @@ def natural_key(text: str) -> NaturalKey:
 
     Text and number take turns, so that keys meet text with text and number with number.
     """
-    pieces: list[str | tuple[int, str]] = []
-    for at, piece in enumerate(_NUMBERS.split(text)):
+    pieces: list[str | tuple[int, str]] = [*_NUMBERS.split(text)]
+    for at in range(1, len(pieces), 2):
         # By length, then as text: `int` refuses more than 4300 digits, and ids come from strangers.
-        number = piece.lstrip("0")
-        pieces.append((len(number), number) if at % 2 else piece)
+        number = str(pieces[at]).lstrip("0")
+        pieces[at] = len(number), number
     return tuple(pieces), text

@@ -317,6 +317,21 @@ def take(table: Table, order: Sequence[int] | NDArray[np.int64]) -> Table:
     return table.take(pa.array(order, type=pa.int64()))
 
 
+def rows_with(table: Table, name: str, values: Collection[str]) -> Table:
+    """The rows that have one of these values in a column, in order."""
+    return table.filter(pc.is_in(table.column(name), pa.array(values, pa.string())))
+
+
+def tally(table: Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """How many rows have the same values in these columns, in the order in which these come."""
+    # Arrow numbers groups nearly, but not quite, in the order in which they come.
+    places = pa.array(np.arange(table.num_rows))
+    grouped = table.select(names).append_column("place", places).group_by(list(names))
+    found = grouped.aggregate([("place", "min"), ([], "count_all")]).sort_by("place_min")
+    values = zip(*(column(found, name) for name in names), strict=True)
+    return zip(values, column(found, "count_all"), strict=True)
+
+
 def column(table: Table, name: str) -> list[Any]:
     """One column as a list of plain Python values."""
     values: list[Any] = table.column(name).to_pylist()

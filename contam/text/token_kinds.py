@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _FIRST_BITS = 20
-_MANY = 1 << 16
+_MANY = 1 << 12
 _FIRST_OUTSIDE_ASCII = 0x80
 _SHORT = [chr(code).encode() for code in (*range(ord("a"), ord("z") + 1), *range(48, 58))]
 
@@ -66,11 +66,14 @@ def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[n
     """Which hashes are in a sorted array of them."""
     if len(hashes) < _MANY:
         return _found(hashes, known)
-    # Most are in no list: their first bits tell, without a search in a long array for each.
-    begins = np.zeros(1 << _FIRST_BITS, np.bool_)
-    begins[known >> (64 - _FIRST_BITS)] = True
-    among: NDArray[np.bool_] = begins[hashes >> (64 - _FIRST_BITS)]
-    among[among] = _found(hashes[among], known)
+    # Most are in no list: their first bits tell, without a search in a long array for each. A short
+    # list needs few of them, and a small table stays in the cache.
+    shift = np.uint64(64 - min(_FIRST_BITS, (len(known) << 4).bit_length()))
+    begins = np.zeros(1 << (64 - int(shift)), np.bool_)
+    begins[known >> shift] = True
+    maybe = np.flatnonzero(begins[hashes >> shift])
+    among = np.zeros(len(hashes), np.bool_)
+    among[maybe] = _found(hashes[maybe], known)
     return among
 
 

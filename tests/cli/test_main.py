@@ -206,7 +206,9 @@ def test_the_help_shows_every_command_in_one_group():
     assert all(f"\n  {name} " in page for name in shown)
 
 
-@pytest.mark.parametrize(("words", "found"), [("contam sc", "scan"), ("contam scan --pol", "--policy")])
+@pytest.mark.parametrize(
+    ("words", "found"), [("contam sc", "scan"), ("contam scan --pol", "--policy")]
+)
 def test_a_shell_completes_commands_and_options(words, found):
     asked = {
         "_CONTAM_COMPLETE": "complete_bash",

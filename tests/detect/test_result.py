@@ -1,11 +1,19 @@
-import pytest
+import json
 
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.detect.labels import SHOWN
 from contam.detect.policies.verdict import Verdict
 from contam.detect.report import load_report, write_report
+from contam.detect.result import item_ranks, label_counts
 from contam.errors import InternalError, UsageError
 from contam.files.natural_order import natural_key
 from contam.tables import schemas
 from tests.detect.samples import make_result
+from tests.kernels.support import few
 
 
 def test_the_columns_of_format_1_are_there_in_their_order():
@@ -60,6 +68,38 @@ def test_counts_name_every_label():
         "not_checkable": 0,
     }
     assert list(counts) == ["maths", "quiz"]
+
+
+LABELLED = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("pqr"), st.sampled_from(SHOWN))
+
+
+@given(st.lists(LABELLED, max_size=60).map(lambda rows: rows * 40))
+@few
+def test_counts_come_in_the_order_of_the_rows_and_add_up(rows):
+    names = ("benchmark", "policy", "label")
+    table = pa.table([list(column) for column in zip(*rows, strict=True)] or [[]] * 3, names)
+    expected = {}
+    for benchmark, policy, label in rows:
+        labels = expected.setdefault(benchmark, {}).setdefault(policy, dict.fromkeys(SHOWN, 0))
+        labels[label] += 1
+    # As text: dictionaries in another order are equal.
+    assert json.dumps(label_counts(table)) == json.dumps(expected)
+
+
+def test_flagged_verdicts_are_those_that_say_so():
+    result = make_result()
+    assert result.flagged() == tuple(verdict for verdict in result if verdict.flagged)
+    assert result.n_flagged == len(result.flagged()) == 2
+
+
+NAMES = st.text("ab01", max_size=3)
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, NAMES), max_size=30))
+@few
+def test_ranks_follow_the_natural_order_of_each_name_and_equals_share_one(rows):
+    ordered = sorted(set(rows), key=lambda row: [natural_key(name) for name in row])
+    assert item_ranks(rows).tolist() == [ordered.index(row) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def print_result(
             "have been missed: contam scan of the same corpus can judge them"
         )
     lines += ["", f"results   {out}"]
-    if result.flagged():
+    if result.n_flagged:
         lines.append(f"evidence  {out / 'evidence.parquet'}; side by side: contam show {out}")
     emit("\n".join(visible(line) for line in lines) + "\n")
     return code

@@ -214,7 +214,7 @@ def _view(
         facts=facts,
         spec=ViewSpec(unit=_CODES[recipe.unit], seed=seed, min_run=min_run),
         unit=unit,
-        spans=lambda: np.stack([within, within + 1], axis=1),
+        spans=lambda _=None: np.stack([within, within + 1], axis=1),
     )
     return view, key_at
 

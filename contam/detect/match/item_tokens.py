@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.benchmark.items import PARTS
 from contam.detect.match.variant_texts import behind_each_other, variants_of
 from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 #: Bytes of two ASCII characters; a character of a script without spaces has more.
 _PAIR_BYTES = 2
 #: Text of the items that is tokenised at once.
-_BLOCK_CHARACTERS = 1 << 21
+_BLOCK_CHARACTERS = 1 << 19
 
 
 class Block(NamedTuple):
@@ -73,7 +72,7 @@ def in_blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
     """
     begin = size = 0
     for at, item in enumerate(items):
-        size += sum(len(item.part_text(part)) for part in PARTS)
+        size += sum(map(len, item.part_texts()))
         if size > _BLOCK_CHARACTERS:
             yield items[begin : at + 1]
             begin, size = at + 1, 0
@@ -101,17 +100,57 @@ def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer |
     )
 
 
-def spans_of(items: Sequence[BenchItem], code: int, *, with_variants: bool) -> NDArray[np.int32]:
-    """Code points of each token in its part's text, int32[total, 2]; variants  of variants, too."""
-    found, n_tokens = [], []
+def spans_of(
+    items: Sequence[BenchItem],
+    code: int,
+    starts: NDArray[np.int64],
+    owner: NDArray[np.int32],
+    tokens: NDArray[np.int64] | None = None,
+) -> NDArray[np.int32]:
+    """Code points of each token in its part's text, int32[total, 2], those of variants at the end.
+
+    starts  int64[4 * (items and variants) + 1], where each part's tokens begin
+    owner   int32[variants], the item of each
+    tokens  those asked for, None for all: of items and variants that have none of them all is 0
+    """
+    begin, n = starts[::N_PARTS], len(items)
+    result = np.zeros((int(begin[-1]), 2), np.int32)
+    asked = np.arange(len(begin) - 1)
+    if tokens is not None:
+        asked = np.unique(np.searchsorted(begin, tokens, side="right") - 1)
+
+    def fill(rows: NDArray[np.int64], spans: list[NDArray[np.int32]]) -> None:
+        """Put the spans of these items or variants, behind each other, in their places."""
+        length = begin[rows + 1] - begin[rows]
+        moved = np.repeat(begin[rows] - (np.cumsum(length) - length), length)
+        result[moved + np.arange(len(moved))] = np.concatenate(spans)
+
+    own = asked[asked < n]
+    if len(own):
+        fill(own, [spans for spans, _ in _points([items[i] for i in own.tolist()], code)])
+    owners = np.unique(owner[asked[asked >= n] - n])
+    if len(owners):
+        # Their blocks are others than those of all items: an item's variants keep their order.
+        chosen = [items[i] for i in owners.tolist()]
+        traced = [
+            one for _, one in _traced(chosen, [counts for _, counts in _points(chosen, code)])
+        ]
+        found = np.argsort(np.concatenate([one.owner for one in traced]), kind="stable")
+        rows = np.flatnonzero(np.isin(owner, owners))
+        placed = np.empty_like(rows)
+        placed[found] = n + rows[np.argsort(owner[rows], kind="stable")]
+        fill(placed, [one.spans for one in traced])
+    return result
+
+
+def _points(
+    items: Sequence[BenchItem], code: int
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    """Code points of the tokens of each block of items, and how many each part has."""
     for some in in_blocks(items):
         data, offsets = _part_texts(some)
         _, spans, starts = _tokens(data, offsets, code, None)
-        found.append(code_point_spans(data, offsets, starts, spans))
-        n_tokens.append(np.diff(starts))
-    if with_variants:
-        found += [traced.spans for _, traced in _traced(items, n_tokens)]
-    return np.concatenate(found)
+        yield code_point_spans(data, offsets, starts, spans), np.diff(starts)
 
 
 def read_variants(
@@ -145,7 +184,7 @@ def _traced(
 
 def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The texts of all parts of the items, see `behind_each_other`."""
-    return behind_each_other([item.part_text(part).encode() for item in items for part in PARTS])
+    return behind_each_other([text.encode() for item in items for text in item.part_texts()])
 
 
 def _base_weights(

@@ -45,7 +45,8 @@ class TokenView:
     gram_table    what the kernels see
     facts      letters of right choices, and words that announce an answer
     spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
-               as the tokens themselves, and asked for once, at the end
+               as the tokens themselves, and asked for once, at the end; of given tokens, it makes
+               those of the items and variants that have them
     longest    tokens of the longest part
     benchmark  int32[n], of the items and of their variants, which follow them in gram_table and
                facts
@@ -62,7 +63,7 @@ class TokenView:
     items: ViewItems
     gram_table: GramTable
     facts: ItemFacts
-    spans: Callable[[], NDArray[np.int32]]
+    spans: Callable[..., NDArray[np.int32]]
     longest: int
     benchmark: NDArray[np.int32]
     variants: Variants | None = None
@@ -137,9 +138,9 @@ def build_view(
     if traced is not None:
         traced.blot_out(tokens.hashes)
     points = tokens.points
-    again = partial(spans_of, items, code, with_variants=traced is not None)
     # A variant has the choices of its item, one by one.
-    alike = slice(0) if traced is None else traced.owner
+    alike = np.empty(0, np.int32) if traced is None else traced.owner
+    again = partial(spans_of, items, code, tokens.starts(), alike)
     letter = _choice_marks(items, _LETTERS, tokenizer)
     number = _choice_marks(items, _NUMBERS, tokenizer)
     facts = ItemFacts(
@@ -157,7 +158,7 @@ def build_view(
         facts=facts,
         spec=spec,
         unit=unit,
-        spans=again if tokenizer is None else lambda: points,
+        spans=again if tokenizer is None else lambda _=None: points,
         variants=traced,
         tokenizer=tokenizer,
     )
@@ -174,7 +175,7 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
     facts: ItemFacts,
     spec: ViewSpec,
     unit: str,
-    spans: Callable[[], NDArray[np.int32]],
+    spans: Callable[..., NDArray[np.int32]],
     variants: Variants | None = None,
     tokenizer: FileTokenizer | None = None,
 ) -> TokenView:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.benchmark.items import PARTS
 from contam.detect.match.pieces import Pieces
 from contam.detect.match.variant_texts import Trace, behind_each_other, is_among
 from contam.detect.model import N_PARTS, QUESTION, Matches
@@ -59,7 +58,7 @@ class TracedVariants(NamedTuple):
         items   all of them;  starts  int64[4 * items + 1], where each part's tokens begin
         """
         owner = np.array([variant.owner for variant in variants], np.int32)
-        texts = [items[i].part_text(part).encode() for i in owner.tolist() for part in PARTS]
+        texts = [text.encode() for i in owner.tolist() for text in items[i].part_texts()]
         data, offsets = behind_each_other(texts)
         left_out = np.zeros(len(data), np.bool_)
         for number, variant in enumerate(variants):

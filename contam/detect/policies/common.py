@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
@@ -71,6 +72,7 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing if number == 1 else several(thing)}"
 
 
+@cache
 def several(thing: str) -> str:
     """The plural: `words`, `words or characters`."""
     return " or ".join(f"{word}s" for word in thing.split(" or "))
@@ -103,9 +105,10 @@ def unit_name(
     """
     if spec.unit != "word":
         return "character"
-    # One number at a time: a sum of two or three by NumPy costs ten times as much.
     columns = part_index(spec.parts if parts is None else parts)
-    n_single = sum(int(items.n_single[i, column]) for column in columns)
+    # As a list: a sum of two or three by NumPy costs ten times as much.
+    of_parts = items.n_single[i].tolist()
+    n_single = sum([of_parts[column] for column in columns])
     if n_single == 0:
         return "word"
     whole = n_single == sum(int(items.n_tokens[i, column]) for column in columns)

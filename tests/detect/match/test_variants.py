@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.benchmark.items import PARTS
+from contam.detect.match import item_tokens
 from contam.detect.match.token_view import build_view
 from contam.detect.match.variant_texts import Variant, variants_of, ways_to_read
 from contam.text.tokenizer import tokenize_bytes
@@ -96,6 +97,28 @@ def test_every_word_of_a_reading_is_traced_to_what_it_is_made_of(rows):
                     assert view.gram_table.weight[token + variants.n_tokens] == pytest.approx(
                         weight, 1e-5
                     )
+
+
+@given(
+    st.lists(st.tuples(texts, texts, st.booleans()), min_size=1, max_size=8),
+    st.sampled_from([1, 200, 1 << 20]),
+    st.data(),
+)
+@few
+def test_spans_of_some_tokens_are_those_that_all_tokens_have(rows, size, data):
+    items = [
+        make_item(n, question=FORMULA + question if formula else question, passage=passage)
+        for n, (question, passage, formula) in enumerate([*rows, ("", "", True)])
+    ]
+    view = build_view(items, unit="word", seed=5, min_run=8, with_variants=True)
+    every = view.spans()
+    asked = st.lists(st.integers(0, len(every) - 1), min_size=1, max_size=5)
+    tokens = np.array(data.draw(asked), np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(item_tokens, "_BLOCK_CHARACTERS", size)
+        assert view.spans(tokens)[tokens].tolist() == every[tokens].tolist()
+        blocks = build_view(items, unit="word", seed=5, min_run=8, with_variants=True)
+        assert blocks.spans(tokens)[tokens].tolist() == blocks.spans()[tokens].tolist()
 
 
 def _code_points(text: str) -> list[tuple[int, int]]:
