@@ -12,7 +12,7 @@ from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
 from contam.benchmark.paths import expanded, refuse_pipe
-from contam.errors import BenchmarkError, Public, Remedy
+from contam.errors import BenchmarkError, Place, Public, Remedy
 from contam.files.natural_order import natural_key
 from contam.files.single import open_file, read_file
 
@@ -59,9 +59,10 @@ def find_sources(
         if not found:
             seen = ", ".join(sorted(entry.name for entry in path.iterdir())[:10])
             raise BenchmarkError(
-                f"no benchmark files in {path}" + (f" (it holds {seen})" if seen else ""),
+                "no benchmark files in {} (it holds {})" if seen else "no benchmark files in {}",
+                path, Place(seen),
                 remedy=Remedy.GIVE_BENCHMARK_FILES,
-            )
+            )  # fmt: skip
         for source in found:
             sources.setdefault(source.path.resolve(), source)
     return tuple(sources.values()), tuple(skipped)

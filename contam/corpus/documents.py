@@ -73,7 +73,7 @@ def _documents(
 ) -> list[Document]:
     sources = selection.sources
     if sources is None:
-        raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
+        raise ShardError("{shard}: has no documents", shard=shard.name)
 
     def look(wanted: list[int]) -> Iterator[tuple[int, Document]]:
         return shard.kind.documents(shard.path, sources, wanted, with_turns=with_turns)
@@ -89,7 +89,7 @@ def _in_order(
     missing = next((row for row in rows if row not in found), None)
     if missing is not None:
         raise ShardError(
-            f"{shard.name}: row {missing} is not there", shard=shard.name,
+            "{shard}: row {} is not there", missing, shard=shard.name,
             remedy=Remedy.FILE_MAY_HAVE_CHANGED,
         )  # fmt: skip
     return [found[row] for row in rows]

@@ -44,7 +44,7 @@ class MetadataStream:
                 block = next(self._blocks, None)
             if block is None:
                 raise ShardError(
-                    f"{self._shard.name}: its metadata ends before its text",
+                    "{shard}: its metadata ends before its text",
                     shard=self._shard.name, remedy=Remedy.COPY_DAMAGED,
                 )  # fmt: skip
             for name, refs in self._choices.items():

@@ -7,6 +7,7 @@ from bisect import bisect_right, insort
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from contam.corpus.streams import unreadable
 from contam.errors import Remedy, ShardError
 from contam.files.listed import ListedPath, opened, state_of
 from contam.tables import ipc
@@ -53,10 +54,10 @@ def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
                     yield piece[begin:]
                 at += len(piece)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if at < span.end:
         raise ShardError(
-            f"{path}: ends at byte {at}, before what was there when it was listed", shard=path,
+            "{shard}: ends at byte {}, before what was there when it was listed", at, shard=path,
             remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
         )  # fmt: skip
 
@@ -93,7 +94,7 @@ class _LineFeeds:
                         count += piece.count(b"\n")
                         at += len(piece)
             except OSError as error:
-                raise _unreadable(self._path, error) from error
+                raise unreadable(self._path, error) from error
             insort(self._known, (position, count))
             return count
 
@@ -123,14 +124,7 @@ def _identity(path: str) -> tuple[str, FileState]:
     try:
         return str(path), state_of(path)
     except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: str, error: OSError) -> ShardError:
-    return ShardError(
-        f"{path}: cannot be read: {error.strerror or error}", shard=path,
-        remedy=Remedy.CHECK_FILE_READABLE,
-    )  # fmt: skip
+        raise unreadable(path, error) from error
 
 
 # Kept by the file's state: one that was rewritten is counted again.

@@ -18,7 +18,8 @@ from contam.corpus.chunks import Chunk
 from contam.corpus.columns import select_columns
 from contam.corpus.lru_cache import LruCache
 from contam.corpus.shards import errors_named, seen
-from contam.errors import CorpusError, Remedy, ShardError
+from contam.corpus.streams import unreadable
+from contam.errors import CorpusError, Public, Remedy, ShardError
 from contam.files.listed import FileState
 from contam.tables.blocks import TextBlock, block_of
 
@@ -44,7 +45,6 @@ _LARGEST_SHARE: Final = 4
 _DOCUMENTS_SHARE: Final = 4
 #: What a kept document takes beside its text.
 _ENTRY_BYTES: Final = 256
-_DOUBTED: Final = "`contam index verify` compares all its bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class RowCache:
         now, digest = seen(shard)
         if source.digest is not None and digest != source.digest:
             raise ShardError(
-                f"{shard.name}: changed since it was indexed", shard=shard.name,
+                "{shard}: changed since it was indexed", shard=shard.name,
                 remedy=Remedy.RETIRE_AND_ADD_SHARD,
             )  # fmt: skip
         if (
@@ -124,8 +124,8 @@ class RowCache:
             and (why := source.change_since(now.state))
         ):
             raise ShardError(
-                f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name,
-                remedy=Remedy.VERIFY_AND_RELOAD,
+                "{shard}: {}; verifying the index compares all its bytes", Public(why),
+                shard=shard.name, remedy=Remedy.VERIFY_AND_RELOAD,
             )  # fmt: skip
         self._shards[number] = now
 
@@ -273,9 +273,9 @@ class RowCache:
         try:
             selection = select_columns(shard, self._sources[number].column)
         except CorpusError as error:
-            raise ShardError(error.message, shard=shard.name, remedy=error.remedies) from error
+            raise ShardError(error.statement, shard=shard.name, remedy=error.remedies) from error
         if selection.text is None:
-            raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
+            raise ShardError("{shard}: has no documents", shard=shard.name)
         opened = _opened(shard, selection, selection.text)
         self._opened[number] = opened
         return opened
@@ -285,9 +285,7 @@ def _state(shard: Shard) -> FileState:
     try:
         return FileState.at(shard.uri)
     except OSError as error:
-        raise ShardError(
-            f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
-        ) from error
+        raise unreadable(shard.name, error, ()) from error
 
 
 def _opened(shard: Shard, selection: Selection, text: ColumnRef) -> _Opened:
@@ -360,7 +358,7 @@ def _prove(
 
 def _other_text(shard: Shard, row: int) -> ShardError:
     return ShardError(
-        f"{shard.name}: row {row} changed since it was indexed", shard=shard.name,
+        "{shard}: row {} changed since it was indexed", row, shard=shard.name,
         remedy=Remedy.RETIRE_AND_ADD_SHARD,
     )  # fmt: skip
 
@@ -379,6 +377,6 @@ def _size(block: TextBlock) -> int:
 
 def _missing(shard: Shard, row: int) -> ShardError:
     return ShardError(
-        f"{shard.name}: row {row} is not there", shard=shard.name,
+        "{shard}: row {} is not there", row, shard=shard.name,
         remedy=Remedy.RETIRE_AND_ADD_SHARD,
     )  # fmt: skip

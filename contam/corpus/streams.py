@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from contam.errors import Remedy, ShardError
+from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.files.listed import opened, state_of
 
@@ -44,10 +44,15 @@ def pieces(path: str) -> Iterator[bytes]:
                     yield piece
             _check_all_read(path, file)
     except OSError as error:
-        raise ShardError(
-            f"{path}: cannot be read: {error.strerror or error}", shard=path,
-            remedy=Remedy.CHECK_FILE_READABLE,
-        ) from error  # fmt: skip
+        raise unreadable(path, error) from error
+
+
+def unreadable(
+    path: str, error: OSError, remedy: Remedy | tuple[()] = Remedy.CHECK_FILE_READABLE
+) -> ShardError:
+    """The error for a shard that the operating system does not let us read."""
+    reason = Plain(error.strerror or error)
+    return ShardError("{shard}: cannot be read: {}", reason, shard=path, remedy=remedy)
 
 
 def stream(path: str) -> io.BufferedReader:
@@ -94,7 +99,7 @@ def _compression(path: str, head: bytes) -> str:
     for magic, name in _UNSUPPORTED:
         if head.startswith(magic):
             raise ShardError(
-                f"{path}: {name} compression is not supported", shard=path,
+                "{shard}: {} compression is not supported", Public(name), shard=path,
                 remedy=Remedy.RECOMPRESS,
             )  # fmt: skip
     if codec := codec_of(head):
@@ -102,7 +107,8 @@ def _compression(path: str, head: bytes) -> str:
     promised = _SUFFIXES.get(Path(path).suffix.lower())
     if promised and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         raise ShardError(
-            f"{path}: named as {promised} but {'not that' if head else 'empty'}", shard=path,
+            "{shard}: named as {} but {}", Public(promised),
+            Public("not that" if head else "empty"), shard=path,
             remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
         )  # fmt: skip
     return ""
@@ -116,12 +122,12 @@ def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
         unpacker.finish()
     except CutError as error:
         raise ShardError(
-            f"{path}: {codec} data ends in the middle", shard=path,
+            "{shard}: {} data ends in the middle", Public(codec), shard=path,
             remedy=Remedy.COPY_TRUNCATED,
         ) from error  # fmt: skip
     except DamagedError as error:
         raise ShardError(
-            f"{path}: corrupt {codec} data: {error}", shard=path,
+            "{shard}: corrupt {} data: {}", Public(codec), Plain(error), shard=path,
             remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
         ) from error  # fmt: skip
 
@@ -131,6 +137,6 @@ def _check_all_read(path: str, file: BinaryIO) -> None:
     n_read, size = file.tell(), state_of(path).size
     if n_read != size:
         raise ShardError(
-            f"{path}: {n_read:,} of its {size:,} bytes could be read", shard=path,
+            "{shard}: {:,} of its {:,} bytes could be read", n_read, size, shard=path,
             remedy=Remedy.CHECK_DISK_OR_COPY_AGAIN,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from contam.errors import Remedy, ShardError
+from contam.errors import Public, Remedy, ShardError
 from contam.files.single import open_file
 
 if TYPE_CHECKING:
@@ -127,5 +127,6 @@ def _compare(path: str, listed: FileState, now: FileState) -> None:
 
 def _changed(path: str, fact: str) -> ShardError:
     return ShardError(
-        f"{path}: {fact} after it was listed", shard=path, remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS
-    )
+        "{shard}: {} after it was listed", Public(fact), shard=path,
+        remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+    )  # fmt: skip

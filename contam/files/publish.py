@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError, Plain, Public, Remedy
+from contam.errors import OutputError, Place, Plain, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -156,8 +156,9 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     foreign = [name for name in present if name not in target.names]
     if foreign:
         raise OutputError(
-            f"{target.shown} holds files that are not a contam result: {', '.join(foreign[:3])}"
-            + (" ..." if len(foreign) > 3 else ""),  # noqa: PLR2004 - as many as are named
+            "{} holds files that are not a contam result: {}",
+            target.shown,
+            Place(", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")),  # noqa: PLR2004 - as many as are named
             remedy=Remedy.CHOOSE_EMPTY_FOLDER,
         )
     if present and not overwrite:

@@ -13,7 +13,7 @@ import orjson
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import survey
-from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError, UsageError
+from contam.errors import IndexMismatchError, OutputError, Place, Remedy, ShardError, UsageError
 from contam.index.array_files import writing
 from contam.index.manifest import (
     LOCK,
@@ -321,12 +321,13 @@ def check_limits(workers: int | None, memory: int) -> None:
     """Raise UsageError for a number of workers or bytes that makes no sense."""
     if workers is not None and not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
-            f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
+            "workers must be 1 to {}, not {}", _MOST_WORKERS, workers,
             remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
-        )
+        )  # fmt: skip
     if memory < LEAST_MEMORY:
         raise UsageError(
-            f"memory of {memory:,} bytes is too little",
+            "memory of {:,} bytes is too little",
+            memory,
             remedy=Remedy.GIVE_MORE_MEMORY(megabytes=LEAST_MEMORY // 10**6),
         )
 
@@ -337,15 +338,15 @@ def refuse_inside(folder: Path, paths: Sequence[PathLike]) -> None:
     for path in map(Path, paths):
         if path.is_dir() and home.is_relative_to(path.resolve()):
             raise UsageError(
-                f"the index {folder} lies inside the corpus folder {path}",
+                "the index {} lies inside the corpus folder {}", folder, path,
                 remedy=Remedy.CHOOSE_FOLDER_OUTSIDE_CORPUS,
-            )
+            )  # fmt: skip
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
     """Raise OutputError where an index cannot be begun, or gone on with, in this folder."""
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder", remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
+        raise OutputError("{} is a file, not a folder", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
     if not folder.is_dir():
         return
     present = sorted(path.name for path in folder.iterdir())
@@ -353,12 +354,13 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
     foreign = [name for name in present if not name.startswith(ours)]
     if foreign:
         raise OutputError(
-            f"{folder} holds files that are not an index: {', '.join(foreign[:3])}",
+            "{} holds files that are not an index: {}", folder, Place(", ".join(foreign[:3])),
             remedy=Remedy.CHOOSE_EMPTY_FOLDER,
-        )
+        )  # fmt: skip
     if MANIFEST in present and not overwrite and not read_manifest(folder).pending:
         raise OutputError(
-            f"{folder} already holds a finished index",
+            "{} already holds a finished index",
+            folder,
             remedy=Remedy.ADD_SHARDS_OR_OVERWRITE,
         )
 
@@ -368,21 +370,22 @@ def _resumed(folder: Path, fresh: Manifest) -> Manifest:
     old = read_manifest(folder)
     if old.recipe != fresh.recipe:
         raise IndexMismatchError(
-            f"{folder} holds an unfinished index of another recipe ({old.recipe.name})",
+            "{} holds an unfinished index of another recipe ({})", folder, old.recipe.name,
             remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
-        )
+        )  # fmt: skip
     mine = {record.name: record for record in fresh.shards}
     theirs = {record.name: record for record in old.shards if not record.retired}
     if mine.keys() != theirs.keys():
         odd = min(mine.keys() ^ theirs.keys())
         raise IndexMismatchError(
-            f"{folder} holds an unfinished index of other shards: {odd} is only in one of them",
+            "{} holds an unfinished index of other shards: {} is only in one of them", folder,
+            Place(odd),
             remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
-        )
+        )  # fmt: skip
     for name, record in theirs.items():
         if name not in old.pending and record.digest != mine[name].digest:
             raise IndexMismatchError(
-                f"shard {name} changed since it was indexed", remedy=Remedy.BEGIN_AFRESH
+                "shard {} changed since it was indexed", Place(name), remedy=Remedy.BEGIN_AFRESH
             )
     return replace(
         old,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.shards import file_sha256
-from contam.errors import IndexMismatchError, Remedy, ShardError, UsageError
+from contam.errors import IndexMismatchError, Place, Public, Remedy, ShardError, UsageError
 from contam.files.listed import FileState
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -138,7 +138,7 @@ def compact(
         manifest = read_manifest(folder)
         if manifest.pending:
             raise UsageError(
-                f"{folder}: shards are still to be indexed", remedy=Remedy.FINISH_BUILD_FIRST
+                "{}: shards are still to be indexed", folder, remedy=Remedy.FINISH_BUILD_FIRST
             )
         segments: list[SegmentRecord] = []
         for group in _groups(manifest, memory // 2):
@@ -184,7 +184,8 @@ def _with_shards(
                 pending.append(record.name)
         else:
             raise IndexMismatchError(
-                f"shard {record.name} is in the index with other bytes",
+                "shard {} is in the index with other bytes",
+                Place(record.name),
                 remedy=Remedy.RETIRE_SHARD_FIRST(shard=record.name),
             )
     return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
@@ -242,7 +243,10 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
     if names:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         raise UsageError(
-            f"the index has no {thing} {', '.join(names[:_NAMED])}{more}",
+            "the index has no {} {}{}",
+            Public(thing),
+            ", ".join(names[:_NAMED]),
+            Public(more),
             remedy=Remedy.NONE_RETIRED_SEE_SHARDS
             if thing == "shard"
             else Remedy.NONE_RETIRED_SEE_DOCUMENT_ID,

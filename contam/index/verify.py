@@ -240,8 +240,9 @@ def _check_random_keys(segment: Segment, rng: np.random.Generator) -> None:
     expected = _RANDOM_KEYS * segment.record.n_entries / (1 << KEY_BITS)
     if found > 5 + 5 * expected:
         path = segment.arrays["postings"].path
-        fact = f"{path}: {found} of {_RANDOM_KEYS} random grams are found"
-        raise IndexDamageError(fact, file=str(path))
+        raise IndexDamageError(
+            "{}: {} of {} random grams are found", path, found, _RANDOM_KEYS, file=str(path)
+        )
 
 
 def _check_document(

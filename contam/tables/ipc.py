@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import ipc
 
-from contam.errors import Remedy, ShardError
+from contam.errors import Public, Remedy, ShardError
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
@@ -152,7 +152,7 @@ def _to_the_end(path: str, source: pa.OSFile, reader: Any) -> Iterator[pa.Record
         yield batch
     if problem := stream_problem(source, at):
         raise ShardError(
-            f"{path}: {problem}", shard=path, remedy=Remedy.WRITE_STREAMS_APART,
+            "{shard}: {}", Public(problem), shard=path, remedy=Remedy.WRITE_STREAMS_APART,
         )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def _footer(path: str, state: FileState) -> Footer:
 
 def _encrypted(path: str) -> ShardError:
     return ShardError(
-        f"{path}: the file is encrypted, whole or in some columns", shard=path,
+        "{shard}: the file is encrypted, whole or in some columns", shard=path,
         remedy=Remedy.WRITE_UNENCRYPTED,
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def text_blocks(
     expected = sum(size.n_rows for size in sizes)
     if seen != expected:
         raise ShardError(
-            f"{path}: {seen} rows read where its footer promises {expected}", shard=path,
+            "{shard}: {} rows read where its footer promises {}", seen, expected, shard=path,
             remedy=Remedy.COPY_DAMAGED,
         )  # fmt: skip
 
@@ -223,7 +223,7 @@ def _row_groups(
     every = footer(path).layout.groups
     if groups and max(groups) >= len(every):
         raise ShardError(
-            f"{path}: a row group is gone", shard=path, remedy=Remedy.FILE_REPLACED_BEGIN_AGAIN
+            "{shard}: a row group is gone", shard=path, remedy=Remedy.FILE_REPLACED_BEGIN_AGAIN
         )
     chosen = every if groups is None else [every[index] for index in groups]
     return tuple(

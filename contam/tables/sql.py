@@ -59,7 +59,8 @@ class Database:
             return ([], []) if found is None else (list(found.columns), _rows(found))
         except duckdb.Error as error:
             raise UsageError(
-                f"the query fails: {_reason(str(error))}",
+                "the query fails: {}",
+                _reason(str(error)),
                 remedy=Remedy.ASK_KNOWN_VIEWS,
             ) from error
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import ConfigError, Remedy, UsageError
+from contam.errors import ConfigError, Place, Plain, Remedy, UsageError
 from contam.text.token_hash import token_hash
 
 if TYPE_CHECKING:
@@ -215,9 +215,9 @@ class FileTokenizer:
             if not _is_refusal(error):
                 raise
             raise ConfigError(
-                f"{self.path} cannot encode a text: {_first_line(error)}",
+                "{} cannot encode a text: {}", Place(self.path), Plain(_first_line(error)),
                 remedy=Remedy.TOKENIZER_LACKS_TEXT,
-            ) from error
+            ) from error  # fmt: skip
 
     def _choose_prefix(self) -> str:
         """What makes the first word of a text read like the same word further on.
@@ -290,15 +290,16 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
         raw = place.read_bytes()
     except FileNotFoundError as error:
         raise UsageError(
-            f'unit "{name}" is neither word nor char nor a file',
+            'unit "{}" is neither word nor char nor a file',
+            Place(name),
             remedy=Remedy.GIVE_UNIT_OR_TOKENIZER,
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(
-            f"tokenizer file {place} cannot be read: {reason}",
+            "tokenizer file {} cannot be read: {}", Place(place), Plain(reason),
             remedy=Remedy.GIVE_UNIT_OR_TOKENIZER,
-        ) from error
+        ) from error  # fmt: skip
     try:
         tokenizer, unknown = _build(raw)
         return FileTokenizer(name, hashlib.sha256(raw).hexdigest(), tokenizer, unknown)
@@ -308,9 +309,9 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
         if not _is_refusal(error):
             raise
         raise ConfigError(
-            f"{place} is not a tokenizer file: {_first_line(error)}",
+            "{} is not a tokenizer file: {}", Place(place), Plain(_first_line(error)),
             remedy=Remedy.GIVE_HUGGING_FACE_TOKENIZER,
-        ) from error
+        ) from error  # fmt: skip
 
 
 def _build(raw: bytes) -> tuple[Tokenizer, int | None]:

@@ -174,7 +174,8 @@ def _arrays(
     np.cumsum(windows, out=first[1:])
     if first[-1] >= 1 << WINDOW_BITS:
         raise OutputError(
-            f"a segment would hold {int(first[-1]):,} windows, more than can be numbered",
+            "a segment would hold {:,} windows, more than can be numbered",
+            int(first[-1]),
             remedy=Remedy.LESS_MEMORY_FOR_BUILD,
         )
     entries &= ~_UNUSED_BITS

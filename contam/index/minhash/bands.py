@@ -33,7 +33,8 @@ def permutations(
     """
     if scheme not in _NAMES:
         raise ConfigError(
-            f"{scheme!r} is not a scheme",
+            "{!r} is not a scheme",
+            Public(scheme),
             remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(_NAMES))),
         )
     known = _draw(8, scheme, SEED)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.errors import Remedy, UsageError
+from contam.errors import Public, Remedy, UsageError
 from contam.index.minhash.arrays import SCHEME_CODES
 from contam.index.minhash.bands import permutations
 from contam.kernels.minhash import hash_shingles, sign_texts
@@ -76,7 +76,8 @@ def document_signature(segment: Segment, document: int) -> NDArray[np.uint32]:
     signatures = segment.arrays.get("minhash_signatures")
     if signatures is None:
         raise UsageError(
-            f"segment {segment.record.id} has no MinHash sketches",
+            "segment {} has no MinHash sketches",
+            Public(segment.record.id),
             remedy=Remedy.BUILD_WITH_MINHASH_RECIPE,
         )
     signatures.check(document, document + 1)

@@ -229,7 +229,7 @@ def new_record(shard: Shard, text: str | None) -> ShardRecord:
 
 def _changed(record: ShardRecord) -> ShardError:
     return ShardError(
-        f"{record.name}: its content changed after it was listed", shard=record.name,
+        "{shard}: its content changed after it was listed", shard=record.name,
         remedy=Remedy.ADD_AGAIN_WHEN_UNCHANGED,
     )  # fmt: skip
 

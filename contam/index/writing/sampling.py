@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.errors import IndexMismatchError, Remedy
+from contam.errors import IndexMismatchError, Place, Remedy
 from contam.kernels.sample_grams import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
@@ -162,7 +162,8 @@ def tokenizer_of(recipe: Recipe) -> FileTokenizer | None:
     loaded = load_tokenizer(recipe.tokenizer["path"])
     if loaded.sha256 != recipe.tokenizer["sha256"]:
         raise IndexMismatchError(
-            f"{recipe.tokenizer['path']} is not the tokenizer that the index was made with",
+            "{} is not the tokenizer that the index was made with",
+            Place(recipe.tokenizer["path"]),
             remedy=Remedy.PUT_TOKENIZER_BACK,
         )
     return loaded
