@@ -76,7 +76,7 @@ class Collector:
     def finish(self, skipped_files: Sequence[SkippedRow]) -> tuple[Benchmark, ...]:
         """Benchmarks by name. Raises BenchmarkError when one, or all together, came out empty.
 
-        Files that were passed over are listed with the first benchmark.
+        Skipped files are listed with the first benchmark.
         """
         for name, rows in self._skipped.items():
             if not self._items[name]:

@@ -19,7 +19,7 @@ from contam.files.single import open_file, read_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What the Hugging Face `datasets` library writes beside its data.
+# What the Hugging Face `datasets` library writes next to its data.
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
 _METADATA = frozenset({_INFO, _STATE, _DICT, "dataset_infos.json"})
 _GENERIC_BUILDERS = frozenset(
@@ -47,7 +47,7 @@ def find_sources(
 ) -> tuple[tuple[BenchmarkFile, ...], tuple[SkippedRow, ...]]:
     """Files of items below the given files, folders and globs, each once, in natural order.
 
-    Also gives the files that were passed over, with the reason. Raises BenchmarkError for a path
+    Also gives the skipped files, with the reason. Raises BenchmarkError for a path
     that is not there, a folder without items and a saved data set with a part missing.
     """
     sources: dict[Path, BenchmarkFile] = {}
@@ -71,9 +71,9 @@ def find_sources(
 def _below(
     folder: Path, skipped: list[SkippedRow], above: frozenset[Path] = frozenset()
 ) -> Iterator[BenchmarkFile]:
-    """Sources in a folder; a folder saved by `datasets` is read as its metadata says.
+    """Sources in a folder; a folder saved by `datasets` is read by its metadata.
 
-    above  the folders it lies in: a link back to one of them ends the way
+    above  the folders that contain it: a link back to one of them is not followed
     """
     entries = _entries(folder)
     above |= {folder.resolve()}
@@ -142,7 +142,7 @@ def _source(path: Path, *, explicit: bool) -> BenchmarkFile:
 
 
 def _family_of_content(path: Path, *, explicit: bool) -> str:
-    """Family of a file whose name does not tell it; folders may hold anything, so only tables."""
+    """Family of a file by its content; in folders, which may hold anything, of tables only."""
     try:
         with open_file(path) as file:
             start = file.read(64)

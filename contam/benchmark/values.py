@@ -47,7 +47,7 @@ def as_text(value: object, what: str) -> str | None:
 
 
 def as_label(value: object, what: str) -> str:
-    """Name of a benchmark, split or item; "" for null. Numbers and records are spelled out."""
+    """Name of a benchmark, split or item; "" for null. Numbers and records are written out."""
     if isinstance(value, str):
         return value.strip()
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -254,17 +254,17 @@ def _strings_in_brackets(text: str) -> list[object]:
 
 
 def _turns(value: Sequence[object], what: str) -> list[str]:
-    """Texts of a list of turns: plain texts, or what the user says in a chat."""
+    """Texts of a list of turns: plain texts, or what the user writes in a chat."""
     if all(isinstance(turn, str) for turn in value):
         return [str(turn) for turn in value]
-    said = []
+    texts = []
     for turn in value:
         content = turn.get("content") if isinstance(turn, Mapping) else None
         if not isinstance(turn, Mapping) or not isinstance(content, str):
             raise RowError("the {} is {}, expected a text", Public(what), Public(_kind(value)))
         if turn.get("role") == "user":
-            said.append(content)
-    return said
+            texts.append(content)
+    return texts
 
 
 def _decoded(value: bytes, what: str) -> str:

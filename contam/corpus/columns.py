@@ -237,7 +237,7 @@ def _others(
     if shard.kind.open_keys:
         columns = _USUAL_KEYS
     tops = {ref.path[0]: ref for ref in columns if len(ref.path) == 1 and ref.kind in kinds}
-    taken = {one.path for one in chosen.single}
+    taken = {part.path for part in chosen.single}
     found = [tops[name] for name in TEXT_NAMES if name in tops and (name,) not in taken]
     parts = tuple(ref for ref in _parts(columns, kinds) if ref.path not in taken)
     return (*found, _group(parts, parts)) if parts else tuple(found)

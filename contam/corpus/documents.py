@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DocumentMeta:
-    """What the corpus says about one document.
+    """Metadata of one document.
 
-    document_id  the id column as text; "" when there is none (say shard and row instead)
+    document_id  the id column as text; "" when there is none (use shard and row instead)
     date         as the corpus writes it; a time stamp column in ISO form
     """
 
@@ -106,7 +106,7 @@ def _meta(selection: Selection, values: Mapping[ColumnRef, object]) -> DocumentM
 
 
 def as_text(value: object) -> str | None:
-    """Write a column's value as text; lists and structs say nothing here."""
+    """Write a column's value as text; None for lists and structs."""
     if isinstance(value, str):
         return clean(value)[0].decode()
     if isinstance(value, dt.datetime | dt.date | dt.time):

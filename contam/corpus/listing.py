@@ -1,4 +1,4 @@
-"""Walk files, folders and globs, and tell corpus files from others."""
+"""Walk files, folders and globs, and select the corpus files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.formats.base import CorpusFormat
 
-# Hidden, but where a download into a folder keeps what has not arrived yet.
+# Hidden, but holds the unfinished files of a download into the folder.
 _DOWNLOADS = ".cache"
 
 
@@ -43,7 +43,7 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file in a folder that is no shard, and why; `ours` says that contam wrote it."""
+    """A file in a folder that is no shard, and why; `ours` when contam wrote it."""
 
     path: Path
     reason: str
@@ -73,7 +73,7 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[ListedFile], tuple[Ski
                 path, argument, os.fsencode(name).decode(errors="backslashreplace"), kind.name
             )
             known = found.get(path)
-            # Reached twice: the longer name says more, whatever the order of the arguments.
+            # Reached twice: the longer name is kept, whatever the order of the arguments.
             if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
                 found[path] = entry
     for path in found:

@@ -28,7 +28,7 @@ class ByteSpan(NamedTuple):
 
 
 def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
-    """Yield the bytes of the lines of a span, whole lines altogether, about a megabyte at a time.
+    """Yield the bytes of the lines of a span, in whole lines, about a megabyte at a time.
 
     Raises ShardError when the file cannot be read or has become shorter than the span.
     """
@@ -75,7 +75,7 @@ def batch_row(path: str, batch: int) -> int:
 
 
 class _LineFeeds:
-    """Line feeds before a position; what was counted once is kept."""
+    """Line feeds before a position; counts are cached."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -100,7 +100,7 @@ class _LineFeeds:
 
 
 class _BatchRows:
-    """Rows before a record batch; what was counted once is kept."""
+    """Rows before a record batch; counts are cached."""
 
     def __init__(self, path: str) -> None:
         self._path = path

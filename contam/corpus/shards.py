@@ -106,7 +106,7 @@ def seen(shard: Shard) -> tuple[Shard, str]:
 def check_unchanged(shard: Shard, digest: str | None) -> None:
     """Raise ShardError when a shard is not what it was when it was listed.
 
-    digest  what `shard_digest` said then: of two writes within one tick of the clock, the times
+    digest  the result of `shard_digest` then: of two writes within one tick of the clock, the times
             show one
     """
     if shard_digest(shard) != digest:

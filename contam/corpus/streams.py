@@ -29,7 +29,7 @@ _SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz
 def pieces(path: str) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, about a megabyte at a time.
 
-    The file's first bytes tell its compression; a name that promises another one is an error.
+    The file's first bytes determine its compression; a name that promises another one is an error.
     Raises ShardError when the file cannot be opened, ends in the middle, is corrupt or is not as it
     was listed.
     """
@@ -58,7 +58,7 @@ def unreadable(
 def stream(path: str) -> io.BufferedReader:
     """What `pieces` gives as a file to read once, from its beginning; its errors are the same.
 
-    Only who reads to the end knows that the shard is whole and stayed as it was listed.
+    Only a caller who reads to the end knows that the shard is complete and did not change.
     """
     return io.BufferedReader(_Pieces(pieces(path)), PIECE_BYTES)
 
@@ -133,7 +133,7 @@ def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
 
 
 def _check_all_read(path: str, file: BinaryIO) -> None:
-    """Raise ShardError when the system told the end of a file before its last byte."""
+    """Raise ShardError when the system reported the end of a file before its last byte."""
     n_read, size = file.tell(), state_of(path).size
     if n_read != size:
         raise ShardError(

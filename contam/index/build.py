@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     PathLike = str | Path
 
 DEFAULT_MEMORY: Final = 2_000_000_000
-"""Bytes that a build may hold, unless told otherwise."""
+"""Default memory of a build, in bytes."""
 
 LEAST_MEMORY: Final = 256_000_000
 """Below it, a segment would be smaller than what is read at once."""
 
-# Held whatever a segment holds: what one worker reads, and what the allocators keep of it.
+# Needed for any size of segment: what one worker reads, and what the allocators retain.
 _RESERVE: Final = 128_000_000
 
 _MOST_WORKERS: Final = 64
@@ -88,8 +88,8 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     text       column of the document text, where the usual names do not find it
     overwrite  begin afresh although there is an index
 
-    A shard that cannot be read does not raise: the manifest says so, and why. Raises CorpusError,
-    OutputError, IndexBusyError, IndexMismatchError and UsageError.
+    A shard that cannot be read does not raise: the manifest records it with the reason. Raises
+    CorpusError, OutputError, IndexBusyError, IndexMismatchError and UsageError.
     """
     folder = Path(index)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
@@ -126,12 +126,12 @@ def build_a_little() -> None:
 
 
 def listed(paths: Sequence[PathLike], progress: BuildProgress | None) -> tuple[Shard, ...]:
-    """The shards below some paths; files of contam itself that were left out are told."""
+    """The shards below some paths; files of contam itself that were left out are noted."""
     shards, skipped = survey(paths)
     if progress is not None:
-        for one in skipped:
-            if one.ours:
-                progress.note(f"left out of the corpus: {one.path}: {one.reason}")
+        for file in skipped:
+            if file.ours:
+                progress.note(f"left out of the corpus: {file.path}: {file.reason}")
     return shards
 
 
@@ -204,7 +204,7 @@ class _Builder:
                 self._close(len(self._parts))
                 self._publish()
         self._close(len(self._parts))
-        # What is finished already is not written anew: killed then, it would leave a draft.
+        # A finished build is not written again: killed then, it would leave a draft.
         if self._done:
             self._publish()
 
@@ -236,7 +236,7 @@ class _Builder:
         self._weight += part.weight
         self._entries += len(part.entries)
         while self._weight >= self._budget or self._entries >= _MOST_ENTRIES:
-            whole = next(i for i, one in enumerate(self._parts) if one.shard == part.shard)
+            whole = next(i for i, other in enumerate(self._parts) if other.shard == part.shard)
             if whole:
                 # The shards before this one: it may yet fail, and they must not wait for it.
                 self._close(whole)
@@ -313,7 +313,7 @@ def remove_strays(folder: Path, manifest: Manifest) -> None:
 def worker_count(workers: int | None, memory: int) -> int:
     """Threads to use: what was asked for, or one a core, as far as the memory goes."""
     wanted = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
-    # What is read ahead is held besides a segment: a small memory has room for few workers.
+    # Data read ahead is in memory besides a segment: a small memory has room for few workers.
     return max(1, min(wanted, memory // 4 // _WORKER_BYTES))
 
 

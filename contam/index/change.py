@@ -168,9 +168,9 @@ def _with_shards(
     passed: list[str] = []
     place_of = {record.name: place for place, record in enumerate(records) if not record.retired}
     known: dict[str, list[ShardRecord]] = {}
-    for one in records:
-        if not one.retired and one.failure is None and one.name not in manifest.pending:
-            known.setdefault(one.digest, []).append(one)
+    for record in records:
+        if not record.retired and record.failure is None and record.name not in manifest.pending:
+            known.setdefault(record.digest, []).append(record)
     for record in offered:
         place = place_of.get(record.name)
         if _is_known(record, known.get(record.digest, []), states):
@@ -206,7 +206,7 @@ def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord], states: St
             return True
         whole = file_sha256(replace(shard_of(record), state=now))
     except (OSError, ShardError):
-        return False  # reading it will say why
+        return False  # reading it will give the reason
     if all(edge.sha256 != whole for edge in same_edges):
         return False
     states[record.uri] = whole, now
@@ -231,8 +231,8 @@ def _places(folder: Path, manifest: Manifest, ids: Sequence[str]) -> list[tuple[
         shard, colon, row = name.rpartition(":")
         if name in seen or not colon or not row.isdecimal():
             continue
-        for place, one in enumerate(manifest.shards):
-            if one.name == shard and not one.retired and int(row) < one.counts["rows"]:
+        for place, known in enumerate(manifest.shards):
+            if known.name == shard and not known.retired and int(row) < known.counts["rows"]:
                 found.append((place, int(row)))
                 seen.add(name)
     _refuse_unknown("document", [name for name in wanted if name not in seen])
@@ -254,7 +254,7 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
 
 
 def _groups(manifest: Manifest, budget: int) -> Iterator[list[SegmentRecord]]:
-    """Neighbouring segments that fit the memory together; without those that are retired whole."""
+    """Neighbouring segments that fit the memory together, without completely retired ones."""
     group: list[SegmentRecord] = []
     weight = entries = 0
     for record in manifest.segments:
@@ -275,7 +275,7 @@ def _groups(manifest: Manifest, budget: int) -> Iterator[list[SegmentRecord]]:
 def _compacted(
     folder: Path, manifest: Manifest, group: list[SegmentRecord], workers: int
 ) -> list[SegmentRecord]:
-    """The one segment that stands for a group; the group itself where there is nothing to gain."""
+    """The one segment that replaces a group; the group itself where nothing would be gained."""
     recipe, shards = manifest.recipe, manifest.shards
     retired = read_retired(folder, manifest.retired)
     gone = np.array([shard.retired for shard in shards], np.bool_)

@@ -163,7 +163,7 @@ def _find(name_or_path: str | Path) -> Path:
 
 
 def _folder() -> Path:
-    """Where the recipes lie: in the package, or in `indexes/` of a checkout."""
+    """The folder of the recipes: in the package, or in `indexes/` of a checkout."""
     return _SHIPPED if _SHIPPED.is_dir() else _CHECKOUT
 
 

@@ -35,7 +35,7 @@ def upgrade(
 ) -> Manifest:
     """Build in `out` what the index `old` holds, with the normaliser of this version.
 
-    corpus  where shards that were moved lie now; they are known by name and content
+    corpus  present paths of shards that were moved; they are known by name and content
 
     Recipe, shards, columns and what is retired stay as they are, and `old` is only read. A call
     that was stopped goes on when it is repeated. Raises IndexMismatchError when a shard is gone or
@@ -78,7 +78,7 @@ def upgrade(
 
 
 def _moved(corpus: Sequence[str | Path]) -> dict[tuple[str, str], str]:
-    """Where shards lie that were named, by their names and digests."""
+    """Paths of the shards in the given corpus, by their names and digests."""
     found = {}
     for shard in survey(list(corpus))[0] if corpus else ():
         try:

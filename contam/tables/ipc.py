@@ -46,7 +46,7 @@ def text_blocks(
 
     chosen  record batches of an IPC file to read, in order; None reads them all
     """
-    names = [one.path[0] for ref in (sources.first, *sources.others) for one in ref.single]
+    names = [part.path[0] for ref in (sources.first, *sources.others) for part in ref.single]
     for batch in batches(path, names, chosen):
         for begin in range(0, batch.num_rows, _MAX_ROWS):
             part = batch.slice(begin, _MAX_ROWS)
@@ -92,7 +92,7 @@ def value_batches(
     path: str, refs: Sequence[ColumnRef], groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns of some record batches, or of all, rows in order."""
-    return batches(path, [one.path[0] for ref in refs for one in ref.single], groups)
+    return batches(path, [part.path[0] for ref in refs for part in ref.single], groups)
 
 
 def batches(
@@ -131,7 +131,7 @@ def _opened(
 
 
 def stream_problem(source: pa.NativeFile, at: int) -> str:
-    """What is wrong with the end of a stream that was read through; "" when it is whole.
+    """What is wrong with the end of a stream that was read through; "" when it is complete.
 
     at  where its last record batch ends
     Between two batches, a writer that was killed leaves a file that reads without an error.

@@ -46,7 +46,7 @@ def arrow_file(path: str) -> Iterator[pa.OSFile]:
     """Open a file for Arrow, and prove that it stays as listed: see `contam.files.listed`.
 
     Arrow opens what we hold open, so that both are one file even if another takes its path. It
-    can be handed a descriptor itself, or tell its own, only from pyarrow 25.
+    can take a descriptor itself, or give its own, only from pyarrow 25.
     """
     with opened(path) as file, pa.OSFile(f"/dev/fd/{file.fileno()}") as source:
         yield source

@@ -108,7 +108,7 @@ class FileTokenizer:
         return {"unit_version": UNIT_VERSION, "sha256": self.sha256}
 
     def encode(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> TokenBatch:
-        """Tokens of texts that lie behind each other: text i is data[offsets[i] : offsets[i + 1]].
+        """Tokens of concatenated texts: text i is data[offsets[i] : offsets[i + 1]].
 
         data  uint8[n], valid UTF-8. Raises ConfigError when the tokenizer refuses a text.
         """
@@ -138,7 +138,7 @@ class FileTokenizer:
         return self.encode(data, np.array([0, len(raw)], np.int64))
 
     def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.uint32]]:
-        """The ids that the tokenizer gives each text exactly as it stands, special tokens left out.
+        """The ids that the tokenizer gives each text exactly as it is, special tokens left out.
 
         Raises ConfigError when the tokenizer refuses a text.
         """
@@ -239,7 +239,7 @@ class FileTokenizer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Places:
-    """Where things stand in the bytes of a few texts.
+    """Offsets in the bytes of a few texts.
 
     raw   uint8[n + 1], the bytes and a zero
     byte  int64[code points + 1], first byte of each code point, and n
@@ -330,7 +330,7 @@ def _build(raw: bytes) -> tuple[Tokenizer, int | None]:
     tokenizer = Tokenizer.from_str(json.dumps(state) if random else raw.decode())
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # A document that says "<s>" says just that.
+    # "<s>" in a document is just its characters.
     tokenizer.encode_special_tokens = True
     unknown = model.get("unk_id")
     if unknown is None and isinstance(model.get("unk_token"), str):

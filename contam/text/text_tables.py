@@ -35,7 +35,7 @@ class FoldKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextTables:
-    """The tables as read-only, C-ordered arrays; docs/normaliser.md says what they mean.
+    """The tables as read-only, C-ordered arrays; docs/normaliser.md explains them.
 
     page         uint16[0x1100]: code point >> 8 -> page number
     entry        int32[n_pages * 256]: kind in the low 3 bits, payload above

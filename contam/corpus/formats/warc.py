@@ -35,7 +35,8 @@ class Wet(records.ReadyRecords):
     """WARC files of plain text, as extraction tools write them for each page.
 
     `warcinfo` records describe the file and hold no document. Any other record than these and
-    `conversion` is an error: pages as they were fetched are not text, and must not be passed over.
+    `conversion` is an error: pages as they were fetched are not text, and must not be skipped in
+    silence.
     """
 
     name = "warc"
@@ -109,7 +110,7 @@ class _Headers:
 def _records(path: str) -> Iterator[tuple[int, ArcWarcRecord]]:
     """Yield (number from 1, record) of a file; the content of each has to be read by `_content`.
 
-    The library's own iterator passes over what is cut off or does not fit its stated length.
+    The library's own iterator skips what is cut off or does not fit its stated length.
     """
     from warcio.exceptions import ArchiveLoadFailed
     from warcio.recordloader import ArcWarcRecordLoader
@@ -133,7 +134,7 @@ def _records(path: str) -> Iterator[tuple[int, ArcWarcRecord]]:
 
 
 def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
-    """All bytes of a record, and proof that it ends where it says."""
+    """All bytes of a record, checked to end where its header says."""
     stated = record.rec_headers.get_header("Content-Length") or ""
     if not (stated.isascii() and stated.isdecimal()):
         raise _bad(path, number, "no Content-Length", remedy=Remedy.COPY_CORRUPT)
@@ -152,7 +153,7 @@ def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
 
 
 def _check_plain(path: str, number: int, content_type: str) -> None:
-    kind, *options = (one.strip().lower() for one in content_type.split(";"))
+    kind, *options = (part.strip().lower() for part in content_type.split(";"))
     if kind != "text/plain":
         raise _bad(
             path, number, "holds {}, no text", content_type or Public("no stated type"),
