@@ -113,7 +113,10 @@ class CorpusError(ContamError):
 
 
 class ShardError(ContamError):
-    """One shard is missing, truncated, corrupt or unreadable."""
+    """One shard is missing, truncated, corrupt or unreadable.
+
+    A message names the shard as `{shard}`, so that it can be given another name later.
+    """
 
     code = "shard"
 
@@ -125,8 +128,15 @@ class ShardError(ContamError):
         remedy: Remedies = (),
         hint: str = "",
     ) -> None:
+        if isinstance(message, str) and "{shard}" in message:
+            message = Statement(message, facts, {"shard": Place(shard)})
         super().__init__(message, *facts, remedy=remedy, hint=hint)
         self.shard = shard
+
+    def renamed(self, place: str, name: str) -> ShardError:
+        """The same error with a name for the shard wherever a fact mentions its place."""
+        statement = self.statement.replacing(place, name)
+        return ShardError(statement, shard=name, remedy=self.remedies)
 
 
 class BenchmarkError(ContamError):

@@ -111,6 +111,12 @@ class Statement:
         """
         return self._with(lambda fact: _within(fact, home))
 
+    def replacing(self, place: str, name: str) -> Statement:
+        """The same with `name` wherever a fact that is a text mentions `place`."""
+        return self._with(
+            lambda fact: type(fact)(fact.replace(place, name)) if isinstance(fact, str) else fact
+        )
+
     def _with(self, shown: Callable[[object], object]) -> Statement:
         def of(fact: object) -> object:
             return fact._with(shown) if isinstance(fact, Statement) else shown(fact)  # noqa: SLF001 - another of its kind

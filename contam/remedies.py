@@ -97,7 +97,6 @@ class Remedy(Enum):
         "text first, and leave this file out"
     )
     RETIRE_AND_ADD_SHARD = "the shard changed after it was indexed: retire it and add it again"
-    VERIFY_AND_RELOAD = "verify the index; a service that has it open has to reload it afterwards"
 
     # Corpora and benchmarks.
     GIVE_FILES_OF_FORMAT = "give {formats} files"
@@ -364,6 +363,9 @@ class Remedy(Enum):
     BEGIN_AFRESH = Own("begin afresh with overwrite=True")
     NONE_RETIRED_SEE_SHARDS = Own("nothing was retired; the manifest of the index lists the shards")
     RETIRE_SHARD_FIRST = Own("retire the shard {shard} first")
+    VERIFY_AND_RELOAD = Own(
+        "verify the index; a service that has it open has to reload it afterwards"
+    )
     RESTORE_INDEX = Own("restore the index from a copy, or build it again; verifying it tells all")
     NAME_INDEX_OR_FOLDER = Own("give its name or its folder")
     NAME_INDEX = Own("give the folder of an index")

@@ -18,6 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ from contam.detect.policies.policy import get_policy, list_policies, shortest_ru
 from contam.index.recipe import load_recipe
 from contam.remedies import Remedy
 from contam.server.problems.remedies import SENTENCES as OVER_HTTP
+from tests.refused import REFUSED, index_in_use, write_wrong_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,28 +101,12 @@ PRINTED = (
     *(f"policies {name}" for name in ALL.split(",")),
     LABELS,
 )
-#: Commands that fail, of which the standard error is compared.
-REFUSED = (
-    "scan --corpus nowhere --benchmark bench_fixtures/items --out refused",
-    f"{SCAN} refused --policy nobody",
-    f"{SCAN} refused --map headline=x",
-    f"{SCAN} refused --map question=zanzibar --no-text",
-    f"scan {CORPUS} --benchmark bad.jsonl --out refused",
-    f"scan {CORPUS} --benchmark bad.jsonl --out refused --no-text",
-    f"{SCAN} scan-default",
-    "show nowhere",
-    "query --index ./nowhere --benchmark bench_fixtures/items --out refused",
-    "rescore --logs bench_fixtures/items --verdicts scan-default --out refused",
-    "rescore --logs bad.csv --verdicts scan-default --out refused",
-    "rescore --logs bench_fixtures/logs --verdicts nowhere --out refused",
-    "audit nowhere.toml",
-)
 
 
 def contam(arguments: str, folder: Path) -> str:
     """What a command prints in a folder; exit codes other than 0, 3 and 4 end the comparison.
 
-    Of a command that is refused, the code and what it says.
+    Of a command that is refused, the code and all that it prints.
     """
     environment = os.environ | {"COLUMNS": "92", "NO_COLOR": "1", "TZ": "UTC"}
     call = [str(Path(sys.executable).with_name("contam")), *shlex.split(arguments)]
@@ -127,7 +114,7 @@ def contam(arguments: str, folder: Path) -> str:
         call, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     if arguments in REFUSED:
-        return f"exit code {done.returncode}\n{done.stderr}"
+        return f"exit code {done.returncode}\n{done.stderr}{done.stdout}"
     if done.returncode not in {0, 3, 4}:
         sys.exit(f"contam {arguments}: exit code {done.returncode}\n{done.stderr}")
     return done.stdout
@@ -143,6 +130,11 @@ def lasting(value: object) -> object:
     if isinstance(value, dict):
         return {key: lasting(one) for key, one in value.items() if key not in VOLATILE}
     return [lasting(one) for one in value] if isinstance(value, list) else value
+
+
+def lasting_text(command: str, printed: str) -> bytes:
+    """What a command printed, without the names of indexes and of their segments."""
+    return (IDENTITY.sub("ID", printed) if "--index" in command else printed).encode()
 
 
 def files_of(result: Path, name: str) -> Iterator[tuple[str, bytes]]:
@@ -181,13 +173,13 @@ def outcome(folder: Path) -> Iterator[tuple[str, str]]:
             yield name, digest(data, folder)
     for command in PRINTED:
         printed = contam(command, folder)
-        if "--index" in command:
-            printed = IDENTITY.sub("ID", printed)
-        yield f"$ contam {command}", digest(printed.encode(), folder)
-    (folder / "bad.jsonl").write_text('{"question": "zanzibar?"}\n{"question": 5}\n', "utf-8")
-    (folder / "bad.csv").write_text("model,zanzibar,score\na,b,high\n", "utf-8")
-    for command in REFUSED:
-        yield f"$ contam {command}", digest(contam(command, folder).encode(), folder)
+        yield f"$ contam {command}", digest(lasting_text(command, printed), folder)
+    write_wrong_files(folder)
+    with index_in_use(folder / "wrong/busy"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        for command, printed in zip(
+            REFUSED, pool.map(partial(contam, folder=folder), REFUSED), strict=True
+        ):
+            yield f"$ contam {command}", digest(lasting_text(command, printed), folder)
     for name, table in {
         "package": {},
         "command line": ON_THE_COMMAND_LINE,

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.errors import BenchmarkError, LogError, Names, Place, Plain, Public, Remedy, Statement
+from contam import errors
+from contam.corpus.columns import select_columns
+from contam.corpus.documents import read_documents
+from contam.corpus.shards import survey
+from contam.errors import (
+    BenchmarkError,
+    CorpusError,
+    LogError,
+    Names,
+    Place,
+    Plain,
+    Public,
+    Remedy,
+    ShardError,
+    Statement,
+)
 from contam.server.problems.telling import INSIDE, tell
 
 UNPUBLISHED = "What is the airspeed of an unladen swallow?"
@@ -119,3 +135,72 @@ def test_callers_of_the_service_hear_what_a_log_lacks_and_not_what_it_says():
     assert UNPUBLISHED in error.message
     assert UNPUBLISHED in error.hint
     assert set(INSIDE) == {"corpus", "shard", "incomplete", "index-damaged", "index-busy"}
+
+
+#: The name and the bytes of a shard that cannot be read, and what callers of the service hear.
+BROKEN = (
+    ("a.jsonl", b"[1]\n", "a.jsonl, line 1: a JSON list, not an object"),
+    ("a.jsonl", b'{"text": "a"', "a.jsonl, line 1: not JSON: "),
+    ("a.csv", b"text,text\na,b\n", "a.csv, line 1: the header names 'text' twice"),
+    ("a.csv", b"text\na", "a.csv, line 2: ends without a line break, and may have been cut"),
+    ("a.tsv", b"\n", "a.tsv: no header"),
+    ("a.warc.wet", b"WARC/1.0\r\n\r\n", "a.warc.wet, record 1: no WARC-Type"),
+    ("a.parquet", b"PAR1", "a.parquet: cannot be read: no Parquet file, or its end is missing"),
+    ("a.arrow", b"ARROW1", "a.arrow: cannot be read: "),
+    ("a.jsonl.gz", b"\x1f\x8b\x08", "a.jsonl.gz: gzip data ends in the middle"),
+    ("a.jsonl.gz", b"text", "a.jsonl.gz: named as gzip but not that"),
+    ("a.jsonl.part", b"", "a.jsonl.part: an unfinished download or copy"),
+    ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", "a.csv is a Git LFS pointer"),
+)
+
+
+@pytest.mark.parametrize(("name", "data", "said"), BROKEN)
+def test_callers_of_the_service_hear_what_is_wrong_with_a_shard_and_not_where_it_lies(
+    tmp_path, name, data, said
+):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / name).write_bytes(data)
+    shard = survey([tmp_path])[0][0]
+    with pytest.raises(ShardError) as caught:
+        read_documents(shard, select_columns(shard), range(3))
+    assert caught.value.message.startswith(f"deep/{said}")
+    assert caught.value.shard == shard.name
+    message, hint = tell(caught.value)
+    assert message.startswith(f"deep/{said}")
+    assert str(tmp_path) not in message + hint
+
+
+def test_callers_of_the_service_hear_of_a_place_without_a_corpus_by_its_last_name(tmp_path):
+    (tmp_path / "notes.md").write_text("text")
+    for place, said in (
+        (tmp_path / "gone", "gone: no such file or folder"),
+        (tmp_path / "*.csv", "*.csv: no file matches"),
+        (tmp_path, f"no corpus shard found: {tmp_path.name}; files seen: notes.md (not a corpus"),
+    ):
+        with pytest.raises(CorpusError) as caught:
+            survey([place])
+        assert str(place) in caught.value.message
+        assert tell(caught.value)[0].startswith(said)
+
+
+def test_a_shard_has_its_name_also_in_what_a_library_said_of_its_place():
+    reason = Statement("{}, {}", (Plain("cannot open /srv/c4/a.csv"), 7))
+    error = ShardError("{shard}: row {}: {}", 3, reason, shard="/srv/c4/a.csv")
+    assert error.message == "/srv/c4/a.csv: row 3: cannot open /srv/c4/a.csv, 7"
+    named = error.renamed("/srv/c4/a.csv", "c4/a.csv")
+    assert named.message == "c4/a.csv: row 3: cannot open c4/a.csv, 7"
+    assert tell(named)[0] == "c4/a.csv: row 3: '...', 7"
+
+
+@pytest.mark.parametrize("package", ["benchmark", "corpus", "files", "index", "tables", "text"])
+def test_readers_of_files_give_facts_and_no_finished_sentences(package):
+    finished = [
+        f"{module}:{call.lineno}"
+        for module in (Path(errors.__file__).parent / package).rglob("*.py")
+        for call in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and getattr(call.func, "id", "") in {*errors.__all__, "RowError"} - {"InternalError"}
+        and call.args
+        and isinstance(call.args[0], ast.JoinedStr)
+    ]
+    assert finished == []

@@ -205,8 +205,8 @@ def _check_benchmarks(spec: AuditSpec, origin: str) -> None:
 
 def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """The tables of the file as the fields of a spec."""
-    known = {"audit", "corpus", "benchmark", "logs", "model"}
-    if unknown := set(tree) - known:
+    known = ("audit", "corpus", "benchmark", "logs", "model")
+    if unknown := set(tree).difference(known):
         raise ConfigError(
             f"{origin}: there is no table [{min(unknown)}]",
             remedy=Remedy.USE_KNOWN_TABLES(known=Public(", ".join(known))),

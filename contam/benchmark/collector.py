@@ -76,7 +76,7 @@ class Collector:
     def finish(self, skipped_files: Sequence[SkippedRow]) -> tuple[Benchmark, ...]:
         """Benchmarks by name. Raises BenchmarkError when one, or all together, came out empty.
 
-        Files that were passed over are listed with the first benchmark.
+        Skipped files are listed with the first benchmark.
         """
         for name, rows in self._skipped.items():
             if not self._items[name]:
@@ -87,9 +87,12 @@ class Collector:
                     Place(at), Plain(first.reason), remedy=Remedy.MAP_FIELDS,
                 )  # fmt: skip
         if not self._items:
-            reasons = "; ".join(f"{row.source}: {row.reason}" for row in skipped_files[:3])
+            passed = skipped_files[:3]
+            template = "; ".join(["{}: {}"] * len(passed))
+            facts = [fact for row in passed for fact in (Place(row.source), Plain(row.reason))]
             raise BenchmarkError(
-                "the benchmark has no items" + (f" ({reasons})" if reasons else ""),
+                "the benchmark has no items" + (f" ({template})" if passed else ""),
+                *facts,
                 remedy=Remedy.CHECK_FILES_COMPLETE,
             )
         names = sorted(self._items)

@@ -1,4 +1,4 @@
-"""Unpack benchmark files; the bytes, not the name, say how they are compressed."""
+"""Unpack benchmark files; the bytes, not the name, determine the compression."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class RowError(ContamError):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceFields:
-    """Where the choices stand.
+    """The fields of the choices.
 
     kind   "none", "list" (one field), "columns" (a field per choice) or "wrong" (fields with the
            wrong answers; the right one comes first)
@@ -85,7 +85,7 @@ def get(row: Row, path: FieldPath) -> object:
 
 
 def make_plan(columns: Sequence[str], field_map: FieldMap) -> FieldPlan:
-    """Decide where the parts stand in rows with these columns. RowError without a question."""
+    """Decide which of these columns hold which parts. RowError without a question."""
     return _Planner(columns, field_map).plan()
 
 

@@ -120,7 +120,7 @@ def _fold(key: _Key, item_id: str, options: list[_Option]) -> tuple[BenchItem, l
     place = right[0] if right else None
     answer = None if place is None else choices[place]
     if len(marked) <= 1 and all(option.is_correct is not False for option in marked):
-        # No options: a short and a worked answer of one item, of which the longer says more.
+        # No options: a short and a worked answer of one item, the longer with more information.
         texts = [option.text for option in options if option.text]
         choices, place, others = (), None, []
         answer = max(texts, key=len) if texts else None
@@ -144,16 +144,16 @@ def _fold(key: _Key, item_id: str, options: list[_Option]) -> tuple[BenchItem, l
 
 def _without_repeats(options: list[_Option]) -> tuple[list[_Option], list[SkippedRow]]:
     """Options less rows that repeat another's doc_id, as when a file is given twice."""
-    kept: dict[object, _Option] = {}
+    first: dict[object, _Option] = {}
     skipped: list[SkippedRow] = []
     for place, option in enumerate(options):
         name = (option.doc_id, option.text) if option.doc_id else place
-        if name in kept:
+        if name in first:
             reason = f"repeats doc_id {option.doc_id}"
             skipped.append(SkippedRow(option.source, option.line, reason))
         else:
-            kept[name] = option
-    return list(kept.values()), skipped
+            first[name] = option
+    return list(first.values()), skipped
 
 
 def _short_hash(*texts: str) -> str:

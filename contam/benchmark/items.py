@@ -17,7 +17,7 @@ PARTS = ("passage", "question", "choices", "answer")
 
 
 class Named(Protocol):
-    """Anything that says which item it is of."""
+    """Anything that names the item it is of."""
 
     @property
     def benchmark(self) -> str:
@@ -33,7 +33,7 @@ class Named(Protocol):
 
 
 class ItemName(NamedTuple):
-    """What tells items apart in every table and answer."""
+    """What identifies an item in every table and answer."""
 
     benchmark: str
     split: str
@@ -117,7 +117,7 @@ class Benchmark:
 
     duplicates  groups of indices into `items` whose question, choices (in any order) and
                 passage are equal after normalisation; every group has two members or more
-    keys        content keys of every item; () when nobody has made them yet
+    keys        content keys of every item; () when they were not computed yet
     """
 
     name: str

@@ -26,7 +26,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class NoItemsHereError(BenchmarkError):
-    """A sound file without items, such as a manifest beside a benchmark.
+    """A valid file without items, such as a manifest next to a benchmark.
 
     An error when the user named the file; listed as skipped when it was found in a folder.
     """
@@ -137,7 +137,7 @@ def _is_whole(text: bytes) -> bool:
 
 
 def _parse(path: Path, text: bytes, line: int = 0) -> object:
-    """Parse strictly, else as the standard library does, which knows NaN; or say what is wrong."""
+    """Parse strictly, else with the standard library, which accepts NaN. Raises BenchmarkError."""
     try:
         value: object = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -1,7 +1,7 @@
 """Compute content keys `ck1`, which survive retyping and shuffled choices.
 
 Frozen: a change to anything here that alters a key needs a new version name, because keys are
-stored beside results and joined with the logs of other tools.
+stored with results and joined with the logs of other tools.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEY_VERSION = "ck1"
 KEY_LENGTH = 32
-"""Hex digits kept of each SHA-256."""
+"""Hex digits used of each SHA-256."""
 
 # Both quotes and dashes are unified before NFKC as well, which would tear U+00B4 apart.
 _SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032\u00b4\u0060\u02bc\u2039\u203a"

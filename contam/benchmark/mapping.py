@@ -36,7 +36,7 @@ class FieldMap:
 def parse_mapping(texts: Iterable[str]) -> dict[str, str]:
     """Turn `target=field` lists, as typed on a command line, into a mapping.
 
-    Several pairs may stand in one text, separated by commas. Raises UsageError when a piece has
+    One text may hold several pairs, separated by commas. Raises UsageError when a piece has
     no `=` or a target is named twice.
     """
     mapping: dict[str, str] = {}

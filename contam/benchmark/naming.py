@@ -27,7 +27,7 @@ _NO_NAMES = frozenset({"", ".", "data", "default", "main", "all", "plain_text"})
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What a path says. `split_sure` is False when the split is read off the end of a file name."""
+    """What a path tells; `split_sure` is False for a split from the end of a file name."""
 
     benchmark: str
     split: str
@@ -89,7 +89,7 @@ FORMATS = {
 
 
 def format_of(path: Path) -> str:
-    """Family of formats by suffix, compression suffixes aside; "" when the suffix says nothing."""
+    """Family of formats by suffix, compression suffixes aside; "" when the suffix is unknown."""
     for suffix in reversed(path.suffixes):
         if suffix.lower() not in PACKED:
             return FORMATS.get(suffix.lower(), "")

@@ -27,7 +27,7 @@ def expanded(
     for given in paths:
         if not str(given):
             # Path("") is the current folder; an unset shell variable must not mean what lies there.
-            raise UsageError(f"a {what} path is empty", remedy=Remedy.CHECK_VARIABLE)
+            raise UsageError("a {} path is empty", Public(what), remedy=Remedy.CHECK_VARIABLE)
         path = Path(given)
         try:
             there = path.exists()

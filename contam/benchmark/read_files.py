@@ -82,7 +82,7 @@ class _FileState:
     n_rows: int = 0
 
     def at(self, place: int) -> str:
-        """Where a row stands, as error messages say it."""
+        """The place of a row, as error messages name it."""
         path = self.source.path
         return f"{path}:{place}" if self.unit == "line" else f"{path}, row {place}"
 
@@ -228,7 +228,7 @@ def _table_rows(
     source: BenchmarkFile, choose: Callable[[Sequence[str]], Sequence[str]]
 ) -> Iterator[Row]:
     """Rows of a Parquet or Arrow file, with the columns that hold parts."""
-    # Here, not above: who reads only text formats need not load the table library.
+    # Here, not above: reading only text formats must not load the table library.
     from contam.tables.input_tables import arrow_rows, parquet_rows
 
     try:

@@ -18,7 +18,7 @@ from contam.benchmark.values import (
 )
 
 _HIDDEN = (-1, -1.0, "-1")
-"""Answers to multiple-choice questions that a test set keeps to itself."""
+"""Values that stand for an answer that a test set does not publish."""
 
 
 class Parts(NamedTuple):

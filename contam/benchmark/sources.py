@@ -12,14 +12,14 @@ from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
 from contam.benchmark.paths import expanded, refuse_pipe
-from contam.errors import BenchmarkError, Public, Remedy
+from contam.errors import BenchmarkError, Place, Public, Remedy
 from contam.files.natural_order import natural_key
 from contam.files.single import open_file, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What the Hugging Face `datasets` library writes beside its data.
+# What the Hugging Face `datasets` library writes next to its data.
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
 _METADATA = frozenset({_INFO, _STATE, _DICT, "dataset_infos.json"})
 _GENERIC_BUILDERS = frozenset(
@@ -49,7 +49,7 @@ def find_sources(
 ) -> tuple[tuple[BenchmarkFile, ...], tuple[SkippedRow, ...]]:
     """Files of items below the given files, folders and globs, each once, in natural order.
 
-    Files in memory follow. Also gives the files that were passed over, with the reason. Raises
+    Files in memory follow. Also gives the skipped files, with the reason. Raises
     BenchmarkError for a path that is not there, a folder without items and a saved data set with a
     part missing.
     """
@@ -64,9 +64,10 @@ def find_sources(
         if not found:
             seen = ", ".join(sorted(entry.name for entry in path.iterdir())[:10])
             raise BenchmarkError(
-                f"no benchmark files in {path}" + (f" (it holds {seen})" if seen else ""),
+                "no benchmark files in {} (it holds {})" if seen else "no benchmark files in {}",
+                path, Place(seen),
                 remedy=Remedy.GIVE_BENCHMARK_FILES,
-            )
+            )  # fmt: skip
         for source in found:
             sources.setdefault(source.path.resolve(), source)
     return (*sources.values(), *in_memory), tuple(skipped)
@@ -75,9 +76,9 @@ def find_sources(
 def _below(
     folder: Path, skipped: list[SkippedRow], above: frozenset[Path] = frozenset()
 ) -> Iterator[BenchmarkFile]:
-    """Sources in a folder; a folder saved by `datasets` is read as its metadata says.
+    """Sources in a folder; a folder saved by `datasets` is read by its metadata.
 
-    above  the folders it lies in: a link back to one of them ends the way
+    above  the folders that contain it: a link back to one of them is not followed
     """
     entries = _entries(folder)
     above |= {folder.resolve()}
@@ -150,7 +151,7 @@ def _source(path: Path, *, explicit: bool) -> BenchmarkFile:
 
 
 def _family_of_content(path: Path, *, explicit: bool) -> str:
-    """Family of a file whose name does not tell it; folders may hold anything, so only tables."""
+    """Family of a file by its content; in folders, which may hold anything, of tables only."""
     try:
         with open_file(path) as file:
             start = file.read(64)

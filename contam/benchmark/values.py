@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import orjson
 
 from contam.benchmark.fields import RowError
-from contam.facts import Names
+from contam.facts import Names, Public
 from contam.files.doubled_keys import doubled_key, may_repeat
 from contam.remedies import Remedy
 
@@ -43,24 +43,26 @@ def as_text(value: object, what: str) -> str | None:
         return str(value["stem"])
     if isinstance(value, Sequence) and value:
         return "\n".join(_turns(value, what))
-    raise RowError(f"the {what} is {_kind(value)}, expected a text")
+    raise RowError("the {} is {}, expected a text", Public(what), Public(_kind(value)))
 
 
 def as_label(value: object, what: str) -> str:
-    """Name of a benchmark, split or item; "" for null. Numbers and records are spelled out."""
+    """Name of a benchmark, split or item; "" for null. Numbers and records are written out."""
     if isinstance(value, str):
         return value.strip()
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):
-        raise RowError(f"the {what} is {_kind(value)}, expected a text or a number")
+        raise RowError(
+            "the {} is {}, expected a text or a number", Public(what), Public(_kind(value))
+        )
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, Mapping):
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str).decode()
-    raise RowError(f"the {what} is {_kind(value)}, expected a text or a number")
+    raise RowError("the {} is {}, expected a text or a number", Public(what), Public(_kind(value)))
 
 
 def scalar_text(value: object, what: str) -> str | None:
@@ -72,7 +74,7 @@ def scalar_text(value: object, what: str) -> str | None:
     if isinstance(value, bytes):
         return _decoded(value, what)
     if isinstance(value, Mapping | Sequence):
-        raise RowError(f"the {what} is {_kind(value)}, expected a text")
+        raise RowError("the {} is {}, expected a text", Public(what), Public(_kind(value)))
     return str(value)
 
 
@@ -87,7 +89,7 @@ def as_choices(value: object) -> Choices:
     if isinstance(value, Mapping):
         return _choices_of_record(value)
     if not isinstance(value, Sequence) or isinstance(value, bytes):
-        raise RowError(f"the choices are {_kind(value)}, expected a list of texts")
+        raise RowError("the choices are {}, expected a list of texts", Public(_kind(value)))
     if value and all(isinstance(choice, Mapping) for choice in value):
         return _choices_of_records(value)
     return Choices(_without_labels(tuple(_choice(choice) for choice in value)))
@@ -252,24 +254,24 @@ def _strings_in_brackets(text: str) -> list[object]:
 
 
 def _turns(value: Sequence[object], what: str) -> list[str]:
-    """Texts of a list of turns: plain texts, or what the user says in a chat."""
+    """Texts of a list of turns: plain texts, or what the user writes in a chat."""
     if all(isinstance(turn, str) for turn in value):
         return [str(turn) for turn in value]
-    said = []
+    texts = []
     for turn in value:
         content = turn.get("content") if isinstance(turn, Mapping) else None
         if not isinstance(turn, Mapping) or not isinstance(content, str):
-            raise RowError(f"the {what} is {_kind(value)}, expected a text")
+            raise RowError("the {} is {}, expected a text", Public(what), Public(_kind(value)))
         if turn.get("role") == "user":
-            said.append(content)
-    return said
+            texts.append(content)
+    return texts
 
 
 def _decoded(value: bytes, what: str) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise RowError(f"the {what} is not valid UTF-8") from error
+        raise RowError("the {} is not valid UTF-8", Public(what)) from error
 
 
 def _kind(value: object) -> str:

@@ -47,6 +47,9 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
         "nothing was retired; `contam index show --json` lists the shards"
     ),
     Remedy.RETIRE_SHARD_FIRST: "retire it first: contam index retire --shard {shard}",
+    Remedy.VERIFY_AND_RELOAD: (
+        "run `contam index verify`; a service that has the index open has to reload it afterwards"
+    ),
     Remedy.RESTORE_INDEX: (
         "restore the index from a copy, or build it again; `contam index verify` tells all"
     ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.shards import errors_named
-from contam.errors import CorpusError, Remedy, ShardError
+from contam.errors import CorpusError, Place, Remedy, ShardError
 from contam.tables.columns import ColumnRef, Kind, TextColumns
 
 if TYPE_CHECKING:
@@ -209,13 +209,14 @@ def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None)
             return _group(parts, _parts(_USUAL_KEYS, ("text",)) if any_key else parts)
     if "blob_id" in tops and ("content_id" in tops or "directory_id" in tops):
         raise CorpusError(
-            f"{shard.name}: this is The Stack v2 as published: file identifiers, and no text",
+            "{}: this is The Stack v2 as published: file identifiers, and no text",
+            Place(shard.name),
             remedy=Remedy.FETCH_CONTENTS_BY_BLOB_ID,
         )
     raise CorpusError(
-        f"{shard.name}: no text column found; columns seen: {_listing(columns)}",
+        "{}: no text column found; columns seen: {}", Place(shard.name), _listing(columns),
         remedy=Remedy.NAME_TEXT_COLUMN,
-    )
+    )  # fmt: skip
 
 
 def _parts(columns: tuple[ColumnRef, ...], kinds: tuple[Kind, ...]) -> tuple[ColumnRef, ...]:
@@ -236,7 +237,7 @@ def _others(
     if shard.kind.open_keys:
         columns = _USUAL_KEYS
     tops = {ref.path[0]: ref for ref in columns if len(ref.path) == 1 and ref.kind in kinds}
-    taken = {one.path for one in chosen.single}
+    taken = {part.path for part in chosen.single}
     found = [tops[name] for name in TEXT_NAMES if name in tops and (name,) not in taken]
     parts = tuple(ref for ref in _parts(columns, kinds) if ref.path not in taken)
     return (*found, _group(parts, parts)) if parts else tuple(found)
@@ -246,15 +247,15 @@ def _named(shard: Shard, columns: tuple[ColumnRef, ...], text: str) -> ColumnRef
     ref = _lookup(columns, text)
     if ref is None:
         raise CorpusError(
-            f"{shard.name}: no column {text}; columns seen: {_listing(columns)}",
+            "{}: no column {}; columns seen: {}", Place(shard.name), text, _listing(columns),
             remedy=Remedy.TEXT_COLUMN_AMONG,
-        )
+        )  # fmt: skip
     if ref.kind not in (*_SEARCHABLE, "json"):
         raise CorpusError(
-            f"{shard.name}: column {text} holds {ref.type_name}, not text; "
-            f"columns seen: {_listing(columns)}",
+            "{}: column {} holds {}, not text; columns seen: {}",
+            Place(shard.name), text, ref.type_name, _listing(columns),
             remedy=Remedy.NAME_A_TEXT_COLUMN,
-        )
+        )  # fmt: skip
     return ref
 
 

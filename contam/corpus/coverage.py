@@ -104,7 +104,7 @@ class Coverage:
 
     names     every shard expected, in order
     units     chunks expected of each shard
-    read      counts per shard index; a shard nobody has touched has no entry
+    read      counts per shard index; a shard that was not read yet has no entry
     failures  shards that could not be read, at most one entry a shard
     """
 
@@ -125,7 +125,7 @@ class Coverage:
         for chunk in chunks:
             counts[chunk.shard] += 1
         names = tuple(shard.name for shard in shards)
-        return cls(names, tuple(counts), {}, _one_each(failures))
+        return cls(names, tuple(counts), {}, _first_of_each(failures))
 
     def with_chunk(self, chunk: Chunk, counts: ShardCoverage) -> Coverage:
         """Add one unit that was read to its end; `counts` is the sum over its batches."""
@@ -145,7 +145,7 @@ class Coverage:
             read[shard] = read[shard] + counts if shard in read else counts
         ordered = {shard: read[shard] for shard in sorted(read)}
         return Coverage(
-            self.names, self.units, ordered, _one_each((*self.failures, *other.failures))
+            self.names, self.units, ordered, _first_of_each((*self.failures, *other.failures))
         )
 
     @cached_property
@@ -174,7 +174,7 @@ class Coverage:
 
     @cached_property
     def totals(self) -> Mapping[str, Any]:
-        """What `to_dict` says of all shards together, and which failed; made once."""
+        """The part of `to_dict` about all shards together, and which failed; computed once."""
         total = self.total.to_dict()
         del total["units"]
         return {
@@ -203,7 +203,7 @@ class Coverage:
         }
 
 
-def _one_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]:
+def _first_of_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]:
     # Units of one shard may fail in any order on several threads: the smallest reason is kept, so
     # that what is reported does not depend on which came first.
     first: dict[int, ShardFailure] = {}

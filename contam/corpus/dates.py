@@ -13,7 +13,7 @@ from typing import Final
 
 FIRST_YEAR: Final = 1450
 LAST_YEAR: Final = 2100
-"""A date outside of these is a slip of a machine and says nothing."""
+"""A date outside of these is an error in the data and is ignored."""
 
 Span = tuple[dt.date, dt.date]
 
@@ -31,7 +31,7 @@ _DECEMBER: Final = 12
 
 
 def span_of(date: str | None) -> Span | None:
-    """First and last day that a date may mean: 2021 means all of its days; None says nothing."""
+    """First and last day that a date may mean: of 2021 all its days; None when it means none."""
     text = (date or "").strip()
     number = _NUMBER.fullmatch(text)
     if number and len(number[1]) != _WARC:

@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DocumentMeta:
-    """What the corpus says about one document.
+    """Metadata of one document.
 
-    document_id  the id column as text; "" when there is none (say shard and row instead)
+    document_id  the id column as text; "" when there is none (use shard and row instead)
     date         as the corpus writes it; a time stamp column in ISO form
     """
 
@@ -73,7 +73,7 @@ def _documents(
 ) -> list[Document]:
     sources = selection.sources
     if sources is None:
-        raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
+        raise ShardError("{shard}: has no documents", shard=shard.name)
 
     def look(wanted: list[int]) -> Iterator[tuple[int, Document]]:
         return shard.kind.documents(shard.path, sources, wanted, with_turns=with_turns)
@@ -89,7 +89,7 @@ def _in_order(
     missing = next((row for row in rows if row not in found), None)
     if missing is not None:
         raise ShardError(
-            f"{shard.name}: row {missing} is not there", shard=shard.name,
+            "{shard}: row {} is not there", missing, shard=shard.name,
             remedy=Remedy.FILE_MAY_HAVE_CHANGED,
         )  # fmt: skip
     return [found[row] for row in rows]
@@ -106,7 +106,7 @@ def _meta(selection: Selection, values: Mapping[ColumnRef, object]) -> DocumentM
 
 
 def as_text(value: object) -> str | None:
-    """Write a column's value as text; lists and structs say nothing here."""
+    """Write a column's value as text; None for lists and structs."""
     if isinstance(value, str):
         return clean(value)[0].decode()
     if isinstance(value, dt.datetime | dt.date | dt.time):

@@ -1,4 +1,4 @@
-"""Walk files, folders and globs, and tell corpus files from others."""
+"""Walk files, folders and globs, and select the corpus files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from contam.corpus.formats.registry import (
     is_unfinished,
 )
 from contam.corpus.outputs import written_by_contam
-from contam.errors import CorpusError, Remedy, UsageError
+from contam.errors import CorpusError, Place, Plain, Public, Remedy, UsageError
 from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import irregular
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.formats.base import CorpusFormat
 
-# Hidden, but where a download into a folder keeps what has not arrived yet.
+# Hidden, but holds the unfinished files of a download into the folder.
 _DOWNLOADS = ".cache"
 
 
@@ -43,7 +43,7 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file in a folder that is no shard, and why; `ours` says that contam wrote it."""
+    """A file in a folder that is no shard, and why; `ours` when contam wrote it."""
 
     path: Path
     reason: str
@@ -73,7 +73,7 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[ListedFile], tuple[Ski
                 path, argument, os.fsencode(name).decode(errors="backslashreplace"), kind.name
             )
             known = found.get(path)
-            # Reached twice: the longer name says more, whatever the order of the arguments.
+            # Reached twice: the longer name is kept, whatever the order of the arguments.
             if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
                 found[path] = entry
     for path in found:
@@ -94,9 +94,9 @@ def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str
         path = _absolute(Path(given).expanduser())
         kind = "folder" if path.is_dir() else "file" if path.exists() else ""
     except (OSError, RuntimeError) as error:  # a closed folder on the way, a name too long, ~nobody
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = Plain(error.strerror if isinstance(error, OSError) else error)
         raise CorpusError(
-            f"{given}: cannot be reached: {reason}", remedy=Remedy.CHECK_PATH
+            "{}: cannot be reached: {}", Place(given), reason, remedy=Remedy.CHECK_PATH
         ) from error
     if kind == "folder":
         for file in _walk(path, own):
@@ -107,7 +107,7 @@ def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str
         yield from _expand_glob(path, own)
     else:
         raise CorpusError(
-            f"{given}: no such file or folder", remedy=Remedy.CHECK_PATH_OR_QUOTE_GLOB
+            "{}: no such file or folder", Place(given), remedy=Remedy.CHECK_PATH_OR_QUOTE_GLOB
         )
 
 
@@ -122,7 +122,7 @@ def _expand_glob(pattern: Path, own: dict[Path, str]) -> Iterator[tuple[Path, st
     base = Path(*pattern.parts[:depth])
     matches = sorted(base.glob(str(Path(*pattern.parts[depth:]))))
     if not matches:
-        raise CorpusError(f"{pattern}: no file matches", remedy=Remedy.CHECK_PATTERN)
+        raise CorpusError("{}: no file matches", pattern, remedy=Remedy.CHECK_PATTERN)
     for folder in {path.parent for path in matches}:
         own.update(written_by_contam(folder))
     for path in matches:
@@ -134,9 +134,9 @@ def _expand_glob(pattern: Path, own: dict[Path, str]) -> Iterator[tuple[Path, st
 def _walk(folder: Path, own: dict[Path, str]) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise CorpusError(
-            f"{error.filename}: the folder cannot be listed: {error.strerror}",
+            "{}: the folder cannot be listed: {}", Place(error.filename), Plain(error.strerror),
             remedy=Remedy.CHECK_OWNER_AND_MODE,
-        ) from error
+        ) from error  # fmt: skip
 
     visited: set[tuple[int, int]] = set()
     for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
@@ -163,7 +163,7 @@ def _format(path: Path, *, named: bool) -> CorpusFormat | Skipped:
     kind = by_suffix(lowered)
     fact = irregular(path)
     if fact and (named or kind):
-        raise CorpusError(f"{path}: {fact}", remedy=Remedy.WRITE_TO_FILE_FIRST)
+        raise CorpusError("{}: {}", path, Public(fact), remedy=Remedy.WRITE_TO_FILE_FIRST)
     if named:
         return kind or _named_format(path)
     if is_unfinished(lowered):
@@ -183,7 +183,7 @@ def _named_format(path: Path) -> CorpusFormat:
     if kind is not None:
         return kind
     if head.startswith(LFS_HEAD):
-        raise CorpusError(f"{path}: {LFS_FACT}", remedy=Remedy.RUN_GIT_LFS_PULL)
+        raise CorpusError("{}: {}", path, Public(LFS_FACT), remedy=Remedy.RUN_GIT_LFS_PULL)
     raise CorpusError(
-        f"{path}: not a corpus format", remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES)
+        "{}: not a corpus format", path, remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES)
     )

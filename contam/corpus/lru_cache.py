@@ -40,7 +40,7 @@ class LruCache(Generic[Key, Value]):
             return found[0]
 
     def put(self, key: Key, value: Value, n_bytes: int) -> None:
-        """Hold a value while there is room; one larger than the whole capacity is not held."""
+        """Store a value while there is room; a value larger than the capacity is not stored."""
         with self._lock:
             before = self._values.pop(key, None)
             if before is not None:

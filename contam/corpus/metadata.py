@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from contam.corpus.shards import Shard
 
 MetaColumns: TypeAlias = dict[MetadataField, list[str | None]]
-"""Field of METADATA_NAMES -> what each document says of it; None where it says nothing."""
+"""Field of METADATA_NAMES -> its value for each document, None where there is none."""
 
 
 class MetadataStream:
     """The metadata of a chunk's documents, in row order, `take(n)` after `take(n)`.
 
-    Says of every document what `read_metadata` says of it. Reads no text column, and nothing at
+    Gives for every document what `read_metadata` gives. Reads no text column, and nothing at
     all of a shard without metadata.
     """
 
@@ -44,7 +44,7 @@ class MetadataStream:
                 block = next(self._blocks, None)
             if block is None:
                 raise ShardError(
-                    f"{self._shard.name}: its metadata ends before its text",
+                    "{shard}: its metadata ends before its text",
                     shard=self._shard.name, remedy=Remedy.COPY_DAMAGED,
                 )  # fmt: skip
             for name, refs in self._choices.items():
@@ -57,7 +57,7 @@ class MetadataStream:
 
 
 def _first_texts(columns: list[list[object]]) -> list[str | None]:
-    """The first column that says something, row by row; `columns` are alike in length."""
+    """The first value that is not empty, row by row; `columns` have the same length."""
     found = [as_text(value) or None for value in columns[0]]
     for column in columns[1:]:
         if all(text is not None for text in found):

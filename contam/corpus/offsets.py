@@ -7,6 +7,7 @@ from bisect import bisect_right, insort
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from contam.corpus.streams import unreadable
 from contam.errors import Remedy, ShardError
 from contam.files.listed import ListedPath, opened, state_of
 from contam.tables import ipc
@@ -27,7 +28,7 @@ class ByteSpan(NamedTuple):
 
 
 def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
-    """Yield the bytes of the lines of a span, whole lines altogether, about a megabyte at a time.
+    """Yield the bytes of the lines of a span, in whole lines, about a megabyte at a time.
 
     Raises ShardError when the file cannot be read or has become shorter than the span.
     """
@@ -53,10 +54,10 @@ def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
                     yield piece[begin:]
                 at += len(piece)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if at < span.end:
         raise ShardError(
-            f"{path}: ends at byte {at}, before what was there when it was listed", shard=path,
+            "{shard}: ends at byte {}, before what was there when it was listed", at, shard=path,
             remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
         )  # fmt: skip
 
@@ -74,7 +75,7 @@ def batch_row(path: str, batch: int) -> int:
 
 
 class _LineFeeds:
-    """Line feeds before a position; what was counted once is kept."""
+    """Line feeds before a position; counts are cached."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -93,13 +94,13 @@ class _LineFeeds:
                         count += piece.count(b"\n")
                         at += len(piece)
             except OSError as error:
-                raise _unreadable(self._path, error) from error
+                raise unreadable(self._path, error) from error
             insort(self._known, (position, count))
             return count
 
 
 class _BatchRows:
-    """Rows before a record batch; what was counted once is kept."""
+    """Rows before a record batch; counts are cached."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -123,14 +124,7 @@ def _identity(path: str) -> tuple[str, FileState]:
     try:
         return str(path), state_of(path)
     except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: str, error: OSError) -> ShardError:
-    return ShardError(
-        f"{path}: cannot be read: {error.strerror or error}", shard=path,
-        remedy=Remedy.CHECK_FILE_READABLE,
-    )  # fmt: skip
+        raise unreadable(path, error) from error
 
 
 # Kept by the file's state: one that was rewritten is counted again.

@@ -1,6 +1,6 @@
 """Read documents again by shard and row, and check that each is the text that was indexed.
 
-Documents that were asked for are kept, and beside them whole row groups: those read while there was
+Documents that were asked for are cached, and also whole row groups: those read while there was
 room, and later those that are asked for again and again. Of any other only as much is decoded as
 holds the documents wanted. No request decodes a row group that holds none of its documents.
 """
@@ -18,7 +18,8 @@ from contam.corpus.chunks import Chunk
 from contam.corpus.columns import select_columns
 from contam.corpus.lru_cache import LruCache
 from contam.corpus.shards import errors_named, seen
-from contam.errors import CorpusError, Remedy, ShardError
+from contam.corpus.streams import unreadable
+from contam.errors import CorpusError, Public, Remedy, ShardError
 from contam.files.listed import FileState
 from contam.tables.blocks import TextBlock, block_of
 
@@ -32,28 +33,27 @@ if TYPE_CHECKING:
     from contam.tables.columns import ColumnRef
 
 CACHE_BYTES: Final = 256 << 20
-"""Default bound on the text that is kept."""
+"""Default bound on the cached text."""
 
 BATCH_BYTES: Final = 8 << 20
 """Text handed out at once when documents are streamed; a longer document comes alone."""
 
 _UNPACKED: Final = 8
-#: A row group that would take more than this share of the capacity is not kept.
+#: A row group that would take more than this share of the capacity is not cached.
 _LARGEST_SHARE: Final = 4
 #: The share of the capacity that is for single documents.
 _DOCUMENTS_SHARE: Final = 4
-#: What a kept document takes beside its text.
+#: Bytes that a cached document takes besides its text.
 _ENTRY_BYTES: Final = 256
-_DOUBTED: Final = "`contam index verify` compares all its bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedShard:
     """A shard as it was when it was indexed.
 
-    digest  of `contam.corpus.shards.shard_digest`; None when nobody wrote it down
+    digest  of `contam.corpus.shards.shard_digest`; None when it was not recorded
     column  how its text column was chosen, None: by convention
-    change_since   says why its file may have other bytes than those indexed, from its present state
+    change_since   why its file may have other bytes than those indexed, from its present state
     """
 
     shard: Shard
@@ -89,17 +89,17 @@ class RowCache:
         self._sources = tuple(sources)
         self._capacity = capacity
         documents = capacity // _DOCUMENTS_SHARE
-        # Beside each text the checksum that it was proved by: once is enough.
+        # With each text the checksum that verified it: once is enough.
         self._documents: LruCache[tuple[int, int], tuple[int, bytes]] = LruCache(documents)
         self._groups: LruCache[tuple[int, int], TextBlock] = LruCache(capacity - documents)
-        # Row groups read of late and not kept. Asked for once more, they are worth the capacity.
+        # Row groups read recently and not cached. When needed again, they are worth the capacity.
         self._passed: LruCache[tuple[int, int], None] = LruCache(capacity)
         self._opened: dict[int, _Opened] = {}
         self._shards: dict[int, Shard] = {}
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that are kept, at most the capacity."""
+        """Bytes in the cache, at most the capacity."""
         return self._documents.n_bytes + self._groups.n_bytes
 
     def check(self, number: int) -> None:
@@ -115,7 +115,7 @@ class RowCache:
         now, digest = seen(shard)
         if source.digest is not None and digest != source.digest:
             raise ShardError(
-                f"{shard.name}: changed since it was indexed", shard=shard.name,
+                "{shard}: changed since it was indexed", shard=shard.name,
                 remedy=Remedy.RETIRE_AND_ADD_SHARD,
             )  # fmt: skip
         if (
@@ -124,8 +124,8 @@ class RowCache:
             and (why := source.change_since(now.state))
         ):
             raise ShardError(
-                f"{shard.name}: {why}; {_DOUBTED}", shard=shard.name,
-                remedy=Remedy.VERIFY_AND_RELOAD,
+                "{shard}: {}; verifying the index compares all its bytes", Public(why),
+                shard=shard.name, remedy=Remedy.VERIFY_AND_RELOAD,
             )  # fmt: skip
         self._shards[number] = now
 
@@ -156,7 +156,7 @@ class RowCache:
     def stream(
         self, number: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]
     ) -> Iterator[DocBatch]:
-        """The documents in these rows (ascending, distinct), in bounded batches; keeps nothing.
+        """The documents in these rows (ascending, distinct), in bounded batches; caches nothing.
 
         crcs  of each document's text. Raises ShardError, also when a text is not the one indexed.
         """
@@ -166,8 +166,8 @@ class RowCache:
         done = 0
         for block in _gathered(
             piece
-            for one in np.unique(group).tolist()
-            for piece in self._pieces(number, opened, one, rows[group == one])
+            for row_group in np.unique(group).tolist()
+            for piece in self._pieces(number, opened, row_group, rows[group == row_group])
         ):
             end = done + len(block.offsets) - 1
             _prove(shard, block, rows[done:end], crcs[done:end])
@@ -175,7 +175,7 @@ class RowCache:
             done = end
 
     def documents(self, number: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]) -> DocBatch:
-        """The documents in these rows (ascending, distinct), through what is kept.
+        """The documents in these rows (ascending, distinct), through the cache.
 
         crcs  of each document's text. Raises ShardError, also when a text is not the one indexed.
         """
@@ -186,17 +186,17 @@ class RowCache:
         self.check(number)
         found: dict[int, bytes] = {}
         for row, crc in zip(rows.tolist(), crcs.tolist(), strict=True):
-            kept = self._documents.get((number, row))
-            if kept is not None and kept[0] == crc:
-                found[row] = kept[1]
+            cached = self._documents.get((number, row))
+            if cached is not None and cached[0] == crc:
+                found[row] = cached[1]
         if len(found) < len(rows):
             wanted = np.array([row not in found for row in rows.tolist()])
             missing, crcs = rows[wanted], crcs[wanted]
             opened = self._open(number)
             group = np.searchsorted(opened.group_ends, missing, side="right")
-            for one in np.unique(group).tolist():
-                here = group == one
-                found |= self._texts(number, opened, one, missing[here], crcs[here])
+            for row_group in np.unique(group).tolist():
+                here = group == row_group
+                found |= self._texts(number, opened, row_group, missing[here], crcs[here])
         return [found[row] for row in rows.tolist()]
 
     def _texts(
@@ -207,7 +207,7 @@ class RowCache:
         rows: NDArray[np.int64],
         crcs: NDArray[np.uint32],
     ) -> dict[int, bytes]:
-        """Row -> text of these rows of one row group, proved, and kept from now on."""
+        """Row -> text of these rows of one row group, verified, and cached from now on."""
         shard = self._sources[number].shard
         if group >= len(opened.group_ends):
             raise _missing(shard, int(rows[0]))
@@ -229,7 +229,7 @@ class RowCache:
         return found
 
     def _whole(self, number: int, opened: _Opened, group: int) -> TextBlock | None:
-        """All of a row group where it is kept from now on, else None."""
+        """All of a row group if it is cached from now on, else None."""
         key = (number, group)
         whole = self._groups.get(key)
         size = opened.group_bytes[group]
@@ -273,9 +273,9 @@ class RowCache:
         try:
             selection = select_columns(shard, self._sources[number].column)
         except CorpusError as error:
-            raise ShardError(error.message, shard=shard.name, remedy=error.remedies) from error
+            raise ShardError(error.statement, shard=shard.name, remedy=error.remedies) from error
         if selection.text is None:
-            raise ShardError(f"{shard.name}: has no documents", shard=shard.name)
+            raise ShardError("{shard}: has no documents", shard=shard.name)
         opened = _opened(shard, selection, selection.text)
         self._opened[number] = opened
         return opened
@@ -285,9 +285,7 @@ def _state(shard: Shard) -> FileState:
     try:
         return FileState.at(shard.uri)
     except OSError as error:
-        raise ShardError(
-            f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
-        ) from error
+        raise unreadable(shard.name, error, ()) from error
 
 
 def _opened(shard: Shard, selection: Selection, text: ColumnRef) -> _Opened:
@@ -360,7 +358,7 @@ def _prove(
 
 def _other_text(shard: Shard, row: int) -> ShardError:
     return ShardError(
-        f"{shard.name}: row {row} changed since it was indexed", shard=shard.name,
+        "{shard}: row {} changed since it was indexed", row, shard=shard.name,
         remedy=Remedy.RETIRE_AND_ADD_SHARD,
     )  # fmt: skip
 
@@ -379,6 +377,6 @@ def _size(block: TextBlock) -> int:
 
 def _missing(shard: Shard, row: int) -> ShardError:
     return ShardError(
-        f"{shard.name}: row {row} is not there", shard=shard.name,
+        "{shard}: row {} is not there", row, shard=shard.name,
         remedy=Remedy.RETIRE_AND_ADD_SHARD,
     )  # fmt: skip

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import ListedFile, Skipped, list_files
-from contam.errors import CorpusError, Remedy, ShardError
+from contam.corpus.streams import unreadable
+from contam.errors import CorpusError, Place, Remedy, ShardError
 from contam.files.lfs import LFS_FACT, is_pointer
 from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
 from contam.files.natural_order import natural_key
@@ -63,9 +64,11 @@ def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skippe
     """
     found, skipped = list_files(paths)
     if not found:
+        places = [Place(path) for path in paths] or [Place("no path given")]
         raise CorpusError(
-            _nothing(paths, skipped), remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES)
-        )
+            "no corpus shard found: " + ", ".join(["{}"] * len(places)) + "{}", *places,
+            _seen(skipped), remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES),
+        )  # fmt: skip
     names = _unique_names(found)
     shards = [
         _listed(Shard(str(file.path), name, file.format, 0))
@@ -90,9 +93,7 @@ def shard_digest(shard: Shard) -> str:
             file.seek(max(0, size - tail))
             digest.update(file.read(tail))
     except OSError as error:
-        raise ShardError(
-            f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
-        ) from error
+        raise unreadable(shard.name, error, ()) from error
     return f"edges-sha256:{digest.hexdigest()[:32]}"
 
 
@@ -105,12 +106,12 @@ def seen(shard: Shard) -> tuple[Shard, str]:
 def check_unchanged(shard: Shard, digest: str | None) -> None:
     """Raise ShardError when a shard is not what it was when it was listed.
 
-    digest  what `shard_digest` said then: of two writes within one tick of the clock, the times
+    digest  the result of `shard_digest` then: of two writes within one tick of the clock, the times
             show one
     """
     if shard_digest(shard) != digest:
         raise ShardError(
-            f"{shard.name}: its content changed after it was listed", shard=shard.name,
+            "{shard}: its content changed after it was listed", shard=shard.name,
             remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
         )  # fmt: skip
 
@@ -121,9 +122,7 @@ def file_sha256(shard: Shard) -> str:
         with errors_named(shard), opened(shard.path) as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     except OSError as error:
-        raise ShardError(
-            f"{shard.name}: cannot be read: {error.strerror or error}", shard=shard.name
-        ) from error
+        raise unreadable(shard.name, error, ()) from error
 
 
 @contextmanager
@@ -139,14 +138,12 @@ def errors_named(shard: Shard) -> Iterator[None]:
         except ShardError:
             check(shard.path)
             if is_pointer(Path(shard.uri)):
-                message = f"{shard.name} {LFS_FACT}"
                 raise ShardError(
-                    message, shard=shard.name, remedy=Remedy.RUN_GIT_LFS_PULL
+                    "{shard} " + LFS_FACT, shard=shard.name, remedy=Remedy.RUN_GIT_LFS_PULL
                 ) from None
             raise
     except ShardError as error:
-        message = error.message.replace(shard.uri, shard.name)
-        raise ShardError(message, shard=shard.name, remedy=error.remedies) from error
+        raise error.renamed(shard.uri, shard.name) from error
 
 
 def _listed(shard: Shard) -> Shard:
@@ -173,10 +170,9 @@ def _unique_names(found: Sequence[ListedFile]) -> list[str]:
     return names
 
 
-def _nothing(paths: Sequence[str | Path], skipped: Sequence[Skipped]) -> str:
-    places = ", ".join(str(path) for path in paths) or "no path given"
+def _seen(skipped: Sequence[Skipped]) -> str:
     if not skipped:
-        return f"no corpus shard found: {places}: no files seen"
+        return ": no files seen"
     seen = [f"{entry.path.name} ({entry.reason})" for entry in skipped[:_MAX_LISTED]]
     more = f" and {len(skipped) - _MAX_LISTED} more" if len(skipped) > _MAX_LISTED else ""
-    return f"no corpus shard found: {places}; files seen: {', '.join(seen)}{more}"
+    return f"; files seen: {', '.join(seen)}{more}"

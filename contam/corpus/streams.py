@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from contam.errors import Remedy, ShardError
+from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.files.listed import opened, state_of
 
@@ -29,7 +29,7 @@ _SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz
 def pieces(path: str) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, about a megabyte at a time.
 
-    The file's first bytes tell its compression; a name that promises another one is an error.
+    The file's first bytes determine its compression; a name that promises another one is an error.
     Raises ShardError when the file cannot be opened, ends in the middle, is corrupt or is not as it
     was listed.
     """
@@ -44,16 +44,21 @@ def pieces(path: str) -> Iterator[bytes]:
                     yield piece
             _check_all_read(path, file)
     except OSError as error:
-        raise ShardError(
-            f"{path}: cannot be read: {error.strerror or error}", shard=path,
-            remedy=Remedy.CHECK_FILE_READABLE,
-        ) from error  # fmt: skip
+        raise unreadable(path, error) from error
+
+
+def unreadable(
+    path: str, error: OSError, remedy: Remedy | tuple[()] = Remedy.CHECK_FILE_READABLE
+) -> ShardError:
+    """The error for a shard that the operating system does not let us read."""
+    reason = Plain(error.strerror or error)
+    return ShardError("{shard}: cannot be read: {}", reason, shard=path, remedy=remedy)
 
 
 def stream(path: str) -> io.BufferedReader:
     """What `pieces` gives as a file to read once, from its beginning; its errors are the same.
 
-    Only who reads to the end knows that the shard is whole and stayed as it was listed.
+    Only a caller who reads to the end knows that the shard is complete and did not change.
     """
     return io.BufferedReader(_Pieces(pieces(path)), PIECE_BYTES)
 
@@ -94,7 +99,7 @@ def _compression(path: str, head: bytes) -> str:
     for magic, name in _UNSUPPORTED:
         if head.startswith(magic):
             raise ShardError(
-                f"{path}: {name} compression is not supported", shard=path,
+                "{shard}: {} compression is not supported", Public(name), shard=path,
                 remedy=Remedy.RECOMPRESS,
             )  # fmt: skip
     if codec := codec_of(head):
@@ -102,7 +107,8 @@ def _compression(path: str, head: bytes) -> str:
     promised = _SUFFIXES.get(Path(path).suffix.lower())
     if promised and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         raise ShardError(
-            f"{path}: named as {promised} but {'not that' if head else 'empty'}", shard=path,
+            "{shard}: named as {} but {}", Public(promised),
+            Public("not that" if head else "empty"), shard=path,
             remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
         )  # fmt: skip
     return ""
@@ -116,21 +122,21 @@ def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
         unpacker.finish()
     except CutError as error:
         raise ShardError(
-            f"{path}: {codec} data ends in the middle", shard=path,
+            "{shard}: {} data ends in the middle", Public(codec), shard=path,
             remedy=Remedy.COPY_TRUNCATED,
         ) from error  # fmt: skip
     except DamagedError as error:
         raise ShardError(
-            f"{path}: corrupt {codec} data: {error}", shard=path,
+            "{shard}: corrupt {} data: {}", Public(codec), Plain(error), shard=path,
             remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
         ) from error  # fmt: skip
 
 
 def _check_all_read(path: str, file: BinaryIO) -> None:
-    """Raise ShardError when the system told the end of a file before its last byte."""
+    """Raise ShardError when the system reported the end of a file before its last byte."""
     n_read, size = file.tell(), state_of(path).size
     if n_read != size:
         raise ShardError(
-            f"{path}: {n_read:,} of its {size:,} bytes could be read", shard=path,
+            "{shard}: {:,} of its {:,} bytes could be read", n_read, size, shard=path,
             remedy=Remedy.CHECK_DISK_OR_COPY_AGAIN,
         )  # fmt: skip

@@ -25,7 +25,7 @@ from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.result import LEFT_OUT
 from contam.detect.warm import scan_a_little
-from contam.errors import CorpusError, InternalError, Remedy, ShardError, UsageError
+from contam.errors import CorpusError, InternalError, Place, Remedy, ShardError, UsageError
 from contam.files.natural_order import natural_key
 from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
@@ -424,9 +424,14 @@ def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
     total = coverage.total
     if total.n_bytes or not (coverage.complete or allow_missing):
         return
-    failed = f"; not read: {coverage.failures[0].name}" if coverage.failures else ""
+    failed = [Place(failure.name) for failure in coverage.failures[:1]]
     raise CorpusError(
-        f"the corpus holds no text: {len(coverage.names)} shards, {total.rows} documents, "
-        f"{total.n_null} without a text, {total.n_empty} empty{failed}",
+        "the corpus holds no text: {} shards, {} documents, {} without a text, {} empty"
+        + "; not read: {}" * len(failed),
+        len(coverage.names),
+        total.rows,
+        total.n_null,
+        total.n_empty,
+        *failed,
         remedy=Remedy.CHECK_SHARDS_OR_TEXT_COLUMN,
     )

@@ -60,7 +60,7 @@ def unpack(codec: str, packed: bytes) -> bytes:
 class Unpacker:
     """Turns packed bytes into pieces of what they held, however the packed bytes are cut.
 
-    Members may stand one after another, with zero padding between and after them.
+    Members may follow one another, with zero padding between and after them.
     """
 
     def __init__(

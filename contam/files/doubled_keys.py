@@ -34,9 +34,9 @@ _SPACED: Final = re.compile(rb'"[ \t\r\n]+:')
 
 
 def doubled_key(text: bytes) -> Path | None:
-    """Where a name stands twice in one object of a JSON text; None when every object is sound.
+    """The path of a name that occurs twice in one object of a JSON text; None when there is none.
 
-    The path ends in that name. What is within an object is told before the object itself.
+    The path ends in that name. What is inside an object is reported before the object itself.
 
     Raises ValueError or RecursionError for what is no JSON in UTF-8.
     """
@@ -63,9 +63,9 @@ def may_repeat(text: bytes, value: object) -> bool:
 def repeated(
     text: bytes, value: object, paths: Iterable[tuple[str, ...]]
 ) -> tuple[str, ...] | None:
-    """The first of some paths on which, or below which, a name stands twice in its object.
+    """The first of some paths on which, or below which, a name occurs twice in its object.
 
-    text   one JSON value; bytes that are not UTF-8 may stand in it
+    text   one JSON value; it may hold bytes that are not UTF-8
     value  what a parser made of it
 
     Raises ValueError or RecursionError for what is no JSON.
@@ -75,8 +75,8 @@ def repeated(
     whole = text.decode("utf-8", "surrogateescape").strip(" \t\r\n")
     if not _is_doubled(whole):
         return None
-    kept = _KEEPING.decode(whole)
-    return next((path for path in paths if _repeats(kept, path)), None)
+    with_repeats = _KEEPING.decode(whole)
+    return next((path for path in paths if _repeats(with_repeats, path)), None)
 
 
 def _is_doubled(whole: str) -> bool:
@@ -91,7 +91,8 @@ def _is_doubled(whole: str) -> bool:
 
 def _repeats(value: object, path: Sequence[str]) -> bool:
     for step in path:
-        found = [one for name, one in value if name == step] if isinstance(value, _Pairs) else []
+        pairs = value if isinstance(value, _Pairs) else ()
+        found = [inner for name, inner in pairs if name == step]
         if len(found) != 1:
             return len(found) > 1
         value = found[0]
@@ -103,13 +104,13 @@ def _n_names(value: object) -> int:
     n_names = 0
     left = [value]
     while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            n_names += len(one)
-            one = one.values()
-        elif not isinstance(one, list):
+        element = left.pop()
+        if isinstance(element, dict):
+            n_names += len(element)
+            element = element.values()
+        elif not isinstance(element, list):
             continue
-        left += [inner for inner in one if isinstance(inner, (dict, list))]
+        left += [inner for inner in element if isinstance(inner, (dict, list))]
     return n_names
 
 
@@ -120,8 +121,8 @@ def _find(value: object, at: Path) -> Path | None:
         inner = list(value)
     elif isinstance(value, list):
         inner = list(enumerate(value))
-    for step, one in inner:
-        found = _find(one, (*at, step))
+    for step, element in inner:
+        found = _find(element, (*at, step))
         if found is not None:
             return found
     for step, _ in inner:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from contam.errors import Remedy, ShardError
+from contam.errors import Public, Remedy, ShardError
 from contam.files.single import open_file
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FileState(NamedTuple):
-    """What the file system says of a file that another state of it would not have.
+    """What the file system reports of a file, and would differ in another state of it.
 
     size         in bytes
     modified_ns  time of the last write; changed_ns  also of new rights, links or names
@@ -81,7 +81,7 @@ def opened(path: str) -> Iterator[BufferedReader]:
 def unchanged(path: str, handle: int) -> Iterator[None]:
     """Make sure that a file has its listed state when the block begins and when it ends.
 
-    handle  the open file that is read; at the end what lies at the path is looked at, too
+    handle  the open file that is read; at the end the file at the path is checked, too
     Raises ShardError.
     """
     now = FileState.of(os.fstat(handle))
@@ -93,7 +93,7 @@ def unchanged(path: str, handle: int) -> Iterator[None]:
 
 
 def check(path: str) -> None:
-    """Raise ShardError when what lies at a path is not in the state that was listed."""
+    """Raise ShardError when the file at a path is not in the state that was listed."""
     if isinstance(path, ListedPath) and path.state != NOT_THERE:
         try:
             there = FileState.at(path)
@@ -127,5 +127,6 @@ def _compare(path: str, listed: FileState, now: FileState) -> None:
 
 def _changed(path: str, fact: str) -> ShardError:
     return ShardError(
-        f"{path}: {fact} after it was listed", shard=path, remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS
-    )
+        "{shard}: {} after it was listed", Public(fact), shard=path,
+        remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+    )  # fmt: skip

@@ -3,9 +3,9 @@
     with publishing(out, names=("a.parquet", "run.json"), last="run.json") as draft:
         ...write every file into `draft`...
 
-The draft lies beside the folder and is renamed into place when the block ends well; otherwise it
-is removed, and what stood there before stays. Where the folder itself cannot be renamed (a mount
-point, the current folder), the draft lies inside it and its files are moved one by one, the one
+The draft is next to the folder and is renamed into place when the block ends well; otherwise it
+is removed, and what was there before stays. Where the folder itself cannot be renamed (a mount
+point, the current folder), the draft is inside it and its files are moved one by one, the one
 named `last` at the end: it marks a finished result.
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError, Plain, Public, Remedy
+from contam.errors import OutputError, Place, Plain, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class _Target:
 
     @property
     def home(self) -> Path:
-        """The folder that drafts and retired results lie in."""
+        """The folder of drafts and retired results."""
         return self.folder if self.in_place else self.folder.parent
 
     @property
@@ -68,7 +68,7 @@ def publishing(
 ) -> Iterator[Path]:
     """A draft folder for the files `names`; it becomes `out` when the block ends without an error.
 
-    earlier  files of ours that an older result in `out` may hold besides; they go with it
+    earlier  other files of ours that an older result in `out` may hold; they are removed with it
 
     Raises OutputError on entry when `out` holds a finished result and `overwrite` is not set, holds
     files that are not ours, or cannot be written; and on exit when it no longer can. Errors of the
@@ -156,8 +156,9 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     foreign = [name for name in present if name not in target.names]
     if foreign:
         raise OutputError(
-            f"{target.shown} holds files that are not a contam result: {', '.join(foreign[:3])}"
-            + (" ..." if len(foreign) > 3 else ""),  # noqa: PLR2004 - as many as are named
+            "{} holds files that are not a contam result: {}",
+            target.shown,
+            Place(", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")),  # noqa: PLR2004 - as many as are named
             remedy=Remedy.CHOOSE_EMPTY_FOLDER,
         )
     if present and not overwrite:
@@ -232,7 +233,7 @@ def _move_files(source: Path, to: Path, target: _Target) -> None:
 
 
 def _sync(draft: Path, names: Sequence[str]) -> None:
-    """Wait for all that was promised, and for what lies in promised folders."""
+    """Wait for all that was promised, and for the content of promised folders."""
     for name in names:
         sync_path(draft / name)
         for path in sorted((draft / name).rglob("*")):

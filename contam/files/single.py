@@ -30,7 +30,7 @@ _SPECIAL = {
 def irregular(path: Path) -> str:
     """What is wrong with a path that is neither file nor folder: `not a regular file but a pipe`.
 
-    "" for files, folders, and where nothing can be seen: opening that tells why.
+    "" for files, folders, and where nothing can be seen: opening that gives the reason.
     """
     try:
         found = _SPECIAL.get(stat.S_IFMT(path.stat().st_mode))
@@ -66,7 +66,7 @@ def fingerprint(path: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """A draft beside a file, which takes its place when the block ends well; else it is removed.
+    """A draft next to a file, which takes its place when the block ends well; else it is removed.
 
     A file that is replaced keeps its rights; behind a symbolic link it is the file, not the link.
     Raises OutputError when the file is there and `overwrite` is not set, or cannot be written.
@@ -94,6 +94,6 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, data: bytes, *, overwrite: bool = False) -> None:
-    """Write a file, whole or not at all: see `whole_file`."""
+    """Write a file completely or not at all: see `whole_file`."""
     with whole_file(path, overwrite=overwrite) as file:
         file.write(data)

@@ -116,7 +116,7 @@ def record_file(path: Path) -> FileRecord:
 
 
 def map_file(folder: Path, record: FileRecord) -> memoryview:
-    """The bytes of a file, mapped, of the length that its record says. Raises IndexDamageError.
+    """The bytes of a file, mapped, of the length in its record. Raises IndexDamageError.
 
     The map keeps the file alive for its reader when a writer removes it.
     """

@@ -13,7 +13,7 @@ import orjson
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import survey
-from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError, UsageError
+from contam.errors import IndexMismatchError, OutputError, Place, Remedy, ShardError, UsageError
 from contam.index.array_files import writing
 from contam.index.manifest import (
     LOCK,
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     PathLike = str | Path
 
 DEFAULT_MEMORY: Final = 2_000_000_000
-"""Bytes that a build may hold, unless told otherwise."""
+"""Default memory of a build, in bytes."""
 
 LEAST_MEMORY: Final = 256_000_000
 """Below it, a segment would be smaller than what is read at once."""
 
-# Held whatever a segment holds: what one worker reads, and what the allocators keep of it.
+# Needed for any size of segment: what one worker reads, and what the allocators retain.
 _RESERVE: Final = 128_000_000
 
 _MOST_WORKERS: Final = 64
@@ -88,8 +88,8 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     text       column of the document text, where the usual names do not find it
     overwrite  begin afresh although there is an index
 
-    A shard that cannot be read does not raise: the manifest says so, and why. Raises CorpusError,
-    OutputError, IndexBusyError, IndexMismatchError and UsageError.
+    A shard that cannot be read does not raise: the manifest records it with the reason. Raises
+    CorpusError, OutputError, IndexBusyError, IndexMismatchError and UsageError.
     """
     folder = Path(index)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
@@ -126,12 +126,12 @@ def build_a_little() -> None:
 
 
 def listed(paths: Sequence[PathLike], progress: BuildProgress | None) -> tuple[Shard, ...]:
-    """The shards below some paths; files of contam itself that were left out are told."""
+    """The shards below some paths; files of contam itself that were left out are noted."""
     shards, skipped = survey(paths)
     if progress is not None:
-        for one in skipped:
-            if one.ours:
-                progress.note(f"left out of the corpus: {one.path}: {one.reason}")
+        for file in skipped:
+            if file.ours:
+                progress.note(f"left out of the corpus: {file.path}: {file.reason}")
     return shards
 
 
@@ -203,7 +203,7 @@ class _Builder:
                 self._close(len(self._parts))
                 self._publish()
         self._close(len(self._parts))
-        # What is finished already is not written anew: killed then, it would leave a draft.
+        # A finished build is not written again: killed then, it would leave a draft.
         if self._done:
             self._publish()
 
@@ -235,7 +235,7 @@ class _Builder:
         self._weight += part.weight
         self._entries += len(part.entries)
         while self._weight >= self._budget or self._entries >= _MOST_ENTRIES:
-            whole = next(i for i, one in enumerate(self._parts) if one.shard == part.shard)
+            whole = next(i for i, other in enumerate(self._parts) if other.shard == part.shard)
             if whole:
                 # The shards before this one: it may yet fail, and they must not wait for it.
                 self._close(whole)
@@ -312,7 +312,7 @@ def remove_strays(folder: Path, manifest: Manifest) -> None:
 def worker_count(workers: int | None, memory: int) -> int:
     """Threads to use: what was asked for, or one a core, as far as the memory goes."""
     wanted = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
-    # What is read ahead is held besides a segment: a small memory has room for few workers.
+    # Data read ahead is in memory besides a segment: a small memory has room for few workers.
     return max(1, min(wanted, memory // 4 // _WORKER_BYTES))
 
 
@@ -320,12 +320,13 @@ def check_limits(workers: int | None, memory: int) -> None:
     """Raise UsageError for a number of workers or bytes that makes no sense."""
     if workers is not None and not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
-            f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
+            "workers must be 1 to {}, not {}", _MOST_WORKERS, workers,
             remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
-        )
+        )  # fmt: skip
     if memory < LEAST_MEMORY:
         raise UsageError(
-            f"memory of {memory:,} bytes is too little",
+            "memory of {:,} bytes is too little",
+            memory,
             remedy=Remedy.GIVE_MORE_MEMORY(megabytes=LEAST_MEMORY // 10**6),
         )
 
@@ -336,15 +337,15 @@ def refuse_inside(folder: Path, paths: Sequence[PathLike]) -> None:
     for path in map(Path, paths):
         if path.is_dir() and home.is_relative_to(path.resolve()):
             raise UsageError(
-                f"the index {folder} lies inside the corpus folder {path}",
+                "the index {} lies inside the corpus folder {}", folder, path,
                 remedy=Remedy.CHOOSE_FOLDER_OUTSIDE_CORPUS,
-            )
+            )  # fmt: skip
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
     """Raise OutputError where an index cannot be begun, or gone on with, in this folder."""
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder", remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
+        raise OutputError("{} is a file, not a folder", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
     if not folder.is_dir():
         return
     present = sorted(path.name for path in folder.iterdir())
@@ -352,12 +353,13 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
     foreign = [name for name in present if not name.startswith(ours)]
     if foreign:
         raise OutputError(
-            f"{folder} holds files that are not an index: {', '.join(foreign[:3])}",
+            "{} holds files that are not an index: {}", folder, Place(", ".join(foreign[:3])),
             remedy=Remedy.CHOOSE_EMPTY_FOLDER,
-        )
+        )  # fmt: skip
     if MANIFEST in present and not overwrite and not read_manifest(folder).pending:
         raise OutputError(
-            f"{folder} already holds a finished index",
+            "{} already holds a finished index",
+            folder,
             remedy=Remedy.ADD_SHARDS_OR_OVERWRITE,
         )
 
@@ -367,21 +369,22 @@ def _resumed(folder: Path, fresh: Manifest) -> Manifest:
     old = read_manifest(folder)
     if old.recipe != fresh.recipe:
         raise IndexMismatchError(
-            f"{folder} holds an unfinished index of another recipe ({old.recipe.name})",
+            "{} holds an unfinished index of another recipe ({})", folder, old.recipe.name,
             remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
-        )
+        )  # fmt: skip
     mine = {record.name: record for record in fresh.shards}
     theirs = {record.name: record for record in old.shards if not record.retired}
     if mine.keys() != theirs.keys():
         odd = min(mine.keys() ^ theirs.keys())
         raise IndexMismatchError(
-            f"{folder} holds an unfinished index of other shards: {odd} is only in one of them",
+            "{} holds an unfinished index of other shards: {} is only in one of them", folder,
+            Place(odd),
             remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
-        )
+        )  # fmt: skip
     for name, record in theirs.items():
         if name not in old.pending and record.digest != mine[name].digest:
             raise IndexMismatchError(
-                f"shard {name} changed since it was indexed", remedy=Remedy.BEGIN_AFRESH
+                "shard {} changed since it was indexed", Place(name), remedy=Remedy.BEGIN_AFRESH
             )
     return replace(
         old,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.shards import file_sha256
-from contam.errors import IndexMismatchError, Remedy, ShardError, UsageError
+from contam.errors import IndexMismatchError, Place, Public, Remedy, ShardError, UsageError
 from contam.files.listed import FileState
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -140,7 +140,7 @@ def compact(
         manifest = read_manifest(folder)
         if manifest.pending:
             raise UsageError(
-                f"{folder}: shards are still to be indexed", remedy=Remedy.FINISH_BUILD_FIRST
+                "{}: shards are still to be indexed", folder, remedy=Remedy.FINISH_BUILD_FIRST
             )
         segments: list[SegmentRecord] = []
         for group in _groups(manifest, memory // 2):
@@ -170,9 +170,9 @@ def _with_shards(
     passed: list[str] = []
     place_of = {record.name: place for place, record in enumerate(records) if not record.retired}
     known: dict[str, list[ShardRecord]] = {}
-    for one in records:
-        if not one.retired and one.failure is None and one.name not in manifest.pending:
-            known.setdefault(one.digest, []).append(one)
+    for record in records:
+        if not record.retired and record.failure is None and record.name not in manifest.pending:
+            known.setdefault(record.digest, []).append(record)
     for record in offered:
         place = place_of.get(record.name)
         if _is_known(record, known.get(record.digest, []), states):
@@ -186,7 +186,8 @@ def _with_shards(
                 pending.append(record.name)
         else:
             raise IndexMismatchError(
-                f"shard {record.name} is in the index with other bytes",
+                "shard {} is in the index with other bytes",
+                Place(record.name),
                 remedy=Remedy.RETIRE_SHARD_FIRST(shard=record.name),
             )
     return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
@@ -214,7 +215,7 @@ def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord], states: St
             return True
         whole = file_sha256(replace(shard_of(record), state=now))
     except (OSError, ShardError):
-        return False  # reading it will say why
+        return False  # reading it will give the reason
     if all(edge.sha256 != whole for edge in same_edges):
         return False
     states[record.uri] = whole, now
@@ -239,8 +240,8 @@ def _places(folder: Path, manifest: Manifest, ids: Sequence[str]) -> list[tuple[
         shard, colon, row = name.rpartition(":")
         if name in seen or not colon or not row.isdecimal():
             continue
-        for place, one in enumerate(manifest.shards):
-            if one.name == shard and not one.retired and int(row) < one.counts["rows"]:
+        for place, known in enumerate(manifest.shards):
+            if known.name == shard and not known.retired and int(row) < known.counts["rows"]:
                 found.append((place, int(row)))
                 seen.add(name)
     _refuse_unknown("document", [name for name in wanted if name not in seen])
@@ -251,7 +252,10 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
     if names:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         raise UsageError(
-            f"the index has no {thing} {', '.join(names[:_NAMED])}{more}",
+            "the index has no {} {}{}",
+            Public(thing),
+            ", ".join(names[:_NAMED]),
+            Public(more),
             remedy=Remedy.NONE_RETIRED_SEE_SHARDS
             if thing == "shard"
             else Remedy.NONE_RETIRED_SEE_DOCUMENT_ID,
@@ -259,7 +263,7 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
 
 
 def _groups(manifest: Manifest, budget: int) -> Iterator[list[SegmentRecord]]:
-    """Neighbouring segments that fit the memory together; without those that are retired whole."""
+    """Neighbouring segments that fit the memory together, without completely retired ones."""
     group: list[SegmentRecord] = []
     weight = entries = 0
     for record in manifest.segments:
@@ -280,7 +284,7 @@ def _groups(manifest: Manifest, budget: int) -> Iterator[list[SegmentRecord]]:
 def _compacted(
     folder: Path, manifest: Manifest, group: list[SegmentRecord], workers: int
 ) -> list[SegmentRecord]:
-    """The one segment that stands for a group; the group itself where there is nothing to gain."""
+    """The one segment that replaces a group; the group itself where nothing would be gained."""
     recipe, shards = manifest.recipe, manifest.shards
     retired = read_retired(folder, manifest.retired)
     gone = np.array([shard.retired for shard in shards], np.bool_)

@@ -23,7 +23,7 @@ def describe(index: Index) -> dict[str, Any]:
 
     n_text_bytes   raw text of the segments, as UTF-8; n_index_bytes  all their files
     not_indexed    names of files in the corpus that the index does not have
-    capped_grams   grams of which some segment kept only a part
+    capped_grams   grams of which some segment has only a part of the postings
     dates          first and last day of all dates that can be read, as ISO 8601; None without one
     n_unreadable_dates  documents with a date that cannot be read
     Raises IndexDamageError.
@@ -76,5 +76,5 @@ def _dates_of(index: Index) -> tuple[list[str] | None, int]:
                 n_unreadable += n_documents
     if not spans:
         return None, n_unreadable
-    first, last = min(one[0] for one in spans), max(one[1] for one in spans)
+    first, last = min(begin for begin, _ in spans), max(end for _, end in spans)
     return [first.isoformat(), last.isoformat()], n_unreadable

@@ -35,7 +35,7 @@ def index_home(home: str | Path | None = None) -> Path:
 def resolve_index(name_or_path: str | Path, home: str | Path | None = None) -> Path:
     """The folder of an index, which need not exist yet.
 
-    A bare name lies in the home of indexes; whatever has a separator, or is a folder in the
+    A bare name is a folder in the home of indexes; whatever has a separator, or is a folder in the
     current one and not in the home, is a path. Raises UsageError for an empty name.
     """
     text = os.fspath(name_or_path)

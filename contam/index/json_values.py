@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class PlainError(ValueError):
-    """A plain value is not what its type says; the message names the place."""
+    """A plain value does not have its type; the message names the place."""
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no type of its own
@@ -19,9 +19,9 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no type of its own
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, tuple | list):
-        return [to_plain(one) for one in value]
+        return [to_plain(element) for element in value]
     if isinstance(value, dict):
-        return {str(key): to_plain(one) for key, one in value.items()}
+        return {str(key): to_plain(element) for key, element in value.items()}
     cls: type = type(value)
     return {name: to_plain(getattr(value, name)) for name in _names(cls)}
 
@@ -29,7 +29,7 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no type of its own
 def from_plain(cls: type[T], value: object, where: str) -> T:
     """The dataclass `cls` from what `to_plain` made of one; `where` names it in errors.
 
-    Every key must be there and none besides, every value of its very type (a truth value is no
+    Every key must be there and no other, every value of its very type (a truth value is no
     number). Raises PlainError.
     """
     return cast("T", _dataclass(cls, value, where))
@@ -75,7 +75,7 @@ def _many(kind: type, arguments: tuple[Any, ...], value: object, where: str) -> 
     if kind is tuple:
         if not isinstance(value, list):
             raise PlainError(f"{where} is no list")
-        return tuple(_value(arguments[0], one, f"{where}[{i}]") for i, one in enumerate(value))
+        return tuple(_value(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
     if not isinstance(value, dict):
         raise PlainError(f"{where} is no object")
-    return {key: _value(arguments[1], one, f"{where}.{key}") for key, one in value.items()}
+    return {key: _value(arguments[1], item, f"{where}.{key}") for key, item in value.items()}

@@ -49,7 +49,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def parse_manifest(raw: bytes, path: Path) -> Manifest:
-    """The manifest that these bytes spell; `path` is where they are from. Raises as above."""
+    """The manifest in these bytes; `path` is where they are from. Raises as above."""
     try:
         found = json.loads(raw)
     except ValueError as error:

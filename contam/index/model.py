@@ -12,13 +12,13 @@ FORMAT: Final = 1
 """Version of everything on disk; a reader refuses any other."""
 
 KEY_BITS: Final = 40
-"""Bits of a gram's hash that the index keeps: the highest ones."""
+"""Bits of a gram's hash that the index stores: the highest ones."""
 
 BUCKET_BITS: Final = 16
 """Of those, the highest choose the bucket and are not stored."""
 
 NEIGHBOURS: Final = 3
-"""Tokens on each side of a gram of which an entry keeps four bits."""
+"""Tokens on each side of a gram of which an entry stores four bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Recipe:
     unit    "word", "char", or "tokenizer" (then `tokenizer` holds the file and its digest)
     gram    tokens of an indexed gram, k
     stride  tokens from one indexed gram to the next, w
-    cap     postings kept of one gram in one segment; the true count is kept as well
+    cap     postings stored of one gram in one segment; the true count is stored as well
     """
 
     name: str
@@ -72,7 +72,7 @@ class Recipe:
 class ShardRecord:
     """A shard as it was when it was indexed.
 
-    name     what reports call it; uri  where it lay
+    name     its name in reports; uri  its path when it was indexed
     digest   contam.corpus.shards.shard_digest: checked before any answer that reads the shard
     sha256   of the whole file: checked by `verify`
     column   how its text column was chosen (None: by convention)

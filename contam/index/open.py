@@ -27,7 +27,7 @@ _ATTEMPTS: Final = 5
 class Index:
     """One state of an index, with everything mapped that a reader needs of it.
 
-    folder     where it lies;  id  what answers call this state of it
+    folder     its path;  id  the name of this state of it in answers
     manifest   what it consists of
     segments   its segments, in the manifest's order
     retired    documents that no answer counts

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from contam.errors import ConfigError, Remedy, UsageError
+from contam.errors import ConfigError, Place, Plain, Remedy, UsageError
 from contam.index.json_values import PlainError, from_plain, to_plain
 from contam.index.model import MinHashRecipe, Recipe
 
@@ -38,9 +38,9 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"recipe {path} cannot be read: {error}",
+            "recipe {} cannot be read: {}", path, Plain(error),
             remedy=Remedy.CHOOSE_KNOWN(known=", ".join(list_recipes())),
-        ) from error
+        ) from error  # fmt: skip
     given = found.pop("tokenizer", None)
     if given is not None and not isinstance(given, str):
         raise _refused(path.stem, "tokenizer must be the path of a tokenizer.json")
@@ -49,9 +49,9 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
         tokenizer = path.parent / given
     if unknown := [key for key in found if key not in _KEYS]:
         raise ConfigError(
-            f"recipe {path.stem!r}: unknown key {unknown[0]!r}",
+            "recipe {!r}: unknown key {!r}", path.stem, unknown[0],
             remedy=Remedy.USE_KEYS_OF_RECIPE(keys=", ".join(_KEYS)),
-        )
+        )  # fmt: skip
     pinned = _pin(path.stem, found.get("unit"), tokenizer)
     plain = {
         "name": path.stem,
@@ -77,7 +77,7 @@ def from_dict(plain: object) -> Recipe:
     try:
         recipe = from_plain(Recipe, plain, "recipe")
     except PlainError as error:
-        raise ConfigError(str(error), remedy=Remedy.COMPARE_WITH_RECIPES) from error
+        raise ConfigError("{}", Plain(error), remedy=Remedy.COMPARE_WITH_RECIPES) from error
     check_recipe(recipe)
     return recipe
 
@@ -126,12 +126,13 @@ def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str
     if unit != "tokenizer":
         if tokenizer is not None:
             raise UsageError(
-                f"recipe {name!r} has no use for a tokenizer",
+                "recipe {!r} has no use for a tokenizer",
+                name,
                 remedy=Remedy.LEAVE_TOKENIZER_OUT,
             )
         return None
     if tokenizer is None:
-        raise UsageError(f"recipe {name!r} needs a tokenizer file", remedy=Remedy.NAME_TOKENIZER)
+        raise UsageError("recipe {!r} needs a tokenizer file", name, remedy=Remedy.NAME_TOKENIZER)
     from contam.text.bpe import load_tokenizer
 
     loaded = load_tokenizer(tokenizer)
@@ -155,15 +156,16 @@ def _find(name_or_path: str | Path) -> Path:
     if path.suffix == ".toml" and path.is_file():
         return path
     raise UsageError(
-        f"there is no recipe {name!r}",
+        "there is no recipe {!r}",
+        Place(name),
         remedy=Remedy.CHOOSE_KNOWN_RECIPE_OR_FILE(known=", ".join(list_recipes())),
     )
 
 
 def _folder() -> Path:
-    """Where the recipes lie: in the package, or in `indexes/` of a checkout."""
+    """The folder of the recipes: in the package, or in `indexes/` of a checkout."""
     return _SHIPPED if _SHIPPED.is_dir() else _CHECKOUT
 
 
 def _refused(name: str, fact: str) -> ConfigError:
-    return ConfigError(f"recipe {name!r}: {fact}", remedy=Remedy.START_FROM_SHIPPED_RECIPE)
+    return ConfigError("recipe {!r}: {}", name, fact, remedy=Remedy.START_FROM_SHIPPED_RECIPE)

@@ -58,7 +58,7 @@ def read_retired(folder: Path, record: FileRecord | None) -> Retired:
 
 
 def write_retired(folder: Path, pairs: NDArray[np.int64]) -> FileRecord | None:
-    """Write int64[n, 2] shards and rows, in any order, beside the manifest; None for none.
+    """Write int64[n, 2] shards and rows, in any order, next to the manifest; None for none.
 
     The older file is left for readers that still need it: whoever publishes a manifest removes it.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contam.tables.documents import DocumentTable
 
 REST_BITS: Final = KEY_BITS - BUCKET_BITS
-"""Bits of a key that a posting keeps; the others are its bucket."""
+"""Bits of a key that a posting stores; the others are its bucket."""
 
 POSTING_WORDS: Final = 5
 """Words of 16 bits in a posting: three of key and context, two of ordinal."""
@@ -57,7 +57,7 @@ _SKETCH_TYPES: Final = {
 class Segment:
     """A segment, mapped: what is asked of it is checked before it is answered.
 
-    record  what the manifest says of it;  recipe  how it was made;  folder  where it lies
+    record  its entry in the manifest;  recipe  how it was made;  folder  its path
     arrays  its array files by their names without suffix
     Errors are IndexDamageErrors that name the file. Several threads may use one.
     """
@@ -101,7 +101,7 @@ class Segment:
         return self.record.n_documents
 
     def document_of(self, ordinals: ArrayLike) -> NDArray[np.int64]:
-        """The numbers of the documents that these entries lie in; `ordinals` are integers [m]."""
+        """The numbers of the documents that hold these entries; `ordinals` are integers [m]."""
         entries = self.arrays["doc_entries"]
         entries.check_all()
         # The ordinals take the type of the file: otherwise all of it would be converted.
@@ -117,7 +117,7 @@ class Segment:
         return chosen[:, 0].astype(np.int32), chosen[:, 1] + inside
 
     def documents(self, documents: Iterable[int]) -> list[DocumentMeta]:
-        """Who the documents are, in the order asked, as the corpus said when it was indexed."""
+        """Metadata of the documents, in the order asked, as the corpus had it when indexed."""
         rows = self._rows(documents, _META)
         return [DocumentMeta(row[0] or "", *row[1:]) for row in rows]
 

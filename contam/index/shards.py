@@ -27,7 +27,7 @@ def check_shards(
     """Tell for each shard that counts and was indexed whether it is as it was.
 
     whole  compare all its bytes, else its size, beginning and end
-    moved  where shards lie now, by their digests; None: where they were
+    moved  present paths of shards, by their digests; None: where they were
     Yields its place in the manifest, and the shard in its present state or what is wrong with it.
     """
     for place, record in enumerate(manifest.shards):
@@ -37,7 +37,7 @@ def check_shards(
 
 
 def placed(record: ShardRecord, moved: Mapping[str, Shard]) -> Shard:
-    """The shard of a record, where it lies now."""
+    """The shard of a record, at its present path."""
     shard = shard_of(record)
     there = moved.get(record.digest)
     return shard if there is None else replace(shard, uri=there.uri)
@@ -57,7 +57,7 @@ def by_digest(paths: Sequence[str | Path]) -> dict[str, Shard]:
 def not_indexed(manifests: Sequence[Manifest], moved: Mapping[str, Shard]) -> tuple[str, ...]:
     """Names of files in the corpora of some indexes that none of them has, in order.
 
-    moved  where shards lie now, by their digests; empty: where they were
+    moved  present paths of shards, by their digests; empty: where they were
     What was retired, or could not be read, is in an index all the same.
     """
     records = [record for manifest in manifests for record in manifest.shards]
@@ -70,8 +70,8 @@ def not_indexed(manifests: Sequence[Manifest], moved: Mapping[str, Shard]) -> tu
         try:
             listed, _ = list_files([place])
         except ContamError:
-            continue  # gone: its shards say so themselves
-        found |= {one.name for one in listed if str(one.path) not in known}
+            continue  # gone: its shards are reported as missing
+        found |= {file.name for file in listed if str(file.path) not in known}
     return tuple(sorted(found, key=natural_key))
 
 

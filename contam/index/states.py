@@ -1,8 +1,8 @@
 """Record the file states of shards whose bytes were verified against the index.
 
 A change in the middle of a shard shows in none of the digests that an answer has time for, but in
-the time of the file. These states lie beside the manifest, not in it: copying a corpus changes
-times and not what is indexed. See docs/adr/0024-times-of-shards.md.
+the time of the file. These states are stored next to the manifest, not in it: copying a corpus
+changes times and not what is indexed. See docs/adr/0024-times-of-shards.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_states(folder: Path) -> States:
 
 
 def note_states(folder: Path, fresh: Mapping[str, tuple[str, FileState]]) -> bool:
-    """Add or replace states, and say whether that changed any; the caller has the lock.
+    """Add or replace states, and return whether that changed any; the caller has the lock.
 
     Raises OutputError when the folder cannot be written.
     """
@@ -67,7 +67,7 @@ def note_states(folder: Path, fresh: Mapping[str, tuple[str, FileState]]) -> boo
 
 
 def state_for(states: States, place: str, sha256: str) -> FileState | None:
-    """The state in which the file at a place had these bytes; None when nobody knows one."""
+    """The state in which the file at a place had these bytes; None when none is known."""
     found = states.get(place)
     return found[1] if found is not None and found[0] == sha256 else None
 
@@ -75,7 +75,7 @@ def state_for(states: States, place: str, sha256: str) -> FileState | None:
 def change_since(known: FileState, now: FileState) -> str:
     """Why a file may have other bytes than in a known state; "" when it has those.
 
-    Of a copy the time of change says nothing, and its time of writing may have lost its fraction.
+    The time of change of a copy is its own, and its time of writing may have lost its fraction.
     """
     if known[:3] == now[:3]:
         return ""
@@ -89,8 +89,8 @@ def change_since(known: FileState, now: FileState) -> str:
     return "is another file than the one indexed, written at another time"
 
 
-def _same_second(one: int, other: int) -> bool:
-    return one // _SECOND == other // _SECOND
+def _same_second(first_ns: int, second_ns: int) -> bool:
+    return first_ns // _SECOND == second_ns // _SECOND
 
 
 def _whole(value: object) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import shard_digest, survey
-from contam.errors import IndexMismatchError, OutputError, Remedy, ShardError
+from contam.errors import IndexMismatchError, OutputError, Public, Remedy, ShardError
 from contam.index.build import DEFAULT_MEMORY, check_free, check_limits, index_pending
 from contam.index.manifest import MANIFEST, read_manifest, writer_lock
 from contam.index.recipe import current_normaliser
@@ -35,7 +35,7 @@ def upgrade(
 ) -> Manifest:
     """Build in `out` what the index `old` holds, with the normaliser of this version.
 
-    corpus  where shards that were moved lie now; they are known by name and content
+    corpus  present paths of shards that were moved; they are known by name and content
 
     Recipe, shards, columns and what is retired stay as they are, and `old` is only read. A call
     that was stopped goes on when it is repeated. Raises IndexMismatchError when a shard is gone or
@@ -47,14 +47,15 @@ def upgrade(
     before = read_manifest(source)
     if before.pending:
         raise IndexMismatchError(
-            f"{source} is unfinished: {len(before.pending)} shards are not in it",
+            "{} is unfinished: {} shards are not in it", source, len(before.pending),
             remedy=Remedy.BUILD_INDEX_OF_CORPUS,
-        )
+        )  # fmt: skip
     recipe = replace(before.recipe, normaliser=current_normaliser(before.recipe.unit))
     if recipe == before.recipe:
         raise IndexMismatchError(
-            f"{source} is of the normaliser {recipe.normaliser} already", remedy=Remedy.USE_AS_IT_IS
-        )
+            "{} is of the normaliser {} already", source, Public(recipe.normaliser),
+            remedy=Remedy.USE_AS_IT_IS,
+        )  # fmt: skip
     moved = _moved(corpus)
     shards = tuple(
         replace(shard, uri=moved.get((shard.name, shard.digest), shard.uri))
@@ -77,7 +78,7 @@ def upgrade(
 
 
 def _moved(corpus: Sequence[str | Path]) -> dict[tuple[str, str], str]:
-    """Where shards lie that were named, by their names and digests."""
+    """Paths of the shards in the given corpus, by their names and digests."""
     found = {}
     for shard in survey(list(corpus))[0] if corpus else ():
         try:
@@ -92,9 +93,9 @@ def _check_unchanged(manifest: Manifest) -> None:
     if wrong:
         more = f", and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
         raise IndexMismatchError(
-            f"shards are not as they were indexed: {'; '.join(wrong[:_NAMED])}{more}",
+            "shards are not as they were indexed: {}{}", "; ".join(wrong[:_NAMED]), Public(more),
             remedy=Remedy.NAME_SHARDS_OR_BUILD_INDEX,
-        )
+        )  # fmt: skip
 
 
 def _unread(record: ShardRecord) -> ShardRecord:
@@ -117,5 +118,5 @@ def _going_on(folder: Path, fresh: Manifest) -> Manifest:
         fresh.retired,
     )
     if not same:
-        raise OutputError(f"{folder} holds another index", remedy=Remedy.CHOOSE_EMPTY_FOLDER)
+        raise OutputError("{} holds another index", folder, remedy=Remedy.CHOOSE_EMPTY_FOLDER)
     return there

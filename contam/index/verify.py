@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contam.index.model import FileRecord, Manifest
 
 SAMPLE: Final = 32
-"""Documents that are read back from their shards, unless told otherwise."""
+"""Default number of documents that are read back from their shards."""
 
 _RANDOM_KEYS: Final = 200
 _SEED: Final = 1
@@ -98,7 +98,7 @@ def verify(
     index         folder of the index
     sample        documents to read back from their shards, tokenise and look up, in all
     whole_shards  compare the SHA-256 of every shard; else only its size, beginning and end
-    corpus        where the shards lie now, if they were moved
+    corpus        present paths of the shards, if they were moved
 
     Of shards whose bytes are all as they were, the times of their files are noted in the index, so
     that queries take those for unchanged.
@@ -201,7 +201,7 @@ def _check_contents(
     sound: set[str],
     sampling: tuple[int, dict[int, Shard]],
 ) -> None:
-    """Look into the segments whose files are intact: do they say what the corpus says?"""
+    """Compare the segments whose files are intact with the corpus."""
     n_sample, readable = sampling
     rng = np.random.default_rng(_SEED)
     weights = np.array([record.n_documents for record in manifest.segments], np.float64)
@@ -240,8 +240,9 @@ def _check_random_keys(segment: Segment, rng: np.random.Generator) -> None:
     expected = _RANDOM_KEYS * segment.record.n_entries / (1 << KEY_BITS)
     if found > 5 + 5 * expected:
         path = segment.arrays["postings"].path
-        fact = f"{path}: {found} of {_RANDOM_KEYS} random grams are found"
-        raise IndexDamageError(fact, file=str(path))
+        raise IndexDamageError(
+            "{}: {} of {} random grams are found", path, found, _RANDOM_KEYS, file=str(path)
+        )
 
 
 def _check_document(

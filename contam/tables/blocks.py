@@ -59,8 +59,8 @@ def repaired(raw: bytes) -> tuple[bytes, int]:
     try:
         raw.decode()
     except UnicodeDecodeError:
-        kept = len(raw.decode("utf-8", "ignore").encode())
-        return raw.decode("utf-8", "replace").encode(), len(raw) - kept
+        n_valid = len(raw.decode("utf-8", "ignore").encode())
+        return raw.decode("utf-8", "replace").encode(), len(raw) - n_valid
     return raw, 0
 
 
@@ -76,7 +76,7 @@ def blank_rows(block: TextBlock) -> NDArray[np.int64]:
     begins, ends = block.offsets[:-1], block.offsets[1:]
     blank = begins == ends
     if len(block.data):
-        # Text hardly ever begins with white space: few documents are looked at whole.
+        # Text hardly ever begins with white space: few documents are scanned to their end.
         first = block.data[np.minimum(begins, len(block.data) - 1)]
         for i in np.flatnonzero(~blank & (first <= _SPACE)).tolist():
             blank[i] = block.data[begins[i] : ends[i]].tobytes().isspace()

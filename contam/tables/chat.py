@@ -15,7 +15,7 @@ _CALL_KEYS = ("arguments", "args", "input", "parameters")
 
 
 class Turn(NamedTuple):
-    """One turn: who speaks ("" when unknown) and what is said."""
+    """One turn: its speaker ("" when unknown) and its text."""
 
     role: str
     text: str
@@ -32,7 +32,7 @@ def turns_of(value: Sequence[object]) -> list[Turn]:
 
 
 def named(turn: Turn, column: str) -> Turn:
-    """Say in a turn's role which of several columns it stands in."""
+    """Add to a turn's role which of several columns it comes from."""
     return Turn(f"{column}.{turn.role}" if turn.role else column, turn.text)
 
 
@@ -42,7 +42,7 @@ def joined(turns: Sequence[Turn]) -> str:
 
 
 def turn_at(turns: Sequence[Turn], char: int) -> str | None:
-    """Name the turn that code point `char` of the joined text lies in: "3:assistant".
+    """Name the turn that holds code point `char` of the joined text: "3:assistant".
 
     Turns are counted from 0; a separator belongs to the turn before it. None past the end.
     """

@@ -30,7 +30,7 @@ class ColumnRef:
                JSON objects; group: several columns joined as the turns of a chat; struct and
                other: nothing to search in
     type_name  the file's own name for the type, for messages
-    depth      kind json: how many names lead to the column, the others lie inside its JSON
+    depth      kind json: how many names lead to the column, the others are inside its JSON
     parts      kind group: its columns in order; its path is one name for all of them
     """
 
@@ -57,7 +57,7 @@ class ColumnRef:
 
     @property
     def single(self) -> tuple[ColumnRef, ...]:
-        """The columns that this one stands for: the parts of a group, else itself."""
+        """The columns that this represents: the parts of a group, else itself."""
         return self.parts if self.kind == "group" else (self,)
 
 

@@ -51,11 +51,11 @@ def as_text_block(batch: pa.RecordBatch, ref: ColumnRef) -> TextBlock:
 def null_rows(batch: pa.RecordBatch, ref: ColumnRef) -> NDArray[np.bool_]:
     """Tell, row by row (bool[n]), whether `ref` has no value at all."""
     missing = np.ones(batch.num_rows, np.bool_)
-    for one in ref.single:
-        array = pick(batch, one.column)
-        if one.kind == "json":
+    for part in ref.single:
+        array = pick(batch, part.column)
+        if part.kind == "json":
             texts = texts_of(text_block(array))
-            missing &= [text_at(text, one.inside) is None for text in texts]
+            missing &= [text_at(text, part.inside) is None for text in texts]
         else:
             missing &= np.asarray(array.is_null())
     return missing

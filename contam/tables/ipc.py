@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import ipc
 
-from contam.errors import Remedy, ShardError
+from contam.errors import Public, Remedy, ShardError
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
@@ -46,7 +46,7 @@ def text_blocks(
 
     chosen  record batches of an IPC file to read, in order; None reads them all
     """
-    names = [one.path[0] for ref in (sources.first, *sources.others) for one in ref.single]
+    names = [part.path[0] for ref in (sources.first, *sources.others) for part in ref.single]
     for batch in batches(path, names, chosen):
         for begin in range(0, batch.num_rows, _MAX_ROWS):
             part = batch.slice(begin, _MAX_ROWS)
@@ -92,7 +92,7 @@ def value_batches(
     path: str, refs: Sequence[ColumnRef], groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns of some record batches, or of all, rows in order."""
-    return batches(path, [one.path[0] for ref in refs for one in ref.single], groups)
+    return batches(path, [part.path[0] for ref in refs for part in ref.single], groups)
 
 
 def batches(
@@ -131,7 +131,7 @@ def _opened(
 
 
 def stream_problem(source: pa.NativeFile, at: int) -> str:
-    """What is wrong with the end of a stream that was read through; "" when it is whole.
+    """What is wrong with the end of a stream that was read through; "" when it is complete.
 
     at  where its last record batch ends
     Between two batches, a writer that was killed leaves a file that reads without an error.
@@ -152,7 +152,7 @@ def _to_the_end(path: str, source: pa.OSFile, reader: Any) -> Iterator[pa.Record
         yield batch
     if problem := stream_problem(source, at):
         raise ShardError(
-            f"{path}: {problem}", shard=path, remedy=Remedy.WRITE_STREAMS_APART,
+            "{shard}: {}", Public(problem), shard=path, remedy=Remedy.WRITE_STREAMS_APART,
         )  # fmt: skip
 
 

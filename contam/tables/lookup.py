@@ -65,7 +65,7 @@ def documents(
 ) -> Iterator[tuple[int, str, list[Turn] | None]]:
     """Yield (row, text, turns) of column `ref` for the rows (ascending, distinct).
 
-    with_turns  whether to tell the turns of texts that are joined from some; None otherwise
+    with_turns  whether to return the turns of texts that are joined from some; None otherwise
     """
     with_turns = with_turns and ref.kind in ("chat", "list", "group")
     for numbers, batch in reader.value_rows(path, [ref], rows, whole=with_turns):

@@ -10,12 +10,12 @@ from contam.memory import trim
 
 
 def release_unused() -> None:
-    """Give pages that Arrow keeps for later back to the system."""
+    """Return pages that Arrow holds for later use to the system."""
     pa.default_memory_pool().release_unused()
 
 
 def give_back() -> None:
-    """Give back all that was freed, whoever keeps it: else the parts of a run add up."""
+    """Return all freed memory, whichever allocator holds it: else the parts of a run add up."""
     gc.collect()
     release_unused()
     trim()

@@ -52,14 +52,14 @@ class RowGroup(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What a file says of itself: the library's view, for reading, and ours, for sizes."""
+    """The metadata of a file: the library's view, for reading, and ours, for sizes."""
 
     meta: pq.FileMetaData
     layout: Layout
 
 
 def footer(path: str) -> Footer:
-    """Return the file's metadata; recent ones are kept, since every unit of a shard needs them.
+    """Return the file's metadata; recent ones are cached, since every chunk of a shard needs them.
 
     Raises ShardError for a file that is damaged or encrypted. Of `meta`, ask for no row group: for
     what the library cannot decrypt or understand there, it ends the process.
@@ -100,7 +100,7 @@ def _footer(path: str, state: FileState) -> Footer:
 
 def _encrypted(path: str) -> ShardError:
     return ShardError(
-        f"{path}: the file is encrypted, whole or in some columns", shard=path,
+        "{shard}: the file is encrypted, whole or in some columns", shard=path,
         remedy=Remedy.WRITE_UNENCRYPTED,
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def text_blocks(
     expected = sum(size.n_rows for size in sizes)
     if seen != expected:
         raise ShardError(
-            f"{path}: {seen} rows read where its footer promises {expected}", shard=path,
+            "{shard}: {} rows read where its footer promises {}", seen, expected, shard=path,
             remedy=Remedy.COPY_DAMAGED,
         )  # fmt: skip
 
@@ -173,7 +173,7 @@ def value_rows(
     path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
     """Yield what `refs` need of some rows, see `contam.tables.lookup.TableReader`."""
-    every = dict.fromkeys(".".join(one.column) for ref in refs for one in ref.single)
+    every = dict.fromkeys(".".join(part.column) for ref in refs for part in ref.single)
     return _wanted_rows(path, list(every) if whole else _leaves_of(path, refs), rows)
 
 
@@ -193,7 +193,7 @@ def _leaves_of(path: str, refs: Sequence[ColumnRef]) -> list[str]:
 
 
 def leaves(path: str) -> tuple[str, ...]:
-    """List the dotted paths of the file's leaf columns, as Parquet spells them."""
+    """List the dotted paths of the file's leaf columns, as Parquet writes them."""
     with shard_errors(path):
         schema = footer(path).meta.schema
         return tuple(schema.column(i).path for i in range(len(schema)))
@@ -223,7 +223,7 @@ def _row_groups(
     every = footer(path).layout.groups
     if groups and max(groups) >= len(every):
         raise ShardError(
-            f"{path}: a row group is gone", shard=path, remedy=Remedy.FILE_REPLACED_BEGIN_AGAIN
+            "{shard}: a row group is gone", shard=path, remedy=Remedy.FILE_REPLACED_BEGIN_AGAIN
         )
     chosen = every if groups is None else [every[index] for index in groups]
     return tuple(

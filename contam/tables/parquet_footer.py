@@ -261,7 +261,7 @@ class _Reader:
             raise FooterError("its footer ends too early")
 
     def _skip_struct(self, depth: int) -> None:
-        # Most of a footer are short numbers and texts in structs: they are passed over in place.
+        # Most of a footer are short numbers and texts in structs: they are skipped in place.
         raw, at = self._raw, self._at
         while head := raw[at]:
             kind = head & 15

@@ -110,13 +110,13 @@ ITEMS: Final = pa.schema(
 )
 
 ITEM_TEXTS: Final = ("passage", "question", "choices", "answer")
-"""Columns of `ITEMS` that are null throughout when the texts are kept out of the result."""
+"""Columns of `ITEMS` that are null throughout when the texts are left out of the result."""
 
 _NEGATIVE_MEANS_NONE: Final = frozenset({"best_row"})
 
 
 class ColumnsError(ValueError):
-    """A file whose columns are not those of its table; the text says which."""
+    """A file whose columns are not those of its table; the message names them."""
 
 
 def schema_of(columns: Iterable[tuple[str, type, bool]]) -> pa.Schema:
@@ -197,10 +197,10 @@ def _plain_list(column: Column, field: pa.Field) -> list[Any]:
     else:
         found = list(column)
     if field.name in _NEGATIVE_MEANS_NONE:
-        found = [None if one is None or one < 0 else one for one in found]
+        found = [None if value is None or value < 0 else value for value in found]
     elif pa.types.is_floating(field.type):
         # NaN is the only number that is not itself.
-        found = [one if one == one else None for one in found]  # noqa: PLR0124 - see above
+        found = [value if value == value else None for value in found]  # noqa: PLR0124 - see above
     if not field.nullable and None in found:
         raise InternalError(f"result columns do not fit: {field.name} has a null")
     return found
@@ -242,7 +242,7 @@ def write_parquet(table: Table, path: Path) -> None:
 
 
 def write_columns(columns: Columns, schema: pa.Schema, path: Path) -> None:
-    """What `write_parquet` writes of these columns, in whose table they never stand all at once.
+    """What `write_parquet` writes of these columns, which are never in memory all at once.
 
     Raises OSError, and InternalError when they do not fit the schema.
     """
@@ -285,11 +285,11 @@ def read_parquet(path: Path, schema: pa.Schema, optional: Collection[str] = ()) 
         # Not `read_table`: in a result folder called `a=b` it would grow a partition column.
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            if lacking := [one for one in schema.names if one not in {*names, *optional}]:
+            if lacking := [name for name in schema.names if name not in {*names, *optional}]:
                 raise ColumnsError(f"has no column {', '.join(map(repr, lacking))}")
-            if unknown := [one for one in names if one not in schema.names]:
+            if unknown := [name for name in names if name not in schema.names]:
                 raise ColumnsError(f"has an unknown column {', '.join(map(repr, unknown))}")
-            if names != [one for one in schema.names if one in names]:
+            if names != [name for name in schema.names if name in names]:
                 raise ColumnsError(f"has its columns in another order: {', '.join(names)}")
             table = file.read(use_threads=False)
             for field in schema:

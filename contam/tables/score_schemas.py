@@ -31,7 +31,7 @@ def _flags(*names: str) -> list[pa.Field]:
 
 
 def _figures(*names: str) -> list[pa.Field]:
-    """Null where there is nothing to say."""
+    """Null where it does not apply."""
     return [pa.field(name, pa.float64()) for name in names]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contam.errors import ContamError, Remedy, ShardError
+from contam.errors import ContamError, Plain, Remedy, ShardError
 from contam.files.listed import opened
 from contam.files.single import refuse_irregular
 
@@ -26,17 +26,17 @@ def shard_errors(path: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise ShardError(
-            f"{path}: the file is gone", shard=path, remedy=Remedy.FILE_EXISTED_WHEN_LISTED
+            "{shard}: the file is gone", shard=path, remedy=Remedy.FILE_EXISTED_WHEN_LISTED
         ) from error
     except PermissionError as error:
         raise ShardError(
-            f"{path}: no permission to read it", shard=path,
+            "{shard}: no permission to read it", shard=path,
             remedy=Remedy.CHECK_OWNER_AND_MODE_OF_FILE,
         ) from error  # fmt: skip
     except (pa.ArrowException, OSError, ValueError, EOFError, OverflowError, KeyError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ShardError(
-            f"{path}: cannot be read: {reason[:300]}", shard=path,
+            "{shard}: cannot be read: {}", Plain(reason[:300]), shard=path,
             remedy=Remedy.COPY_MAYBE_CORRUPT,
         ) from error  # fmt: skip
 
@@ -46,7 +46,7 @@ def arrow_file(path: str) -> Iterator[pa.OSFile]:
     """Open a file for Arrow, and prove that it stays as listed: see `contam.files.listed`.
 
     Arrow opens what we hold open, so that both are one file even if another takes its path. It
-    can be handed a descriptor itself, or tell its own, only from pyarrow 25.
+    can take a descriptor itself, or give its own, only from pyarrow 25.
     """
     with opened(path) as file, pa.OSFile(f"/dev/fd/{file.fileno()}") as source:
         yield source

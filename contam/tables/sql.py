@@ -50,16 +50,17 @@ class Database:
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Column names and rows of the answer. Raises UsageError with the database's own words.
 
-        values  what stands for $name in the query
+        values  values of $name in the query
         """
         try:
             relation = self._connection.sql(query, params=dict(values) if values else None)
-            # None for a statement without an answer, of which its types know nothing.
+            # None for a statement without an answer, which the library's types do not mention.
             found = cast("duckdb.DuckDBPyRelation | None", relation)
             return ([], []) if found is None else (list(found.columns), _rows(found))
         except duckdb.Error as error:
             raise UsageError(
-                f"the query fails: {_reason(str(error))}",
+                "the query fails: {}",
+                _reason(str(error)),
                 remedy=Remedy.ASK_KNOWN_VIEWS,
             ) from error
 
@@ -79,7 +80,7 @@ def _rows(found: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
 
 
 def _reason(error: str) -> str:
-    """What the database says, on one line; without the picture of the place in the query."""
+    """The database's message on one line, without its picture of the place in the query."""
     return " ".join(error.partition("\n\nLINE ")[0].split())
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import ConfigError, Remedy, UsageError
+from contam.errors import ConfigError, Place, Plain, Remedy, UsageError
 from contam.text.token_hash import token_hash
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class FileTokenizer:
         return {"unit_version": UNIT_VERSION, "sha256": self.sha256}
 
     def encode(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> TokenBatch:
-        """Tokens of texts that lie behind each other: text i is data[offsets[i] : offsets[i + 1]].
+        """Tokens of concatenated texts: text i is data[offsets[i] : offsets[i + 1]].
 
         data  uint8[n], valid UTF-8. Raises ConfigError when the tokenizer refuses a text.
         """
@@ -138,7 +138,7 @@ class FileTokenizer:
         return self.encode(data, np.array([0, len(raw)], np.int64))
 
     def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.uint32]]:
-        """The ids that the tokenizer gives each text exactly as it stands, special tokens left out.
+        """The ids that the tokenizer gives each text exactly as it is, special tokens left out.
 
         Raises ConfigError when the tokenizer refuses a text.
         """
@@ -215,9 +215,9 @@ class FileTokenizer:
             if not _is_refusal(error):
                 raise
             raise ConfigError(
-                f"{self.path} cannot encode a text: {_first_line(error)}",
+                "{} cannot encode a text: {}", Place(self.path), Plain(_first_line(error)),
                 remedy=Remedy.TOKENIZER_LACKS_TEXT,
-            ) from error
+            ) from error  # fmt: skip
 
     def _choose_prefix(self) -> str:
         """What makes the first word of a text read like the same word further on.
@@ -239,7 +239,7 @@ class FileTokenizer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Places:
-    """Where things stand in the bytes of a few texts.
+    """Offsets in the bytes of a few texts.
 
     raw   uint8[n + 1], the bytes and a zero
     byte  int64[code points + 1], first byte of each code point, and n
@@ -290,15 +290,16 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
         raw = place.read_bytes()
     except FileNotFoundError as error:
         raise UsageError(
-            f'unit "{name}" is neither word nor char nor a file',
+            'unit "{}" is neither word nor char nor a file',
+            Place(name),
             remedy=Remedy.GIVE_UNIT_OR_TOKENIZER,
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(
-            f"tokenizer file {place} cannot be read: {reason}",
+            "tokenizer file {} cannot be read: {}", Place(place), Plain(reason),
             remedy=Remedy.GIVE_UNIT_OR_TOKENIZER,
-        ) from error
+        ) from error  # fmt: skip
     try:
         tokenizer, unknown = _build(raw)
         return FileTokenizer(name, hashlib.sha256(raw).hexdigest(), tokenizer, unknown)
@@ -308,9 +309,9 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
         if not _is_refusal(error):
             raise
         raise ConfigError(
-            f"{place} is not a tokenizer file: {_first_line(error)}",
+            "{} is not a tokenizer file: {}", Place(place), Plain(_first_line(error)),
             remedy=Remedy.GIVE_HUGGING_FACE_TOKENIZER,
-        ) from error
+        ) from error  # fmt: skip
 
 
 def _build(raw: bytes) -> tuple[Tokenizer, int | None]:
@@ -329,7 +330,7 @@ def _build(raw: bytes) -> tuple[Tokenizer, int | None]:
     tokenizer = Tokenizer.from_str(json.dumps(state) if random else raw.decode())
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # A document that says "<s>" says just that.
+    # "<s>" in a document is just its characters.
     tokenizer.encode_special_tokens = True
     unknown = model.get("unk_id")
     if unknown is None and isinstance(model.get("unk_token"), str):

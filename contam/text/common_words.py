@@ -1,4 +1,4 @@
-"""List common words, which say little about what a text is."""
+"""List common words, which carry little information about a text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ answer answers ans correct solution key gold label target response result output
 réponse risposta ответ 答案 答 案 正确 解
 """
 
-#: Weights, beside 1 for any other token: of a word that stands in every text, of a lone ASCII
+#: Weights, 1 for any other token: of a word that is in every text, of a lone ASCII
 #: letter or digit, of two of them, and of a character of a script written without spaces.
 COMMON_WEIGHT = 0.3
 SHORT_WEIGHT = 0.2
@@ -71,12 +71,12 @@ def common_words() -> NDArray[np.uint64]:
 
 
 def announcing_texts() -> tuple[str, ...]:
-    """The words that stand before an answer, in small letters and with a capital."""
+    """The words that introduce an answer, in small letters and with a capital."""
     words = _ANNOUNCE.split()
     return tuple(dict.fromkeys([*words, *(word.title() for word in words)]))
 
 
 @cache
 def announcing_words() -> NDArray[np.uint64]:
-    """Sorted token hashes of words that stand before an answer ("Answer: ...")."""
+    """Sorted token hashes of words that introduce an answer ("Answer: ...")."""
     return _hashes(_ANNOUNCE)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import InternalError, Remedy
+from contam.errors import InternalError, Plain, Public, Remedy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class FoldKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextTables:
-    """The tables as read-only, C-ordered arrays; docs/normaliser.md says what they mean.
+    """The tables as read-only, C-ordered arrays; docs/normaliser.md explains them.
 
     page         uint16[0x1100]: code point >> 8 -> page number
     entry        int32[n_pages * 256]: kind in the low 3 bits, payload above
@@ -76,13 +76,14 @@ def read_tables(path: Path) -> TextTables:
         tables = TextTables(normaliser=normaliser, unicode_version=unicode_version, **arrays)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise InternalError(
-            f"cannot read the text tables {path}: {error}", remedy=Remedy.REINSTALL
+            "cannot read the text tables {}: {}", path, Plain(error), remedy=Remedy.REINSTALL
         ) from error
     if tables.normaliser != NORMALISER:
         raise InternalError(
-            f"text tables {path} are of version {tables.normaliser}, not {NORMALISER}",
+            "text tables {} are of version {}, not {}", path, Public(tables.normaliser),
+            Public(NORMALISER),
             remedy=Remedy.REINSTALL,
-        )
+        )  # fmt: skip
     return tables
 
 

@@ -56,7 +56,7 @@ def character_tokens() -> CharacterTokens:
     letters = np.concatenate([_payloads(FoldKind.LETTER), _payloads(FoldKind.DIGIT)])
     others = hash_code_points(letters[letters >= _FIRST_OUTSIDE_ASCII])
     return CharacterTokens(
-        short=_frozen(np.array([token_hash(one) for one in _SHORT], np.uint64)),
+        short=_frozen(np.array([token_hash(word) for word in _SHORT], np.uint64)),
         pair=_frozen(np.concatenate([np.array(pairs, np.uint64), others])),
         single=_frozen(hash_code_points(_payloads(FoldKind.SINGLE))),
     )
@@ -66,7 +66,7 @@ def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[n
     """Which hashes are in a sorted array of them."""
     if len(hashes) < _MANY:
         return _found(hashes, known)
-    # Most are in no list: their first bits tell, without a search in a long array for each. A short
+    # Most are in no list: their first bits show it, without a search in a long array for each. A short
     # list needs few of them, and a small table stays in the cache.
     shift = np.uint64(64 - min(_FIRST_BITS, (len(known) << 4).bit_length()))
     begins = np.zeros(1 << (64 - int(shift)), np.bool_)

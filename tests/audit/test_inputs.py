@@ -8,7 +8,7 @@ from contam.audit.manifest import MANIFEST, read_verified
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.cli.remedies import hint
-from contam.errors import LogError
+from contam.errors import ConfigError, LogError
 from tests.audit.conftest import FIXTURES
 from tests.rescore.logs.small import lm_eval
 
@@ -113,3 +113,11 @@ def test_a_damaged_log_stops_an_audit_or_is_named_in_every_report(tmp_path, from
         assert "cut.json" in (pack.folder / name).read_text("utf-8"), name
     (row,) = [score for score in pack.facts.scores if score["policy"] == "contam"]
     assert row["n"] == 49
+
+
+def test_an_unknown_table_is_answered_with_the_known_ones_in_one_order(tmp_path):
+    path = tmp_path / "AUDIT.toml"
+    path.write_text("[zeal]\nx = 1\n")
+    with pytest.raises(ConfigError) as caught:
+        load_spec(path)
+    assert caught.value.hint.endswith("audit, corpus, benchmark, logs, model")

@@ -25,8 +25,8 @@ class FileChunk(NamedTuple):
     """Consecutive rows of one file, for one thread to read.
 
     row_groups  Parquet row groups or Arrow record batches, or None for a whole file or a span
-    first_row   row of the file the chunk starts at, None when only reading can tell
-    n_rows      rows, None when only reading can tell
+    first_row   row of the file the chunk starts at, None when it is not known before reading
+    n_rows      rows, None when not known before reading
     n_bytes     estimate for progress: bytes of the text column uncompressed, else of the file
     span        the bytes of a file in which the chunk's lines begin, None for other chunks
     """
@@ -51,7 +51,7 @@ class Document:
     turns: tuple[Turn, ...] | None = None
 
     def turn_at(self, char: int) -> str | None:
-        """Name the turn that code point `char` lies in: "3:assistant", counted from 0.
+        """Name the turn that holds code point `char`: "3:assistant", counted from 0.
 
         None when the document is no conversation or the position is past its end.
         """
@@ -104,7 +104,7 @@ class CorpusFormat(ABC):
         return [FileChunk(None, 0, None, size_bytes)]
 
     def first_row(self, path: str, chunk: FileChunk) -> int:
-        """Count the rows before a chunk that does not say it."""
+        """Count the rows before a chunk that does not give its first row."""
         return 0
 
     def row_groups(self, path: str, text: ColumnRef) -> Sequence[RowGroup] | None:

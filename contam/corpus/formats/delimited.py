@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from contam.corpus.formats import records
 from contam.corpus.streams import stream
-from contam.errors import Remedy, ShardError
+from contam.errors import Plain, Remedy, ShardError
 from contam.files.csv_cells import large_cells
 from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.tables.columns import ColumnRef
@@ -49,13 +49,14 @@ class Csv(records.ReadyRecords):
         names = _names(path, header)
         for row, (line, cells) in enumerate(rows):
             if len(cells) != len(names):
-                raise _bad(path, line, f"{len(cells)} cells where the header has {len(names)}")
+                raise _bad(path, line, "{} cells where the header has {}", len(cells), len(names))
             yield row, dict(zip(names, cells, strict=True))
 
-    def bad(self, path: str, row: int, what: str) -> ShardError:
+    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return ShardError(
-            f"{path}, row {row}: {what}", shard=path, remedy=Remedy.REPAIR_ROW_OR_LEAVE_OUT
-        )
+            "{shard}, row {}: " + what, row, *facts, shard=path,
+            remedy=Remedy.REPAIR_ROW_OR_LEAVE_OUT,
+        )  # fmt: skip
 
     def _rows(self, path: str) -> Iterator[tuple[int, list[str]]]:
         """Yield (line it ends on, cells) of the header and all rows."""
@@ -66,7 +67,7 @@ class Csv(records.ReadyRecords):
                     if cells:
                         yield reader.line_num, cells
             except csv.Error as error:
-                raise _bad(path, reader.line_num, str(error)) from error
+                raise _bad(path, reader.line_num, "{}", Plain(error)) from error
 
 
 class Tsv(Csv):
@@ -85,24 +86,22 @@ def _lines(path: str) -> Iterator[str]:
     while line := file.readline(records.MAX_RECORD_BYTES + 1):
         number += 1
         if len(line) > records.MAX_RECORD_BYTES:
-            raise _bad(path, number, f"longer than {records.MAX_RECORD_BYTES >> 20} MiB")
+            raise _bad(path, number, "longer than {} MiB", records.MAX_RECORD_BYTES >> 20)
         if not line.endswith(b"\n"):
             raise ShardError(
-                f"{path}, line {number}: ends without a line break, and may have been cut",
+                "{shard}, line {}: ends without a line break, and may have been cut", number,
                 shard=path, remedy=Remedy.COPY_AGAIN_OR_END_LINE,
             )  # fmt: skip
         if number == 1:
             if line.startswith(LFS_HEAD):
-                raise ShardError(f"{path} {LFS_FACT}", shard=path, remedy=Remedy.RUN_GIT_LFS_PULL)
+                raise ShardError("{shard} " + LFS_FACT, shard=path, remedy=Remedy.RUN_GIT_LFS_PULL)
             line = line.removeprefix(_BYTE_ORDER_MARK)
         yield line.decode("utf-8", "surrogateescape")
 
 
 def _names(path: str, header: list[str]) -> list[str]:
     if not header:
-        raise ShardError(
-            f"{path}: no header", shard=path, remedy=Remedy.COPY_WITH_HEADER,
-        )  # fmt: skip
+        raise ShardError("{shard}: no header", shard=path, remedy=Remedy.COPY_WITH_HEADER)
     if max(map(len, header)) > _LONGEST_NAME:
         raise _bad(path, 1, "no header, but a cell as long as a text")
     cells = [clean(cell.strip())[0].decode() for cell in header]
@@ -110,11 +109,12 @@ def _names(path: str, header: list[str]) -> list[str]:
     names = [cell or f"column {place}" for place, cell in enumerate(cells)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise _bad(path, 1, f"the header names {twice!r} twice")
+        raise _bad(path, 1, "the header names {!r} twice", twice)
     return names
 
 
-def _bad(path: str, line: int, what: str) -> ShardError:
+def _bad(path: str, line: int, what: str, *facts: object) -> ShardError:
     return ShardError(
-        f"{path}, line {line}: {what}", shard=path, remedy=Remedy.QUOTE_CELL_OR_LEAVE_OUT,
+        "{shard}, line {}: " + what, line, *facts, shard=path,
+        remedy=Remedy.QUOTE_CELL_OR_LEAVE_OUT,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from contam.corpus.formats import records
 from contam.corpus.formats.base import FileChunk, head_of, is_whole
 from contam.corpus.offsets import ByteSpan, line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces
-from contam.errors import Remedy, ShardError
+from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.doubled_keys import repeated
 from contam.files.lfs import LFS_HEAD
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
@@ -82,9 +82,9 @@ class JsonLines(records.RecordFormat[bytes]):
         try:
             record = parse(raw)
         except (ValueError, RecursionError) as error:
-            raise self.bad(path, row, f"not JSON: {error}") from error
+            raise self.bad(path, row, "not JSON: {}", Plain(error)) from error
         if not isinstance(record, dict):
-            raise self.bad(path, row, f"a JSON {type(record).__name__}, not an object")
+            raise self.bad(path, row, "a JSON {}, not an object", Public(type(record).__name__))
         return record
 
     def refuse(
@@ -95,18 +95,17 @@ class JsonLines(records.RecordFormat[bytes]):
         try:
             found = repeated(raw, record, paths)
         except (ValueError, RecursionError) as error:
-            raise self.bad(path, row, f"not JSON: {error}") from error
+            raise self.bad(path, row, "not JSON: {}", Plain(error)) from error
         if found is not None:
-            name = ".".join(found)
-            raise self.bad(path, row, f"a field at {name!r} stands twice in one object")
+            raise self.bad(path, row, "a field at {!r} stands twice in one object", ".".join(found))
 
-    def bad(self, path: str, row: int, what: str) -> ShardError:
-        return _bad_line(path, row, what)
+    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
+        return _bad_line(path, row, what, *facts)
 
 
-def _bad_line(path: str, row: int, what: str) -> ShardError:
+def _bad_line(path: str, row: int, what: str, *facts: object) -> ShardError:
     return ShardError(
-        f"{path}, line {row + 1}: {what}", shard=path, remedy=Remedy.REPAIR_JSON_LINE,
+        "{shard}, line {}: " + what, row + 1, *facts, shard=path, remedy=Remedy.REPAIR_JSON_LINE,
     )  # fmt: skip
 
 

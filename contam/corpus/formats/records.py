@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.corpus.formats.json_record import RecordText, find
+from contam.facts import Plain
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn
 from contam.tables.json_text import at_path, clean
@@ -47,7 +48,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         """
 
     @abstractmethod
-    def bad(self, path: str, row: int, what: str) -> ShardError:
+    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         """The error for a record that cannot be understood."""
 
     def refuse(self, path: str, row: int, raw: Raw, record: Record, sources: TextColumns) -> None:
@@ -119,7 +120,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         try:
             return find(record, sources)
         except (ValueError, RecursionError) as error:
-            raise self.bad(path, row, str(error)) from error
+            raise self.bad(path, row, "{}", Plain(error)) from error
 
 
 class ReadyRecords(RecordFormat[Record]):

@@ -25,16 +25,16 @@ FORMATS: tuple[CorpusFormat, ...] = (
 )
 UNFINISHED = Unfinished()
 
-NAMED = {one.name: one for one in (*FORMATS, UNFINISHED)}
+NAMED = {kind.name: kind for kind in (*FORMATS, UNFINISHED)}
 """Every format by the name that `run.json` and manifests have for it."""
 
-TITLES = f"{', '.join(one.title for one in FORMATS[:-1])} or {FORMATS[-1].title}"
+TITLES = f"{', '.join(kind.title for kind in FORMATS[:-1])} or {FORMATS[-1].title}"
 
-# Compression nobody reads here is listed too: such a shard must fail by name, not be overlooked.
+# Unsupported compression is listed too: such a shard must fail by name, not be overlooked.
 _COMPRESSED = (".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip", ".lzma", ".snappy")
 # Copying tools write to `name.parquet.tmp`, to `name.parquet.` and eight hexadecimal digits, or to
 # `.name.parquet.` and six letters or digits.
-_SUFFIXES = "|".join(re.escape(suffix[1:]) for one in FORMATS for suffix in one.suffixes)
+_SUFFIXES = "|".join(re.escape(suffix[1:]) for kind in FORMATS for suffix in kind.suffixes)
 _COPYING = re.compile(
     rf"(^\..*)?\.({_SUFFIXES})"
     r"(\.(gz|zst|zstd|bz2|xz))?\.(tmp|[0-9a-f]{8}|(?(1)(?!sha)[0-9a-z]{6}|tmp))$"
@@ -46,18 +46,20 @@ def by_suffix(name: str) -> CorpusFormat | None:
     lowered = stem = name.lower()
     while stem.endswith(_COMPRESSED):
         stem = stem[: stem.rindex(".")]
-    fitting = (one for one in FORMATS if (stem if one.packable else lowered).endswith(one.suffixes))
+    fitting = (
+        kind for kind in FORMATS if (stem if kind.packable else lowered).endswith(kind.suffixes)
+    )
     return next(fitting, None)
 
 
 def by_magic(head: bytes) -> CorpusFormat | None:
     """The format that a file's first bytes prove."""
-    return next((one for one in FORMATS if head.startswith(one.magic)), None)
+    return next((kind for kind in FORMATS if head.startswith(kind.magic)), None)
 
 
 def by_guess(head: bytes) -> CorpusFormat | None:
     """The format that a file without a known suffix may be, by its first bytes."""
-    return by_magic(head) or next((one for one in FORMATS if one.guess(head)), None)
+    return by_magic(head) or next((kind for kind in FORMATS if kind.guess(head)), None)
 
 
 def is_unfinished(name: str) -> bool:

@@ -33,5 +33,5 @@ class Unfinished(records.ReadyRecords):
     def numbered(self, path: str, span: ByteSpan | None) -> NoReturn:
         raise self.bad(path, 0, "an unfinished download or copy")
 
-    def bad(self, path: str, row: int, what: str) -> ShardError:
-        return ShardError(f"{path}: {what}", shard=path, remedy=Remedy.LET_DOWNLOAD_FINISH)
+    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
+        return ShardError("{shard}: " + what, *facts, shard=path, remedy=Remedy.LET_DOWNLOAD_FINISH)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contam.corpus.formats import records
 from contam.corpus.streams import stream
-from contam.errors import Remedy, ShardError
+from contam.errors import Public, Remedy, ShardError
 from contam.tables.columns import ColumnRef
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class Wet(records.ReadyRecords):
     """WARC files of plain text, as extraction tools write them for each page.
 
     `warcinfo` records describe the file and hold no document. Any other record than these and
-    `conversion` is an error: pages as they were fetched are not text, and must not be passed over.
+    `conversion` is an error: pages as they were fetched are not text, and must not be skipped in
+    silence.
     """
 
     name = "warc"
@@ -59,17 +60,19 @@ class Wet(records.ReadyRecords):
                 _content(path, number, record)
                 continue
             if kind is None:
-                raise _bad(path, number, "no WARC-Type", Remedy.COPY_CORRUPT)
+                raise _bad(path, number, "no WARC-Type", remedy=Remedy.COPY_CORRUPT)
             if kind != "conversion":
                 raise _bad(
-                    path, number, f"a {kind} record, which holds no text", Remedy.GIVE_WET_FILES
-                )
+                    path, number, "a {} record, which holds no text", kind,
+                    remedy=Remedy.GIVE_WET_FILES,
+                )  # fmt: skip
             headers = record.rec_headers
             _check_plain(path, number, headers.get_header("Content-Type") or "")
             if headers.get_header("WARC-Segment-Number"):
                 raise _bad(
-                    path, number, "a part of a record in several files", Remedy.GIVE_WET_FILES
-                )
+                    path, number, "a part of a record in several files",
+                    remedy=Remedy.GIVE_WET_FILES,
+                )  # fmt: skip
             found: records.Record = {
                 name: headers.get_header(header) for name, header in _COLUMNS.items()
             }
@@ -77,9 +80,9 @@ class Wet(records.ReadyRecords):
             yield row, {_TEXT: text.decode("utf-8", "surrogateescape"), **found}
             row += 1
 
-    def bad(self, path: str, row: int, what: str) -> ShardError:
+    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return ShardError(
-            f"{path}, document {row + 1}: {what}", shard=path,
+            "{shard}, document {}: " + what, row + 1, *facts, shard=path,
             remedy=Remedy.COPY_CORRUPT,
         )  # fmt: skip
 
@@ -95,7 +98,7 @@ class _Headers:
         line = self._file.readline(_MAX_HEADER_BYTES)
         if line and not line.endswith(b"\n"):
             raise ShardError(
-                f"{self._path}: a header of a record is cut off, or longer than 1 MiB",
+                "{shard}: a header of a record is cut off, or longer than 1 MiB",
                 shard=self._path, remedy=Remedy.COPY_CORRUPT,
             )  # fmt: skip
         return line
@@ -107,7 +110,7 @@ class _Headers:
 def _records(path: str) -> Iterator[tuple[int, ArcWarcRecord]]:
     """Yield (number from 1, record) of a file; the content of each has to be read by `_content`.
 
-    The library's own iterator passes over what is cut off or does not fit its stated length.
+    The library's own iterator skips what is cut off or does not fit its stated length.
     """
     from warcio.exceptions import ArchiveLoadFailed
     from warcio.recordloader import ArcWarcRecordLoader
@@ -124,48 +127,44 @@ def _records(path: str) -> Iterator[tuple[int, ArcWarcRecord]]:
         except EOFError:
             break
         except ArchiveLoadFailed as error:
-            raise _bad(path, number, "no WARC header", Remedy.COPY_CORRUPT) from error
+            raise _bad(path, number, "no WARC header", remedy=Remedy.COPY_CORRUPT) from error
         yield number, record
     if number == 1:
-        raise ShardError(f"{path}: no WARC record", shard=path, remedy=Remedy.COPY_CORRUPT)
+        raise ShardError("{shard}: no WARC record", shard=path, remedy=Remedy.COPY_CORRUPT)
 
 
 def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
-    """All bytes of a record, and proof that it ends where it says."""
+    """All bytes of a record, checked to end where its header says."""
     stated = record.rec_headers.get_header("Content-Length") or ""
     if not (stated.isascii() and stated.isdecimal()):
-        raise _bad(path, number, "no Content-Length", Remedy.COPY_CORRUPT)
+        raise _bad(path, number, "no Content-Length", remedy=Remedy.COPY_CORRUPT)
     length = int(stated)
     if length > records.MAX_RECORD_BYTES:
-        what = f"longer than {records.MAX_RECORD_BYTES >> 20} MiB"
-        raise _bad(path, number, what, Remedy.LEAVE_FILE_OUT)
+        most = records.MAX_RECORD_BYTES >> 20
+        raise _bad(path, number, "longer than {} MiB", most, remedy=Remedy.LEAVE_FILE_OUT)
     file = record.raw_stream.stream
     content = cast("bytes", file.read(length))
     if len(content) != length or file.read(len(_END)) != _END:
         raise _bad(
-            path,
-            number,
-            f"does not end after {length:,} bytes, as it says",
-            Remedy.COPY_CORRUPT,
-        )
+            path, number, "does not end after {:,} bytes, as it says", length,
+            remedy=Remedy.COPY_CORRUPT,
+        )  # fmt: skip
     return content
 
 
 def _check_plain(path: str, number: int, content_type: str) -> None:
-    kind, *options = (one.strip().lower() for one in content_type.split(";"))
+    kind, *options = (part.strip().lower() for part in content_type.split(";"))
     if kind != "text/plain":
         raise _bad(
-            path,
-            number,
-            f"holds {content_type or 'no stated type'}, no text",
-            Remedy.GIVE_WET_FILES,
-        )
+            path, number, "holds {}, no text", content_type or Public("no stated type"),
+            remedy=Remedy.GIVE_WET_FILES,
+        )  # fmt: skip
     charset = next(
         (option[8:].strip('"') for option in options if option.startswith("charset=")), "utf-8"
     )
     if charset not in _CHARSETS:
-        raise _bad(path, number, f"text in {charset}, not UTF-8", Remedy.GIVE_WET_FILES)
+        raise _bad(path, number, "text in {}, not UTF-8", charset, remedy=Remedy.GIVE_WET_FILES)
 
 
-def _bad(path: str, number: int, what: str, remedy: Remedy) -> ShardError:
-    return ShardError(f"{path}, record {number}: {what}", shard=path, remedy=remedy)
+def _bad(path: str, number: int, what: str, *facts: object, remedy: Remedy) -> ShardError:
+    return ShardError("{shard}, record {}: " + what, number, *facts, shard=path, remedy=remedy)

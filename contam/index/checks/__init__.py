@@ -1,1 +1,1 @@
-"""Check what an index file says against itself and against the corpus."""
+"""Check the files of an index against each other and against the corpus."""

@@ -25,7 +25,7 @@ _COUNTS: Final = frozenset(
 
 
 class Inconsistent(ValueError):  # noqa: N818 - it states a fact about a manifest
-    """A manifest contradicts itself; the message says where."""
+    """A manifest contradicts itself; the message names the place."""
 
 
 def check_manifest(manifest: Manifest) -> None:
@@ -106,9 +106,10 @@ def _check_rows(manifest: Manifest) -> None:
             spans.setdefault(span.shard, []).append(span)
     for number, shard in enumerate(manifest.shards):
         held = sorted(spans.get(number, []), key=lambda span: span.first_row)
-        for one, next_one in pairwise(held):
-            if one.first_row + one.n_rows > next_one.first_row:
-                raise Inconsistent(f"shard {shard.name}: row {next_one.first_row} is indexed twice")
+        for span, following in pairwise(held):
+            if span.first_row + span.n_rows > following.first_row:
+                row = following.first_row
+                raise Inconsistent(f"shard {shard.name}: row {row} is indexed twice")
         if shard.failure is not None and held:
             raise Inconsistent(f"shard {shard.name}: could not be indexed, and yet is")
         whole = shard.failure is None and not shard.retired and shard.name not in manifest.pending

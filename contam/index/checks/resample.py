@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Resampler:
-    """Compares documents with what an index says of them.
+    """Compares documents with their entries in an index.
 
     readable  the shards that are as they were indexed, by their places
     Raises UsageError, ConfigError or IndexMismatchError when the recipe's tokenizer is not there.

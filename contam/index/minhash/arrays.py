@@ -1,6 +1,6 @@
 """Make the MinHash part of a segment: document signatures and windows.
 
-Layout of the arrays: indexes/FORMAT.md. What is said of a corpus does not depend on how it is cut
+Layout of the arrays: indexes/FORMAT.md. The answers about a corpus do not depend on how it is cut
 into segments: a shingle that is too frequent in one segment is too frequent in all of them.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from contam.index.model import MinHashRecipe
 
 MOST_WINDOWS: Final = 1000
-"""A shingle that more windows are entered under says nothing: those windows are not kept."""
+"""A shingle of more windows than this is no evidence: its windows are dropped."""
 
 SCHEME_CODES: Final = {"affine32": AFFINE32, "mersenne61": MERSENNE61}
 
@@ -43,7 +43,7 @@ _WINDOW_MASK: Final = np.uint64((1 << WINDOW_BITS) - 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MinHashSketch:
-    """What is kept of the documents of one batch.
+    """What is stored of the documents of one batch.
 
     entries     uint64[n], shingle << 32 | window, windows numbered from 0
     windows     uint32[docs], windows of each document
@@ -118,7 +118,7 @@ class MinHashSketcher:
         """The arrays of one segment that has the documents of several, for compaction.
 
         n_documents  documents of each segment
-        kept         bool[documents of all]: of the others nothing is left but their place
+        kept         bool[documents of all]: of the others only their number remains
         """
         parts, window, document = [], 0, 0
         for arrays, n in zip(segments, n_documents, strict=True):
@@ -154,7 +154,7 @@ def window_counts(n_tokens: NDArray[np.int64], recipe: MinHashRecipe) -> NDArray
 
 
 def unpack(starts: NDArray[np.int64], rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Entries as they lie on disk -> uint64[n], shingle << 32 | window, ascending."""
+    """Entries as stored on disk -> uint64[n], shingle << 32 | window, ascending."""
     wide = np.zeros((len(rows), 8), np.uint8)
     wide[:, :ENTRY_BYTES] = rows
     value = wide.view("<u8")[:, 0]
@@ -174,7 +174,8 @@ def _arrays(
     np.cumsum(windows, out=first[1:])
     if first[-1] >= 1 << WINDOW_BITS:
         raise OutputError(
-            f"a segment would hold {int(first[-1]):,} windows, more than can be numbered",
+            "a segment would hold {:,} windows, more than can be numbered",
+            int(first[-1]),
             remedy=Remedy.LESS_MEMORY_FOR_BUILD,
         )
     entries &= ~_UNUSED_BITS

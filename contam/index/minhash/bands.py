@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SEED: Final = 1
-"""What datasketch draws its permutations from unless told otherwise."""
+"""The default seed of datasketch's permutations."""
 
 _NAMES: Final = {"affine32": "affine32", "mersenne61": "legacy"}
 #: crc32 of the first eight permutations: other ones would find no near copy in a stored index.
@@ -33,7 +33,8 @@ def permutations(
     """
     if scheme not in _NAMES:
         raise ConfigError(
-            f"{scheme!r} is not a scheme",
+            "{!r} is not a scheme",
+            Public(scheme),
             remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(_NAMES))),
         )
     known = _draw(8, scheme, SEED)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.errors import Remedy, UsageError
+from contam.errors import Public, Remedy, UsageError
 from contam.index.minhash.arrays import SCHEME_CODES
 from contam.index.minhash.bands import permutations
 from contam.kernels.minhash import hash_shingles, sign_texts
@@ -39,7 +39,7 @@ def sign(
     """
     raw = [text.encode() for text in texts]
     offsets = np.zeros(len(raw) + 1, np.int64)
-    np.cumsum([len(one) for one in raw], out=offsets[1:])
+    np.cumsum([len(text) for text in raw], out=offsets[1:])
     data = np.frombuffer(b"".join(raw) or b"\0", np.uint8)
     return sign_batch(data, offsets, n_perm=n_perm, scheme=scheme, shingle=shingle)
 
@@ -47,7 +47,7 @@ def sign(
 def sign_batch(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], *, n_perm: int, scheme: str, shingle: int
 ) -> NDArray[np.uint32]:
-    """`sign` for texts that lie behind each other as UTF-8: data[offsets[i] : offsets[i + 1]]."""
+    """`sign` for concatenated texts in UTF-8: data[offsets[i] : offsets[i + 1]]."""
     factor, shift = permutations(n_perm, scheme)
     longest = int(np.diff(offsets).max(initial=0))
     capacity = 2 * longest + 16
@@ -76,7 +76,8 @@ def document_signature(segment: Segment, document: int) -> NDArray[np.uint32]:
     signatures = segment.arrays.get("minhash_signatures")
     if signatures is None:
         raise UsageError(
-            f"segment {segment.record.id} has no MinHash sketches",
+            "segment {} has no MinHash sketches",
+            Public(segment.record.id),
             remedy=Remedy.BUILD_WITH_MINHASH_RECIPE,
         )
     signatures.check(document, document + 1)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 1 << 20
 _WINDOW_MASK: Final = (1 << WINDOW_BITS) - 1
-#: Bits of a shingle that are not kept.
+#: Bits of a shingle that are not stored.
 _DROPPED: Final = np.uint32(0xF)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class BuildProgress(Protocol):
-    """Who is told how far a build has come; every method may be called from any thread."""
+    """Receives the progress of a build; every method may be called from any thread."""
 
     def start(self, total_bytes: int) -> None:
         """The shards have this many bytes to read."""
@@ -138,7 +138,7 @@ class Intake:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes to read, as far as can be told without reading."""
+        """Bytes to read, as far as known before reading."""
         return sum(chunk.n_bytes for chunks in self.chunks.values() for chunk in chunks)
 
     def tasks(self) -> list[Task]:
@@ -207,7 +207,7 @@ def shard_of(record: ShardRecord) -> Shard:
 
 
 def new_record(shard: Shard, text: str | None) -> ShardRecord:
-    """The record of a shard that nobody has read yet; `failure` is set when nobody can."""
+    """The record of a shard that was not read yet; `failure` is set when it cannot be."""
     failure = None
     digest = ""
     try:
@@ -229,7 +229,7 @@ def new_record(shard: Shard, text: str | None) -> ShardRecord:
 
 def _changed(record: ShardRecord) -> ShardError:
     return ShardError(
-        f"{record.name}: its content changed after it was listed", shard=record.name,
+        "{shard}: its content changed after it was listed", shard=record.name,
         remedy=Remedy.ADD_AGAIN_WHEN_UNCHANGED,
     )  # fmt: skip
 

@@ -63,7 +63,7 @@ def merge_segments(
 ) -> SegmentRecord:
     """Write one segment of the documents of several, and make sure that it is on disk.
 
-    kept  bool[docs] for each segment: documents that are not keep their number, but no posting
+    kept  bool[docs] for each segment: other documents keep their number, but no posting
     Raises IndexDamageError and OutputError. The manifest does not speak of the segment yet.
     """
     for segment in segments:

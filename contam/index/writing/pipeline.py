@@ -94,7 +94,7 @@ class Pipeline(Generic[T, R]):
         yield from self._streams.popleft()
 
     def skip(self) -> None:
-        """Let the next task go: nobody takes its results."""
+        """Drop the next task: its results are not needed."""
         self._streams.popleft().drop()
 
     def work(self, do: Callable[[T, Callable[[R, int], None]], None]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.errors import IndexMismatchError, Remedy
+from contam.errors import IndexMismatchError, Place, Remedy
 from contam.kernels.sample_grams import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contam.text.bpe import FileTokenizer
 
 TOKENIZER_BATCH_BYTES = 1 << 20
-"""Text sampled at once where a tokenizer file makes the tokens: it keeps Python objects of them."""
+"""Text sampled at once where a tokenizer file makes the tokens: it makes Python objects of them."""
 
 _ENTRY_BYTES = 18  # the entry itself, and its posting
 _DOCUMENT_BYTES = 64  # rows of the document arrays, and a share of the lists that hold batches
@@ -32,12 +32,12 @@ _DOCUMENT_BYTES = 64  # rows of the document arrays, and a share of the lists th
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """What is kept of consecutive documents of one shard.
+    """What is stored of consecutive documents of one shard.
 
-    shard, first_row  where they lie
+    shard, first_row  their place in the corpus
     entries           uint64[n], see contam.kernels.sample_grams
     doc_entries, doc_tokens, doc_crc   uint32[docs], doc_bytes int64[docs]
-    metadata          what the corpus says of them
+    metadata          their metadata
     sketch            their sketch, None where the recipe has no MinHash
     """
 
@@ -162,7 +162,8 @@ def tokenizer_of(recipe: Recipe) -> FileTokenizer | None:
     loaded = load_tokenizer(recipe.tokenizer["path"])
     if loaded.sha256 != recipe.tokenizer["sha256"]:
         raise IndexMismatchError(
-            f"{recipe.tokenizer['path']} is not the tokenizer that the index was made with",
+            "{} is not the tokenizer that the index was made with",
+            Place(recipe.tokenizer["path"]),
             remedy=Remedy.PUT_TOKENIZER_BACK,
         )
     return loaded

@@ -56,7 +56,7 @@ def document_seed(digest: str) -> np.uint64:
 
 
 def document_hashes(spans: Sequence[RowSpan], shards: Sequence[ShardRecord]) -> NDArray[np.uint64]:
-    """Hash of each document of the spans, uint64[docs]: decides what a capped gram keeps."""
+    """Hash of each document of the spans, uint64[docs], by which capped grams select postings."""
     found = np.empty(sum(span.n_rows for span in spans), np.uint64)
     at = 0
     for span in spans:

@@ -124,6 +124,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
         'options.mapping is an object, for example {{"question": "prompt", "answer": "solution"}}'
     ),
     Remedy.NOTHING_QUOTED: "nothing of what was sent is quoted here",
+    Remedy.VERIFY_AND_RELOAD: "the operator has to verify the index, then reload it",
     Remedy.NAME_INDEX_OR_FOLDER: "GET /v1/indexes lists those there are",
     Remedy.NAME_INDEX: "GET /v1/indexes lists those there are",
     Remedy.MAKE_HASHES: "make the hashes with `contam hash`",
