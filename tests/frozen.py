@@ -154,8 +154,7 @@ def help_pages(folder: Path) -> Iterator[tuple[str, str]]:
         command = todo.pop()
         page = contam(f"{command} --help", folder)
         yield f"{command} --help".strip(), page
-        commands = page.partition("Commands:\n")[2].partition("\n\n")[0]
-        listed = re.findall(r"^  (\w+) ", commands, re.MULTILINE)
+        listed = re.findall(r"^  ([a-z]\w*) {2,}\S", page, re.MULTILINE)
         todo += [f"{command} {name}".strip() for name in listed]
 
 

@@ -66,8 +66,8 @@ def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[n
     """Which hashes are in a sorted array of them."""
     if len(hashes) < _MANY:
         return _found(hashes, known)
-    # Most are in no list: their first bits show it, without a search in a long array for each. A short
-    # list needs few of them, and a small table stays in the cache.
+    # Most are in no list: their first bits show it, without a search in a long array for each. A
+    # short list needs few of them, and a small table stays in the cache.
     shift = np.uint64(64 - min(_FIRST_BITS, (len(known) << 4).bit_length()))
     begins = np.zeros(1 << (64 - int(shift)), np.bool_)
     begins[known >> shift] = True
