@@ -94,6 +94,10 @@ def _is_writable(folder: Path) -> bool:
         return False
 
 
+#: Why something that was compiled could not be kept; then nothing more of this process is.
+unsaved: list[str] = []
+
+
 def _choose_cache_folder() -> tuple[Path, bool]:
     """The folder for compiled kernels, and whether it can be read only, as in an image."""
     name = os.environ.get("CONTAM_CACHE_DIR")
@@ -103,11 +107,13 @@ def _choose_cache_folder() -> tuple[Path, bool]:
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o777 if name else 0o700)
         with contextlib.suppress(OSError):
-            if _is_safe(folder, named=bool(name)):
+            # Whoever can write to the folder above can put another one in its place.
+            if _is_safe(folder, named=bool(name)) and (not name or _is_safe(root, named=True)):
                 if _is_writable(folder):
                     return folder, False
                 if any(folder.glob("*.compiled")):
                     return folder, True
+        unsaved.append(f"{folder} cannot be written, or everybody may write to it")
     # A home that cannot be written must not stop a scan: compile into a folder of our own.
     folder = Path(tempfile.mkdtemp(prefix="contam-kernels-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -115,8 +121,6 @@ def _choose_cache_folder() -> tuple[Path, bool]:
 
 
 CACHE_FOLDER, IS_READ_ONLY = _choose_cache_folder()
-#: Why something that was compiled could not be kept; then nothing more of this process is.
-unsaved: list[str] = []
 
 
 #: Numba's cache has no types, and no public class to extend.
@@ -158,4 +162,4 @@ class ContentCache(_caching.FunctionCache):  # type: ignore[misc]  # untyped bas
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            unsaved.append(error.strerror or str(error))
+            unsaved.append(f"{CACHE_FOLDER}: {error.strerror or error}")

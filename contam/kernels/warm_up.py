@@ -55,8 +55,8 @@ def compile_once(
             _thread.is_compiling = False
         if unsaved and progress is not None:
             progress.note(
-                f"compiled kernels cannot be kept in {CACHE_FOLDER}: {unsaved[0]}; the next run "
-                "compiles them again unless CONTAM_CACHE_DIR names another folder"
+                f"compiled kernels cannot be kept, so every run compiles them again: {unsaved[0]}; "
+                "let CONTAM_CACHE_DIR name another folder"
             )
         if not (IS_READ_ONLY or unsaved):
             _mark(kind).touch()
@@ -96,6 +96,11 @@ def _alone(progress: CompileProgress | None) -> Iterator[None]:
         except OSError:
             pass  # a file system without locks: the work is done twice, the results are the same
         yield
+
+
+def is_kept() -> bool:
+    """Whether what was compiled is there for the next run."""
+    return not unsaved
 
 
 def folder() -> Path:

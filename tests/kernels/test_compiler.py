@@ -185,6 +185,25 @@ def test_a_named_folder_is_shared_with_its_group_and_not_with_everybody(tmp_path
     assert any(folder.iterdir()) == is_used
 
 
+def test_a_folder_whose_parent_everybody_can_write_is_not_used(tmp_path):
+    tmp_path.chmod(0o777)
+    found = finish(start(tmp_path))
+    assert (found["found"], found["warm"], found["notes"]) == ([36], False, 2)
+    assert not any((tmp_path / "kernels").iterdir())
+
+
+@pytest.mark.slow
+def test_warm_fails_where_nothing_can_be_kept():
+    asked = subprocess.run(
+        [sys.executable, "-m", "contam", "warm", "--json"],
+        env={**os.environ, "CONTAM_CACHE_DIR": os.devnull},
+        capture_output=True,
+        text=True,
+    )
+    assert (asked.returncode, json.loads(asked.stdout)) == (1, {"folder": None})
+    assert "CONTAM_CACHE_DIR" in asked.stderr
+
+
 def test_a_full_disk_stops_no_run_and_is_not_taken_for_done(tmp_path):
     small = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))\n"
     process = subprocess.Popen(

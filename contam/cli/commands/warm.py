@@ -18,14 +18,14 @@ def warm(
     from contam.cli.terminal import talk
     from contam.detect.warm import query_a_little, scan_a_little
     from contam.index.build import build_a_little
-    from contam.kernels.warm_up import compile_once, folder
+    from contam.kernels.warm_up import compile_once, folder, is_kept
 
     with reporter(quiet=quiet) as progress:
+        compile_once("query", query_a_little, progress)
         compile_once("scan", scan_a_little, progress)
         compile_once("build", build_a_little, progress)
-        compile_once("query", query_a_little, progress)
     if as_json:
-        render.emit_json({"folder": str(folder())})
-    elif not quiet:
+        render.emit_json({"folder": str(folder()) if is_kept() else None})
+    elif not quiet and is_kept():
         talk(f"all kernels are compiled, in {folder()}")
-    return 0
+    return 0 if is_kept() else 1
