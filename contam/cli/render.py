@@ -112,7 +112,7 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     failed = coverage.get("shards_failed", [])
     for failure in failed[:_NAMED_FAILURES]:
         # Most reasons begin with the name already.
-        reason = failure["reason"].removeprefix(f"{failure['shard']}: ")
+        reason = failure["reason"].removeprefix(failure["shard"]).removeprefix(":").lstrip(", ")
         yield plain(f"NOT READ {failure['shard']}: {reason}")
     if len(failed) > _NAMED_FAILURES:
         yield f"NOT READ {len(failed) - _NAMED_FAILURES:,} more shards, see run.json"

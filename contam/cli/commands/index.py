@@ -345,7 +345,7 @@ def _lines_of(facts: dict[str, Any]) -> list[str]:
 
     recipe, text, size = facts["recipe"], facts["n_text_bytes"], facts["n_index_bytes"]
     unit = {"word": "words", "char": "letters and digits"}.get(recipe["unit"], "tokens")
-    ratio = f", {size / text:.2f} of the text" if text else ""
+    ratio = f", {size / text:.2f} times the text" if text else ""
     segments = render.counted(facts["n_segments"], "segment")
     lines = [
         f"index      {facts['index']}  ({facts['index_id']})",

@@ -85,7 +85,8 @@ def query(
     if text is not None or text_file is not None:
         if benchmark or out or (text is not None and text_file is not None):
             raise UsageError(
-                "--text, --text-file and --benchmark exclude each other, and a text needs no --out"
+                "--text, --text-file and --benchmark exclude each other, and a text needs no --out",
+                hint="leave one out; the column of the text is chosen by contam index build --text",
             )
         judging = {
             "--policy": policy, "--fail-on-flagged": fail_on_flagged, "--unit": unit,
