@@ -93,7 +93,8 @@ class _LateLibrary(_JITCodeLibrary):  # type: ignore[misc]  # untyped base
         """Link what this calls, and leave the rest for later."""
         self._raise_if_finalized()
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)  # noqa: SLF001 - as its base does
+            if hasattr(library, "_reload_init"):  # not in the oldest versions
+                self._reload_init.update(library._reload_init)  # noqa: SLF001 - as its base does
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)  # noqa: SLF001
         self._finalize_dynamic_globals()
         self._finalized = True
