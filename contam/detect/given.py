@@ -212,8 +212,8 @@ def _json_rows(rows: Rows, called: str) -> list[bytes]:
 
 
 def _refuse_text(given: str, what: str) -> None:
-    """Raise UsageError for a text where a path is expected: a path has no line feed."""
-    if "\n" in given:
+    """Raise UsageError for a text where a path is expected: hardly a path has a line feed."""
+    if "\n" in given and not os.path.lexists(given):
         raise UsageError(
             f"the {what} is a list of texts, which are taken as paths",
             remedy=Remedy.GIVE_ROWS,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import MissingExtraError, Remedy, UsageError
+from contam.errors import MissingExtraError, Place, Public, Remedy, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -27,18 +27,18 @@ def parquet_bytes(frame: object, called: str) -> bytes:
     Raises UsageError for a table without columns, and for what is no table or cannot be stored.
     """
     if not hasattr(type(frame), "__len__") and hasattr(type(frame), "with_format"):
-        raise UsageError(f"{called} is a stream of rows", remedy=Remedy.GIVE_LIST_OF_ROWS)
+        raise UsageError("{} is a stream of rows", Place(called), remedy=Remedy.GIVE_LIST_OF_ROWS)
     try:
         table = _arrow(frame)
         if not table.num_columns:
-            raise UsageError(f"{called}: the table has no columns")
+            raise UsageError("{}: the table has no columns", Place(called))
         # What a package notes for itself, and how it cut the rows, are no part of the content.
         table = table.cast(pa.schema([_storable(field) for field in table.schema]))
         sink = pa.BufferOutputStream()
         pq.write_table(table.combine_chunks(), sink)
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(f"{called}: the table cannot be read: {reason}") from error
+        raise UsageError("{}: the table cannot be read: {}", Place(called), reason) from error
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
@@ -73,6 +73,7 @@ def _imported(package: str) -> ModuleType:
         return import_module(package)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            f"the package {package} is not installed",
+            "the package {} is not installed",
+            Public(package),
             remedy=Remedy.INSTALL_PACKAGE(package=package),
         ) from error
