@@ -68,7 +68,8 @@ call = ["scan", "--corpus", folder + "/corpus.jsonl", "--workers", "1", "--quiet
 code = main([*call, "--benchmark", folder + "/few.jsonl", "--out", folder + "/first"])
 assert code == 0, code
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (48 << 20), -1))
+# Enough to read the items; with too little, the parser of JSON ends the process by a fault.
+resource.setrlimit(resource.RLIMIT_AS, (used + (88 << 20), -1))
 sys.exit(main([*call, "--benchmark", folder + "/many.jsonl", "--out", folder + "/second"]))
 """
 

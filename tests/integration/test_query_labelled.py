@@ -15,7 +15,7 @@ from tests.detect.indexed.indexes import make
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.labelled
+pytestmark = [pytest.mark.labelled, pytest.mark.slow]
 
 SHARDS = ("shard-00000.parquet", "shard-00003.parquet")
 #: Runs of eight words and more decide these: their answers are the scan's.
