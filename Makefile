@@ -15,8 +15,6 @@ PY      := $(BIN)/python
 LOCK    := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
            --generate-hashes --no-annotate --no-strip-extras --upgrade pyproject.toml
 PYTEST  := $(PY) -m pytest $(PYTEST_ARGS)
-# One more than there are cores: a test often waits for a process that it started.
-WORKERS  = $(shell $(PY) -c 'import os; print(os.cpu_count() + 1)')
 PIP     := -m pip install --quiet --disable-pip-version-check
 # $(call into,ENVIRONMENT,LOCK,EXTRAS): install contam there with its extras, pinned or newest
 into     = $(if $(LOCKED),\
@@ -74,7 +72,7 @@ demo: $(READY) ## scan the small corpus in bench_fixtures, score three models wi
 	$(BIN)/contam audit bench_fixtures/AUDIT.toml --overwrite --quiet
 
 test: $(STAMP) ## the test suite
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not browser and not operations and not slow'
+	$(PYTEST) -n auto --dist worksteal -m 'not browser and not operations and not slow'
 
 slow: $(STAMP) ## tests that kill, stop or starve runs, or compile and read a great deal
 	$(PYTEST) -n auto --dist worksteal -m 'slow and not browser and not operations'
