@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _thread = threading.local()
+#: The marks of what this process compiled: where nothing can be kept, it leaves none behind.
+_run_here: set[Path] = set()
 
 Kind: TypeAlias = Literal["scan", "build", "query"]
 
@@ -43,8 +45,10 @@ def compile_once(
 
     Other processes wait until it is done. What an earlier run left unfinished is finished.
     """
-    if getattr(_thread, "is_compiling", False) or is_warm(kind):
+    if getattr(_thread, "is_compiling", False):
         return  # a workload is a small run, which comes here itself
+    if _mark(kind) in _run_here or is_warm(kind):
+        return
     with _alone(progress):
         if is_warm(kind):
             return
@@ -58,6 +62,7 @@ def compile_once(
                 f"compiled kernels cannot be kept, so every run compiles them again: {unsaved[0]}; "
                 "let CONTAM_CACHE_DIR name another folder"
             )
+        _run_here.add(_mark(kind))
         if not (IS_READ_ONLY or unsaved):
             _mark(kind).touch()
 
@@ -66,7 +71,8 @@ def _run(workload: Callable[[], None], progress: CompileProgress | None) -> None
     if progress is None:
         workload()
         return
-    progress.note("compiling kernels: only the first run after an installation does this")
+    once = "" if unsaved else ": only the first run after an installation does this"
+    progress.note(f"compiling kernels{once}")
     with report_compiled(lambda done: progress.compiled(done, len(KERNELS))):
         workload()
     progress.compiled(len(KERNELS), len(KERNELS))
