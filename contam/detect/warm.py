@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
@@ -16,20 +14,18 @@ from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import build_view
 from contam.detect.policies.policy import DEFAULT, get_policy, list_policies
+from contam.index.warm import TEXT, small_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_TEXT: Final = (
-    "seven small kites flew over the old harbour wall before the rain came in from the west"
-)
+    from pathlib import Path
 
 
 def match_a_little() -> None:
     """Match the text against itself in memory: loads into this process what checks need."""
-    item = BenchItem(benchmark="warm", split="", item_id="1", question=_TEXT)
+    item = BenchItem(benchmark="warm", split="", item_id="1", question=TEXT)
     view = build_view([item], unit="word", seed=5, min_run=8)
-    data = np.frombuffer(_TEXT.encode(), np.uint8)
+    data = np.frombuffer(TEXT.encode(), np.uint8)
     batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64), 0, 0, 0, 0)
     policy = get_policy(DEFAULT)
     Matcher(view).match(batch, Collection.start(view, [policy], policy, 1))
@@ -47,11 +43,10 @@ def query_a_little() -> None:
     """Index a corpus of one text, and query it."""
     from contam.detect.query import query  # which runs this before its first query
     from contam.index.build import build  # of which a scan needs nothing
-    from contam.index.recipe import load_recipe
 
     with _small_files() as (corpus, items):
         index = corpus.with_name("index")
-        build(corpus, index, load_recipe("standard"), workers=1)
+        build(corpus, index, workers=1)
         query(index, items, workers=1)
     match_a_little()
 
@@ -59,9 +54,7 @@ def query_a_little() -> None:
 @contextmanager
 def _small_files() -> Iterator[tuple[Path, Path]]:
     """A corpus of one document, and a benchmark of one item that it holds."""
-    with tempfile.TemporaryDirectory(prefix="contam-warm-") as folder:
-        corpus, items = Path(folder, "corpus.jsonl"), Path(folder, "items.jsonl")
-        # A letter that is not ASCII: spans in bytes and in characters differ.
-        corpus.write_bytes(orjson.dumps({"id": "1", "text": f"{_TEXT} é {_TEXT}"}))
-        items.write_bytes(orjson.dumps({"id": "1", "question": _TEXT, "answer": "on Monday"}))
+    with small_corpus() as corpus:
+        items = corpus.with_name("items.jsonl")
+        items.write_bytes(orjson.dumps({"id": "1", "question": TEXT, "answer": "on Monday"}))
         yield corpus, items

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import orjson
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import survey
@@ -26,6 +23,7 @@ from contam.index.manifest import (
 from contam.index.model import Manifest
 from contam.index.recipe import load_recipe
 from contam.index.states import STATES, note_states
+from contam.index.warm import build_a_little
 from contam.index.writing.intake import (
     Done,
     Intake,
@@ -114,15 +112,6 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
             with writing(folder / STATES):
                 (folder / STATES).unlink(missing_ok=True)
         return index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
-
-
-def build_a_little() -> None:
-    """Index a corpus of one text, which compiles whatever a build needs."""
-    text = "seven small kites flew over the old harbour wall before the rain came in from the west"
-    with tempfile.TemporaryDirectory(prefix="contam-warm-") as folder:
-        corpus = Path(folder, "corpus.jsonl")
-        corpus.write_bytes(orjson.dumps({"id": "1", "text": text}))
-        build(corpus, Path(folder, "index"), workers=1)
 
 
 def listed(paths: Sequence[PathLike], progress: BuildProgress | None) -> tuple[Shard, ...]:

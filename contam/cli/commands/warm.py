@@ -17,7 +17,7 @@ def warm(
     from contam.cli.progress import reporter
     from contam.cli.terminal import talk
     from contam.detect.warm import query_a_little, scan_a_little
-    from contam.index.build import build_a_little
+    from contam.index.warm import build_a_little
     from contam.kernels.warm_up import compile_once, folder, is_kept
 
     with reporter(quiet=quiet) as progress:
