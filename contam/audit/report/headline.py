@@ -40,7 +40,7 @@ def headline(
         f"The corpora contain {flagged:,} of {items:,} items ({_percent(flagged, items)}), by "
         f"{policy}."
         if flagged
-        else f"The corpora contain none of {items:,} items, by {policy}."
+        else f"None of {items:,} items was found in the corpora, by {policy}."
     ]
     found = [(one, bench.name) for bench in benchmarks for one in bench.policies]
     found = [pair for pair in found if _counts(pair[0], policy)]
