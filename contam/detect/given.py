@@ -69,8 +69,8 @@ def given_benchmark(given: Source, name: str | None = None) -> list[PathLike | B
     name  of a table that has none; None calls it "items"
     """
     return [
-        _benchmark_file(one) if isinstance(one, _Table) else one
-        for one in _given(given, name or "items", "benchmark")
+        _benchmark_file(entry) if isinstance(entry, _Table) else entry
+        for entry in _given(given, name or "items", "benchmark")
     ]
 
 
@@ -95,8 +95,8 @@ def given_corpus(given: Source) -> Iterator[tuple[list[PathLike], list[Shard]]]:
     from contam.corpus.shards import Shard
 
     found = _given(given, "documents", "corpus")
-    tables = [one for one in found if isinstance(one, _Table)]
-    paths = [one for one in found if not isinstance(one, _Table)]
+    tables = [entry for entry in found if isinstance(entry, _Table)]
+    paths = [entry for entry in found if not isinstance(entry, _Table)]
     with contextlib.ExitStack() as stack:
         shards: list[Shard] = []
         for number, table in enumerate(tables):
@@ -120,7 +120,7 @@ def _given(given: Source, unnamed: str, what: str) -> Sequence[PathLike | _Table
         found: Sequence[PathLike | _Table] = (
             _splits(given, "", unnamed)
             if _has_splits(given)
-            else [one for pair in given.items() for one in _named(*pair, what)]
+            else [table for pair in given.items() for table in _named(*pair, what)]
         )
     elif is_table(given):
         found = [_unnamed(given, unnamed)]
@@ -132,7 +132,7 @@ def _given(given: Source, unnamed: str, what: str) -> Sequence[PathLike | _Table
             found = [_entry(entry, unnamed, what) for entry in entries]
     else:
         raise _unfit(given, what)
-    called = [one.called for one in found if isinstance(one, _Table)]
+    called = [entry.called for entry in found if isinstance(entry, _Table)]
     if twice := [name for at, name in enumerate(called) if name in called[:at]]:
         raise UsageError(
             f"two tables of the {what} are called {twice[0]}",
@@ -228,4 +228,5 @@ def _unfit(given: object, what: str) -> UsageError:
 
 
 def _kind(value: object) -> str:
-    return f"a {type(value).__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"

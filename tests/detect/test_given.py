@@ -167,7 +167,7 @@ WRONG = {
     "texts of lines": (["What is\na lantern?"], UsageError, "list of texts"),
     "texts by name": ({"quiz": ["a", "b"]}, UsageError, "quiz, row 1 is a str"),
     "one row": (ITEMS[0], UsageError, "neither a table nor a list"),
-    "a column by name": ({"quiz": 5}, UsageError, "quiz of the benchmark is a int"),
+    "a column by name": ({"quiz": 5}, UsageError, "quiz of the benchmark is an int"),
     "a text among rows": ([ITEMS[0], "text"], UsageError, "items, row 2 is a str"),
     "rows without a question": ([{"foo": 1}], BenchmarkError, "row 1: no field for the question"),
     "rows with bytes": ([ITEMS[0], {"question": b"x"}], UsageError, "items, row 2: "),
@@ -182,7 +182,7 @@ WRONG = {
     ),
     "two without a name": ([FRAME, FRAME], UsageError, "two tables of the benchmark are called"),
     "no name": ({"": FRAME}, UsageError, "no printable name"),
-    "a number": (5, UsageError, "holds a int"),
+    "a number": (5, UsageError, "holds an int"),
     "bytes": (b"text", UsageError, "holds a bytes"),
     "a column": (pa.chunked_array([["a"]]), UsageError, "cannot be read"),
 }
