@@ -6,11 +6,13 @@ import json
 import pytest
 
 import contam
+from tests.detect.word_level import save_word_level
 
 QUESTION = (
     "which of the red kettles did the miller carry over the old bridge before the first bell of the"
     " morning rang and who held the lamp for him while he did it"
 )
+
 OTHERS = [
     (
         "how many stone steps lead from the harbour wall up to the door of the small chapel on the hill"
@@ -28,25 +30,7 @@ def tokenizer(tmp_path):
     """A tokenizer of lower-case words: a text in capitals is unknown to it."""
     words = sorted({word for text in [QUESTION, *OTHERS] for word in text.split()})
     vocab = {"[UNK]": 0, " ": 1, **{f" {word}": 2 + n for n, word in enumerate(words)}}
-    state = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "pre_tokenizer": {
-            "type": "Split",
-            "pattern": {"Regex": " ?[^ ]+|\\s"},
-            "behavior": "Isolated",
-            "invert": False,
-        },
-        "post_processor": None,
-        "decoder": None,
-        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "[UNK]"},
-    }
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(state))
-    return path
+    return save_word_level(tmp_path / "tokenizer.json", vocab, " ?[^ ]+|\\s")
 
 
 @pytest.fixture

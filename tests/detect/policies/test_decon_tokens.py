@@ -1,13 +1,12 @@
 """Text as decon reads it: cleaned, and cut as cl100k cuts it before its vocabulary."""
 
-import json
-
 import numpy as np
 import pytest
 
 from contam.detect.policies import decon_tokens
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
 from contam.text.bpe import load_tokenizer
+from tests.detect.word_level import save_word_level
 
 # What tiktoken's cl100k pattern gives for the text with a space before it.
 CUT = [
@@ -56,25 +55,7 @@ def test_a_document_has_no_token_that_no_item_has():
 def words_of_a_file(tmp_path):
     """A tokenizer of whole words, that takes the space before a word into it."""
     vocab = {"[UNK]": 0, " red": 1, " kettle": 2, " ": 3, "1": 4}
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": r" ?[a-z]+|\d|\s"},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    state = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "pre_tokenizer": split,
-        "post_processor": None,
-        "decoder": None,
-        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "[UNK]"},
-    }
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(state))
+    path = save_word_level(tmp_path / "tokenizer.json", vocab, r" ?[a-z]+|\d|\s")
     return FileTokens(load_tokenizer(path))
 
 
