@@ -62,9 +62,9 @@ class State:
 
 def unready(state: State) -> RequestError:
     """The answer, 503, of a service that starts or stops."""
-    starts = state.not_ready in {OPENING, COMPILING}
+    compiles = state.not_ready == COMPILING
     return RequestError(
-        503, state.not_ready or "starting", code="not-ready", hint=_FIRST_START if starts else "",
+        503, state.not_ready or "starting", code="not-ready", hint=_FIRST_START if compiles else "",
         headers={"Retry-After": "1"},
     )  # fmt: skip
 
