@@ -143,6 +143,16 @@ def _is_folder(path: Path) -> bool:
         return False  # whoever opens it will say why
 
 
+def _left_open(result: ScanResult) -> int:
+    """Verdicts that the index of a query left open."""
+    if "index" not in result.run:
+        return 0
+    from contam.detect.indexed.guarantee import MAY_BE_MISSED
+
+    reasons: Any = result.verdict_columns["reason"]  # a list, as every query fills it
+    return sum(reason.startswith(MAY_BE_MISSED) for reason in reasons)
+
+
 def exit_code(result: ScanResult | Answer, *, fail_on_flagged: bool) -> int:
     """An answer that is not whole (4) weighs more than what it says (3)."""
     code = result.exit_code()
@@ -158,7 +168,6 @@ def print_result(
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
-    from contam.detect.indexed.guarantee import MAY_BE_MISSED
     from contam.detect.result import LEFT_OUT
 
     if not quiet:
@@ -192,8 +201,7 @@ def print_result(
         lines.append(
             f"left out {render.counted(left_out, 'file')} in an unknown form: see run.json"
         )
-    reasons: Any = result.verdict_columns["reason"]  # one a verdict, as every scan fills it
-    if unsure := sum(reason.startswith(MAY_BE_MISSED) for reason in reasons):
+    if unsure := _left_open(result):
         lines.append(
             f"{render.counted(unsure, 'verdict')} not checkable by this index, since a copy may "
             "have been missed: contam scan of the same corpus can judge them"
