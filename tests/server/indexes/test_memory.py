@@ -69,6 +69,7 @@ print(own_mib() - before - sum(one.nbytes for one in kept) / 2**20)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""),
     reason="another C library",
