@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from contam.server.indexes.memory import text_cache_bytes, usable_bytes
+from contam.memory import usable_bytes
+from contam.server.indexes.memory import text_cache_bytes
 
 MIB = 1 << 20
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
