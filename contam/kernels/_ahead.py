@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import numba
 
-from contam.kernels import _jit
+from contam.kernels._jit import watchers
 from contam.memory import usable_bytes
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def compile_for_parent() -> None:
 def tell_parent_calls() -> None:
     """Run the workload that an argument names, and answer what its kernels are called with."""
     calls = _Calls()
-    _jit.watch = functools.partial(_watched, calls, threading.local())
+    watchers.append(functools.partial(_watched, calls, threading.local()))
     module, name = sys.argv[1:]
     with _answers() as answers:
         getattr(importlib.import_module(module), name)()
