@@ -45,7 +45,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test slow lowest frozen lock release lint format types layers bounds interpreted harness browser \
-        service container docs fuzz load quality bench fixtures openapi check clean quality-if-possible
+        service container docs fuzz load quality bench fixtures pictures openapi check clean quality-if-possible
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -150,6 +150,9 @@ bench: $(STAMP) ## speed and memory on the labelled corpus, or ARGS="--corpus ..
 fixtures: $(STAMP) ## write bench_fixtures again from its generator
 	$(PY) bench_fixtures/make_fixtures.py
 	$(PY) bench_fixtures/make_logs.py
+
+pictures: $(STAMP) ## draw the pictures of the README again from bench_fixtures
+	$(PY) docs/pictures/make_pictures.py
 
 openapi: $(STAMP) ## write service/openapi.json again from the app
 	$(PY) -m tests.contracts.openapi_page
