@@ -125,6 +125,8 @@ class Remedy(Enum):
     ASK_KNOWN_VIEWS = (
         "views: verdicts, evidence, items, documents; `describe verdicts` lists the columns of one"
     )
+    ASK_AS_TEXT = "ask for such columns as text: `x::varchar`"
+    NAME_COLUMNS_APART = "give each a name of its own: `x as name`"
     ASK_TIME_AS_TEXT = "ask for it as text: `x::varchar`"
     PUT_SHARD_BACK = "put the shard back, or ask verdicts, evidence and items alone"
     CHOOSE_KNOWN = "known: {known}"
