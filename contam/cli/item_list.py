@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
+from contam.cli.row_file import csv_text
 from contam.detect.policies.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -73,15 +72,17 @@ def item_csv(
     from contam.detect.show.choose import sources_of
 
     sources = sources_of(report)
-    page = io.StringIO()
-    writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for view in views:
-        for verdict in view.verdicts:
-            if choice.takes(verdict):
-                q = chance.of(*view.key, verdict.policy) if chance else None
-                writer.writerow([*verdict.to_dict().values(), _source(verdict, sources), q])
-    return page.getvalue()
+    rows = (
+        (
+            *verdict.to_dict().values(),
+            _source(verdict, sources),
+            chance.of(*view.key, verdict.policy) if chance else None,
+        )
+        for view in views
+        for verdict in view.verdicts
+        if choice.takes(verdict)
+    )
+    return csv_text(_COLUMNS, rows)
 
 
 def html_page(

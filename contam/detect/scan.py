@@ -58,7 +58,7 @@ class ScanProgress(Protocol):
     def start(self, total_bytes: int) -> None:
         """Begin: the corpus has this many bytes to read."""
 
-    def advance(self, n_bytes: int) -> None:
+    def advance(self, n_bytes: int, /) -> None:
         """Add bytes that were read."""
 
     def note(self, message: str) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from contam.cli import options
+from contam.cli.row_file import csv_text, form_of
 from contam.errors import UsageError
-
-FORMS: Final = (".csv", ".json", ".parquet")
 
 
 def sql(
@@ -43,11 +42,8 @@ def sql(
     given = [flag for flag, chosen in asked.items() if chosen]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other", hint="choose one")
-    if out is not None and out.suffix.lower() not in FORMS:
-        raise UsageError(
-            f"--out {out}: its name does not say which form the file has",
-            hint=f"let it end in {', '.join(FORMS)}",
-        )
+    if out is not None:
+        form_of(out)
     from contam.cli import render
     from contam.cli.terminal import emit, visible
     from contam.detect.show.ask import open_database
@@ -61,7 +57,7 @@ def sql(
     if as_json:
         render.emit_json(_trees(names, rows))
     elif as_csv:
-        emit(_csv(names, rows))
+        emit(csv_text(names, rows))
     else:
         _print(names, rows)
 
@@ -73,7 +69,7 @@ def _write(folder: Path, query: str, out: Path, *, overwrite: bool) -> int:
     from contam.detect.show.ask import open_database
     from contam.files.single import whole_file
 
-    form = out.suffix.lower()
+    form = form_of(out)
     with whole_file(out, overwrite=overwrite) as file, open_database(folder, query) as database:
         if form == ".parquet":
             return database.write_parquet(query, file)
@@ -81,7 +77,7 @@ def _write(folder: Path, query: str, out: Path, *, overwrite: bool) -> int:
         if not names:
             raise UsageError("the query has no answer to write", hint="ask with SELECT")
         if form == ".csv":
-            text = _csv(names, rows)
+            text = csv_text(names, rows)
         else:
             text = json.dumps(_trees(names, rows), indent=2) + "\n"
         file.write(text.encode("utf-8", "replace"))
@@ -105,17 +101,6 @@ def _value(value: Any) -> Any:  # noqa: ANN401 - whatever a column of a database
     if isinstance(value, dict):
         return {str(key): _value(entry) for key, entry in value.items()}
     return str(value)
-
-
-def _csv(names: list[str], rows: list[tuple[Any, ...]]) -> str:
-    import csv
-    import io
-
-    page = io.StringIO()
-    writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return page.getvalue()
 
 
 def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:

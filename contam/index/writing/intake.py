@@ -37,7 +37,7 @@ class BuildProgress(Protocol):
     def start(self, total_bytes: int) -> None:
         """The shards have this many bytes to read."""
 
-    def advance(self, n_bytes: int) -> None:
+    def advance(self, n_bytes: int, /) -> None:
         """This many more bytes are read."""
 
     def note(self, message: str) -> None:
