@@ -347,6 +347,8 @@ class Remedy(Enum):
     NOTHING_QUOTED = Own("nothing is quoted where `secret` is set")
     NAME_TEXT_COLUMN = Own("name the column that holds the text with `text`")
     NAME_A_TEXT_COLUMN = Own("name a text column with `text`")
+    NAME_COLUMN_AMONG = "name one of them, with dots for fields inside structs"
+    CHECK_EXCLUDED = "a pattern is compared with names of shards, of files and of folders"
     TEXT_COLUMN_AMONG = Own("name one of them with `text`, with dots for fields inside structs")
     FETCH_CONTENTS_BY_BLOB_ID = Own(
         "fetch the contents by blob_id first, then name their column with `text`"

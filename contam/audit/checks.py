@@ -147,7 +147,9 @@ def check(
         plan = make_plan(spec, corpus, benchmarks, unit=indexes.unit)
         refuse_unanswerable(plan.policies, indexes.recipe)
         return query_opened(indexes, plan, workers=n_workers, progress=progress, started=started)
-    opened = Corpus.open(list(corpus.paths), corpus.text)
+    opened = Corpus.open(
+        list(corpus.paths), corpus.text, columns=corpus.columns, exclude=corpus.exclude
+    )
     plan = make_plan(spec, corpus, benchmarks)
     return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 
@@ -165,6 +167,8 @@ def make_plan(
             allow_missing=corpus.allow_missing,
             keep_text=not spec.no_text,
             text=corpus.text,
+            columns=corpus.columns,
+            exclude=corpus.exclude,
         ),
     )
 

@@ -36,7 +36,9 @@ def result_html(
     ]
     return (
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p>{escape(_read(coverage))}</p>{_listed('Not read', failed)}{_listed('Notes', notes)}"
+        f"<p>{escape(_read(coverage))}</p>{_listed('Not read', failed)}"
+        f"{_listed('Excluded on purpose', coverage.get('shards_excluded', ()))}"
+        f"{_listed('Notes', notes)}"
     )
 
 
