@@ -21,7 +21,7 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
-from contam.errors import BenchmarkError, LogError, Remedy, ShardError
+from contam.errors import BenchmarkError, LogError, Public, Remedy, ShardError
 from contam.files.single import fingerprint
 from contam.index.manifest import content_id
 from contam.index.open import Index
@@ -68,7 +68,10 @@ def log_files(spec: AuditSpec) -> dict[str, Any]:
                     found[str(file)] = fingerprint(file)
                 except OSError as error:
                     raise LogError(
-                        f"cannot read {file}: {error.strerror}", remedy=Remedy.CHECK_RIGHTS
+                        "cannot read {}: {}",
+                        file,
+                        Public(error.strerror),
+                        remedy=Remedy.CHECK_RIGHTS,
                     ) from error
     return found
 
@@ -102,7 +105,9 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
     name, n = count.most_common(1)[0]
     if n > 1:
         raise BenchmarkError(
-            f"{name[0]}: item {name[2]} comes from two entries of the audit",
+            "{}: item {} comes from two entries of the audit",
+            name[0],
+            name[2],
             remedy=Remedy.NAME_BENCHMARKS_APART,
         )
     return Items(

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError, Public, Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,11 +189,11 @@ def read_facts(path: Path) -> Facts:
         return TypeAdapter(Facts).validate_json(path.read_bytes())
     except OSError as error:
         raise OutputError(
-            f"cannot read {path}: {error.strerror}", remedy=Remedy.GIVE_FOLDER_OF_AUDIT
+            "cannot read {}: {}", path, Public(error.strerror), remedy=Remedy.GIVE_FOLDER_OF_AUDIT
         ) from error
     except ValidationError as error:
         raise OutputError(
-            f"{path} is not the report of an audit of this version", remedy=Remedy.RUN_AUDIT_AGAIN
+            "{} is not the report of an audit of this version", path, remedy=Remedy.RUN_AUDIT_AGAIN
         ) from error
 
 

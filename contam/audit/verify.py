@@ -14,7 +14,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.match.variant_texts import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import OutputError, Remedy, UsageError
+from contam.errors import OutputError, Public, Remedy, UsageError
 from contam.files.single import fingerprint
 from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
@@ -100,7 +100,9 @@ def _files(folder: Path, known: dict[str, Any]) -> Iterator[str]:
             try:
                 same = fingerprint(found[name]) == known[name]
             except OSError as error:
-                raise OutputError(f"cannot read {found[name]}: {error.strerror}") from error
+                raise OutputError(
+                    "cannot read {}: {}", found[name], Public(error.strerror)
+                ) from error
             if not same:
                 yield f"{name} was altered"
 
@@ -169,7 +171,9 @@ def refuse_inside(path: Path, folder: Path) -> None:
     """Raise UsageError for a file to be written inside the folder of a pack or a result."""
     if path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
-            f"{path} lies in {folder}, which must stay as it was published",
+            "{} lies in {}, which must stay as it was published",
+            path,
+            folder,
             remedy=Remedy.CHOOSE_PLACE_OUTSIDE,
         )
 
@@ -185,7 +189,10 @@ def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:
     if not found.holds:
         more = len(found.problems) - 1
         raise OutputError(
-            f"{folder} does not hold: {found.problems[0]}" + (f", and {more} more" if more else ""),
+            "{} does not hold: {}" + (", and {} more" if more else ""),
+            folder,
+            found.problems[0],
+            *([more] if more else []),
             remedy=Remedy.TAKE_PUBLISHED_PACK,
         )
     return read_verified(folder / MANIFEST)

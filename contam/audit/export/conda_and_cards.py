@@ -123,7 +123,7 @@ def _model_card(
     wanted = set(models or facts.ours or {row["model"] for row in rows})
     if missing := set(models) - {row["model"] for row in rows}:
         raise UsageError(
-            f"the audit has no scores of {min(missing)}", remedy=Remedy.SEE_AUDIT_REPORT
+            "the audit has no scores of {}", min(missing), remedy=Remedy.SEE_AUDIT_REPORT
         )
     lines = ["## Benchmark overlap", "", cell(facts.headline.text), ""]
     lines += [
@@ -167,7 +167,8 @@ def _model_card(
 def _policy(facts: Facts, policy: str | None) -> str:
     if policy is not None and policy not in facts.policies:
         raise UsageError(
-            f"the audit has no policy {policy}",
+            "the audit has no policy {}",
+            policy,
             remedy=Remedy.CHOOSE_POLICY_OF_AUDIT(known=", ".join(facts.policies)),
         )
     return policy or first_policy(facts)

@@ -62,7 +62,7 @@ def log_audit(
             client.set_terminated(run)
     except MlflowException as error:
         raise UsageError(
-            f"MLflow refused: {error.message}", remedy=Remedy.SEE_TRACKING_URI
+            "MLflow refused: {}", error.message, remedy=Remedy.SEE_TRACKING_URI
         ) from error
     return run
 

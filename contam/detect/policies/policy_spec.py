@@ -157,7 +157,7 @@ class PolicySpec:
             raise self._refused("nothing is more than the whole, a threshold of 1")
 
     def _refused(self, fact: str) -> PolicyError:
-        return PolicyError(f"policy {self.id!r}: {fact}", remedy=Remedy.SHOW_POLICIES)
+        return PolicyError("policy {!r}: {}", self.id, fact, remedy=Remedy.SHOW_POLICIES)
 
     def parameter(self, name: str) -> Value:
         """The value of a parameter of this definition; PolicyError where it has none so named."""
@@ -210,13 +210,16 @@ class PolicySpec:
         tree = self.to_dict()
         if unknown := sorted(set(changes) - set(tree)):
             raise PolicyError(
-                f"a policy has no {', '.join(unknown)}",
+                "a policy has no {}",
+                ", ".join(unknown),
                 remedy=Remedy.USE_ONE_IT_HAS(known=", ".join(sorted(tree))),
             )
         for name in _FIXED_BY_BASE:
             if name in changes and changes[name] != tree[name]:
                 raise PolicyError(
-                    f"{name} of {self.id!r} cannot be changed: it is what the policy is",
+                    "{} of {!r} cannot be changed: it is what the policy is",
+                    name,
+                    self.id,
                     remedy=Remedy.CHANGE_ONLY_PARAMETERS,
                 )
         changed: dict[str, Any] = {name: changes[name] for name in _CHANGEABLE if name in changes}
@@ -238,14 +241,16 @@ class PolicySpec:
             if name not in values:
                 known = ", ".join(values) or "none"
                 raise PolicyError(
-                    f"policy {self.id!r} has no parameter {name!r}",
+                    "policy {!r} has no parameter {!r}",
+                    self.id,
+                    name,
                     remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=known),
                 )
             old = values[name]
             alike = type(new) is type(old) or (type(old) is float and type(new) is int)
             if not alike or (isinstance(new, float) and not math.isfinite(new)):
                 raise PolicyError(
-                    f"parameter {name} cannot be {new!r}", remedy=Remedy.DEFAULT_IS(default=old)
+                    "parameter {} cannot be {!r}", name, new, remedy=Remedy.DEFAULT_IS(default=old)
                 )
             values[name] = float(new) if isinstance(new, int) and type(old) is float else new
         return values
@@ -254,7 +259,7 @@ class PolicySpec:
 def as_table(name: str, value: object) -> Mapping[str, object]:
     """The value as a table of names; PolicyError where it is none."""
     if not isinstance(value, dict):
-        raise PolicyError(f"{name} of a policy must be a table of names and values")
+        raise PolicyError("{} of a policy must be a table of names and values", name)
     return cast("Mapping[str, object]", value)
 
 
@@ -262,9 +267,9 @@ def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
     matches: list[tuple[float, str]] = []
     for label, score in as_table("thresholds", value).items():
         if isinstance(score, bool) or not isinstance(score, int | float):
-            raise PolicyError(f"the threshold of {label} must be a number, not {score!r}")
+            raise PolicyError("the threshold of {} must be a number, not {!r}", label, score)
         if not math.isfinite(score):
-            raise PolicyError(f"the threshold of {label} cannot be {score}")
+            raise PolicyError("the threshold of {} cannot be {}", label, score)
         matches.append((float(score), label))
     if not matches:
         raise PolicyError("a policy needs a threshold", remedy=Remedy.GIVE_THRESHOLDS)
@@ -280,5 +285,5 @@ def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
 
 def _read_names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise PolicyError(f"a list of names was expected, not {value!r}")
+        raise PolicyError("a list of names was expected, not {!r}", value)
     return tuple(value)
