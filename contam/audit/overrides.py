@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, Remedy
+from contam.errors import ConfigError, Plain, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -39,7 +39,7 @@ def _read(line: str) -> Table:
         tree = tomllib.loads(line)
     except ValueError as error:
         raise ConfigError(
-            "--set {}: not TOML: {}", line, error, remedy=Remedy.SET_TABLE_AND_KEY
+            "--set {}: not TOML: {}", line, Plain(error), remedy=Remedy.SET_TABLE_AND_KEY
         ) from error
     if not tree or not all(isinstance(keys, dict) for keys in tree.values()):
         raise ConfigError("--set {}: names no table and key", line, remedy=Remedy.SET_TABLE_AND_KEY)

@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, Place, Public, Remedy, UsageError
+from contam.errors import ConfigError, Place, Plain, Public, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,9 @@ def read_toml(path: Path, *, remedy: Remedy) -> dict[str, Any]:
             "cannot read {}: {}", path, Public(error.strerror), remedy=remedy
         ) from error
     except ValueError as error:
-        raise ConfigError("{} is not UTF-8: {}", path, error, remedy=Remedy.WRITE_AGAIN) from error
+        raise ConfigError(
+            "{} is not UTF-8: {}", path, Plain(error), remedy=Remedy.WRITE_AGAIN
+        ) from error
     return parse_toml(text, str(path))
 
 
@@ -61,7 +63,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
-            "{} is not TOML: {}", Place(origin), error, remedy=Remedy.MEND_LINE
+            "{} is not TOML: {}", Place(origin), Plain(error), remedy=Remedy.MEND_LINE
         ) from error
 
 

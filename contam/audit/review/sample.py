@@ -16,7 +16,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.detect.show.side_by_side import check_policy
-from contam.errors import ConfigError, OutputError, Public, Remedy, UsageError
+from contam.errors import ConfigError, OutputError, Plain, Public, Remedy, UsageError
 from contam.files.publish import sync_path
 from contam.tables import schemas
 
@@ -155,7 +155,7 @@ def read_labels(paths: Sequence[str | Path]) -> list[Label]:
             text = path.read_bytes()
         except OSError as error:
             raise ConfigError(
-                "cannot read {}: {}", path, error, remedy=Remedy.WRITE_BY_REVIEW
+                "cannot read {}: {}", path, Plain(error), remedy=Remedy.WRITE_BY_REVIEW
             ) from error
         found += _parsed(path, text)
     return found

@@ -10,7 +10,7 @@ from contam.audit.verify import checked_facts
 from contam.audit.waivers.register import KEYS, parse_waivers
 from contam.audit.waivers.reviewed import Reviewed
 from contam.detect.report import load_report
-from contam.errors import ConfigError, Public, Remedy, UsageError
+from contam.errors import ConfigError, Plain, Public, Remedy, UsageError
 from contam.files.single import write_file
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ def append(path: Path, waiver: Waiver) -> None:
     except FileNotFoundError:
         before = _HEAD
     except (OSError, ValueError) as error:
-        raise ConfigError("cannot read {}: {}", path, error, remedy=Remedy.MEND_FIRST) from error
+        raise ConfigError(
+            "cannot read {}: {}", path, Plain(error), remedy=Remedy.MEND_FIRST
+        ) from error
     text = f"{before.rstrip()}\n\n{entry(waiver)}"
     parse_waivers(text, str(path))
     write_file(path, text.encode(), overwrite=True)

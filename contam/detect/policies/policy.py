@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
 
 from contam.detect import policies
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits, as_table
-from contam.errors import InternalError, PolicyError, Public, Remedy
+from contam.errors import InternalError, Plain, PolicyError, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -233,6 +233,6 @@ def _read_file(path: Path) -> Mapping[str, object]:
         tree = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw.decode())
     except ValueError as error:
         raise PolicyError(
-            "policy file {}: {}", path, error, remedy=Remedy.WRITE_AS_TOML_OR_JSON
+            "policy file {}: {}", path, Plain(error), remedy=Remedy.WRITE_AS_TOML_OR_JSON
         ) from error
     return as_table("the content", tree)

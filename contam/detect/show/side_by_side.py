@@ -108,7 +108,7 @@ def find_items(report: Report, name: str) -> list[ItemName]:
         advice = (
             Remedy.CHOOSE_CLOSE_ITEM(close=", ".join(close)) if close else Remedy.SEE_ITEMS_TABLE
         )
-        raise UsageError(f"there is no item {name!r} in {report.folder}", remedy=advice)
+        raise UsageError("there is no item {!r} in {}", name, report.folder, remedy=advice)
     return found
 
 
@@ -118,7 +118,9 @@ def check_policy(report: Report, policy: str | None) -> None:
         known = list(dict.fromkeys(schemas.column(report.verdicts, "policy")))
         if policy not in known:
             raise UsageError(
-                f"{report.folder} has no verdicts of policy {policy!r}",
+                "{} has no verdicts of policy {!r}",
+                report.folder,
+                policy,
                 remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=", ".join(known) or "none"),
             )
 
