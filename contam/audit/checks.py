@@ -111,9 +111,9 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
             remedy=Remedy.NAME_BENCHMARKS_APART,
         )
     return Items(
-        tuple(sorted(reported, key=lambda one: one.name)),
+        tuple(sorted(reported, key=lambda benchmark: benchmark.name)),
         released,
-        tuple(sorted(natural, key=lambda one: one.name)),
+        tuple(sorted(natural, key=lambda benchmark: benchmark.name)),
     )
 
 
@@ -230,7 +230,7 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
     Of an index also that of the shards it answers for: it cannot vouch for one that changed.
     """
     if corpus.index:
-        indexes = [Index.open(one) for one in corpus.index]
+        indexes = [Index.open(name) for name in corpus.index]
         found: list[Any] = [index.id for index in indexes]
         shards = [
             (record, index.states.get(record.uri))
@@ -238,7 +238,10 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
             for record in index.records
             if record is not None
         ]
-        return [*found, *([one.name, one.uri, _state(one.uri), known] for one, known in shards)]
+        return [
+            *found,
+            *([shard.name, shard.uri, _state(shard.uri), known] for shard, known in shards),
+        ]
     found = []
     for shard in survey(list(corpus.paths))[0]:
         try:

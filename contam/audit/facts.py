@@ -166,11 +166,13 @@ class Facts:
 def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types
     """Dataclasses, tuples and dictionaries as plain JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: to_tree(getattr(value, one.name)) for one in fields(value)}
+        return {
+            attribute.name: to_tree(getattr(value, attribute.name)) for attribute in fields(value)
+        }
     if isinstance(value, (list, tuple)):
-        return [to_tree(one) for one in value]
+        return [to_tree(inner) for inner in value]
     if isinstance(value, dict):
-        return {str(name): to_tree(one) for name, one in value.items()}
+        return {str(name): to_tree(inner) for name, inner in value.items()}
     if isinstance(value, float) and value != value:  # noqa: PLR0124 - only NaN differs from itself
         return None
     return value

@@ -27,7 +27,7 @@ def overridden(values: Table, changes: Sequence[str], known: Mapping[str, Contai
     """
     found = {**values, "logs": dict(values.get("logs", {})), "models": dict(values["models"])}
     for name in _ENTRIES.values():
-        found[name] = [dict(one) for one in values[name]]
+        found[name] = [dict(entry) for entry in values[name]]
     for line in changes:
         for table, keys in _read(line).items():
             _change(found, table, keys, (line, known))
@@ -79,8 +79,8 @@ def _change(
                     key,
                     remedy=Remedy.SET_TABLE_AND_KEY,
                 )
-            for one in chosen:
-                one.update(change)
+            for entry in chosen:
+                entry.update(change)
     else:
         raise ConfigError(
             "--set {}: there is no table {}", line, table, remedy=Remedy.SET_TABLE_AND_KEY

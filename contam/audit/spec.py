@@ -158,7 +158,7 @@ def make_spec(values: Mapping[str, Any], lines: Sequence[str] = ()) -> AuditSpec
 
 def _keys() -> dict[str, set[str]]:
     tables = {"corpus": CorpusSpec, "benchmark": BenchmarkSpec}
-    return {name: {one.name for one in fields(kind)} for name, kind in tables.items()}
+    return {name: {attribute.name for attribute in fields(kind)} for name, kind in tables.items()}
 
 
 def checked(spec: AuditSpec, origin: str) -> AuditSpec:
@@ -169,20 +169,20 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
         raise ConfigError("{}: no corpus", Place(origin), remedy=Remedy.ADD_CORPUS_TABLE)
     if all(each.decoys for each in spec.benchmarks):
         raise ConfigError("{}: no benchmark", Place(origin), remedy=Remedy.ADD_BENCHMARK_TABLE)
-    names = [one.name for one in spec.corpora]
-    for one in spec.corpora:
-        if not _NAME.fullmatch(one.name) or one.name == TOGETHER:
+    names = [corpus.name for corpus in spec.corpora]
+    for corpus in spec.corpora:
+        if not _NAME.fullmatch(corpus.name) or corpus.name == TOGETHER:
             raise ConfigError(
                 "{}: a corpus cannot be called {!r}",
                 Place(origin),
-                one.name,
+                corpus.name,
                 remedy=Remedy.USE_PLAIN_CORPUS_NAME,
             )
-        if bool(one.paths) == bool(one.index):
+        if bool(corpus.paths) == bool(corpus.index):
             raise ConfigError(
                 "{}: corpus {} needs paths or an index, and not both",
                 Place(origin),
-                one.name,
+                corpus.name,
                 remedy=Remedy.GIVE_PATHS_OR_INDEX,
             )
     if len(set(names)) != len(names):
@@ -299,8 +299,8 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         waivers=_one(spec.waivers, base) if spec.waivers else None,
         labels=_all(spec.labels, base),
         corpora=tuple(
-            replace(one, paths=_all(one.paths, base), index=_indexes(one.index, base))
-            for one in spec.corpora
+            replace(corpus, paths=_all(corpus.paths, base), index=_indexes(corpus.index, base))
+            for corpus in spec.corpora
         ),
         benchmarks=tuple(
             replace(benchmark, paths=_all(benchmark.paths, base)) for benchmark in spec.benchmarks

@@ -70,7 +70,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 def first_wrong(error: ValidationError) -> dict[str, Any]:
     """The mistake to name: a key that there is not, before the one it may have been meant to be."""
     found: list[Any] = error.errors(include_input=False, include_url=False)
-    unknown = [one for one in found if one["type"] == UNKNOWN_KEY]
+    unknown = [mistake for mistake in found if mistake["type"] == UNKNOWN_KEY]
     return dict((unknown or found)[0])
 
 

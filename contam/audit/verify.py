@@ -145,7 +145,9 @@ def _is_mark(span: str, mark: str, item: dict[str, Any]) -> bool:
     right = [at for at, choice in enumerate(item["choices"]) if choice == item["answer"]]
     # Choices are counted from 0, as data sets count them.
     marks = [ascii_uppercase[at] if mark == "letter" else str(at) for at in right]
-    return any(_equal(span.encode("utf-8", "replace"), one.encode(), WORDS) for one in marks)
+    return any(
+        _equal(span.encode("utf-8", "replace"), right_mark.encode(), WORDS) for right_mark in marks
+    )
 
 
 def _same(item: str, document: str) -> bool:
@@ -159,9 +161,9 @@ def _same(item: str, document: str) -> bool:
     return any(_equal(text, theirs, unit) for unit in (WORDS, CHARS) for text in ours)
 
 
-def _equal(one: bytes, other: bytes, unit: int) -> bool:
+def _equal(text: bytes, other: bytes, unit: int) -> bool:
     tokens = tokenize_bytes(other, unit=unit).hashes
-    return bool(len(tokens)) and np.array_equal(tokenize_bytes(one, unit=unit).hashes, tokens)
+    return bool(len(tokens)) and np.array_equal(tokenize_bytes(text, unit=unit).hashes, tokens)
 
 
 REPORT: Final = "report.json"

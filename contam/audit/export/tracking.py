@@ -102,7 +102,7 @@ def _parameters(facts: Facts) -> dict[str, str]:
             f"contam.policy.{_safe(name)}": str(policy["fingerprint"])
             for name, policy in facts.policies.items()
         },
-        **{f"contam.corpus.{_safe(one.name)}": one.stage for one in facts.corpora},
+        **{f"contam.corpus.{_safe(corpus.name)}": corpus.stage for corpus in facts.corpora},
     }
 
 

@@ -185,7 +185,7 @@ def write_labels(path: Path, labels: Sequence[Label], *, notes: bool = True) -> 
     notes  keep what readers wrote beside them, which may be words of an item
     """
     kept = labels if notes else [replace(label, note="") for label in labels]
-    path.write_text("".join(json.dumps(asdict(one)) + "\n" for one in kept), "ascii")
+    path.write_text("".join(json.dumps(asdict(label)) + "\n" for label in kept), "ascii")
 
 
 def append_label(path: Path, label: Label) -> None:

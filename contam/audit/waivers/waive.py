@@ -35,7 +35,9 @@ def make_waiver(folder: Path, wanted: Waiver, today: dt.date) -> Waiver:
     if not wanted.reason.strip() or not wanted.reviewer.strip():
         raise UsageError("a waiver needs a reason and a reviewer")
     facts, _ = checked_facts(folder)
-    reviewed = Reviewed(load_report(folder / facts.verdicts), [one.name for one in facts.corpora])
+    reviewed = Reviewed(
+        load_report(folder / facts.verdicts), [corpus.name for corpus in facts.corpora]
+    )
     found = reviewed.find(wanted.benchmark or None, wanted.split, wanted.item, wanted.policy)
     if isinstance(found, str):
         raise UsageError(
