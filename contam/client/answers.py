@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import SHOWN
-from contam.detect.notebook import plot_counts, result_html
+from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.errors import IncompleteError
 
 if TYPE_CHECKING:
@@ -101,6 +101,9 @@ class Answer:
             by_policy = counts.setdefault(verdict.benchmark, {})
             by_policy.setdefault(verdict.policy, dict.fromkeys(SHOWN, 0))[verdict.label] += 1
         return counts
+
+    def __repr__(self) -> str:
+        return result_line(type(self).__name__, self.counts(), self.coverage)
 
     def plot(self) -> Figure:
         """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""

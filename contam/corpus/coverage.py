@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -106,12 +106,14 @@ class Coverage:
     units     chunks expected of each shard
     read      counts per shard index; a shard that was not read yet has no entry
     failures  shards that could not be read, at most one entry a shard
+    excluded  names of shards that were left out on purpose; they are not expected
     """
 
     names: tuple[str, ...]
     units: tuple[int, ...]
     read: Mapping[int, ShardCoverage] = field(default_factory=dict)
     failures: tuple[ShardFailure, ...] = ()
+    excluded: tuple[str, ...] = ()
 
     @classmethod
     def expect(
@@ -119,22 +121,18 @@ class Coverage:
         shards: Sequence[Shard],
         chunks: Iterable[Chunk],
         failures: Iterable[ShardFailure] = (),
+        excluded: tuple[str, ...] = (),
     ) -> Coverage:
         """Start a coverage: everything expected, nothing read, what failed in planning failed."""
         counts = [0] * len(shards)
         for chunk in chunks:
             counts[chunk.shard] += 1
         names = tuple(shard.name for shard in shards)
-        return cls(names, tuple(counts), {}, _first_of_each(failures))
+        return cls(names, tuple(counts), {}, _first_of_each(failures), excluded)
 
-    def with_chunk(self, chunk: Chunk, counts: ShardCoverage) -> Coverage:
-        """Add one unit that was read to its end; `counts` is the sum over its batches."""
-        part = counts + ShardCoverage(units=1)
-        return self.merge(Coverage(self.names, self.units, {chunk.shard: part}))
-
-    def with_failure(self, failure: ShardFailure) -> Coverage:
-        """Record a shard that failed while it was read."""
-        return self.merge(Coverage(self.names, self.units, {}, (failure,)))
+    def with_failures(self, *failures: ShardFailure) -> Coverage:
+        """Record shards that failed while they were read."""
+        return self.merge(Coverage(self.names, self.units, {}, failures))
 
     def merge(self, other: Coverage) -> Coverage:
         """Add up two coverages of one plan."""
@@ -144,9 +142,8 @@ class Coverage:
         for shard, counts in other.read.items():
             read[shard] = read[shard] + counts if shard in read else counts
         ordered = {shard: read[shard] for shard in sorted(read)}
-        return Coverage(
-            self.names, self.units, ordered, _first_of_each((*self.failures, *other.failures))
-        )
+        failures = _first_of_each((*self.failures, *other.failures))
+        return replace(self, read=ordered, failures=failures)
 
     @cached_property
     def total(self) -> ShardCoverage:
@@ -184,6 +181,7 @@ class Coverage:
                 {"shard": failure.name, "reason": failure.reason} for failure in self.failures
             ],
             "complete": self.complete,
+            **({"shards_excluded": list(self.excluded)} if self.excluded else {}),
             **total,
             "columns": dict(self.total.columns),
         }
@@ -201,6 +199,37 @@ class Coverage:
                 for shard, counts in sorted(self.read.items())
             ],
         }
+
+
+class CoverageCounter:
+    """Counts what is read chunk by chunk, in a time that does not grow with the shards.
+
+    expected  the coverage to start from, in which nothing is read
+    """
+
+    def __init__(self, expected: Coverage) -> None:
+        self._expected = expected
+        self._read: dict[int, ShardCoverage] = {}
+        self._failures: list[ShardFailure] = []
+
+    def add(self, coverage: Coverage) -> None:
+        """Add what another process or thread read of the same plan."""
+        self._expected = self.coverage().merge(coverage)
+        self._read, self._failures = {}, []
+
+    def add_chunk(self, chunk: Chunk, counts: ShardCoverage) -> None:
+        """Count one unit that was read to its end; `counts` is the sum over its batches."""
+        before = self._read.get(chunk.shard, ShardCoverage())
+        self._read[chunk.shard] = before + counts + ShardCoverage(units=1)
+
+    def add_failure(self, failure: ShardFailure) -> None:
+        """Record a shard that failed while it was read."""
+        self._failures.append(failure)
+
+    def coverage(self) -> Coverage:
+        """What was expected, with what was read since."""
+        names, units = self._expected.names, self._expected.units
+        return self._expected.merge(Coverage(names, units, self._read, tuple(self._failures)))
 
 
 def _first_of_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]:

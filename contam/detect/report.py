@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.notebook import plot_counts, result_html
+from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts, named_table
 from contam.errors import InternalError, OutputError, Public, Remedy
 from contam.files.publish import output_errors, publishing
@@ -129,6 +129,10 @@ class Report:
     def to_polars(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - Polars may be missing
         """One of `TABLE_NAMES` as a Polars DataFrame. Raises MissingExtraError without Polars."""
         return to_polars(named_table(self, table))
+
+    def __repr__(self) -> str:
+        counts = label_counts(self.verdicts)
+        return result_line(type(self).__name__, counts, self.run["coverage"])
 
     def plot(self) -> Figure:
         """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""

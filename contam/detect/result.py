@@ -10,7 +10,7 @@ import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED, SHOWN
-from contam.detect.notebook import plot_counts, result_html
+from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError, Remedy, UsageError
 from contam.files.natural_order import natural_key
@@ -190,6 +190,9 @@ class ScanResult:
     def to_polars(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - Polars may be missing
         """One of `TABLE_NAMES` as a Polars DataFrame. Raises MissingExtraError without Polars."""
         return to_polars(named_table(self, table))
+
+    def __repr__(self) -> str:
+        return result_line(type(self).__name__, self.counts(), self.coverage)
 
     def plot(self) -> Figure:
         """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""

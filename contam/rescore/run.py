@@ -55,6 +55,10 @@ class Rescore:
     summary: str
     run: dict[str, Any]
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {table.num_rows}" for name, table in self.tables.items())
+        return f"<{type(self).__name__}: rows of {sizes}>"
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of one table as dictionaries."""
         return schemas.rows(self.tables[name])
