@@ -346,7 +346,7 @@ def _leaves(results: Row, group: str) -> tuple[str, ...]:
         if name in met:
             continue
         met.add(name)
-        inner = [str(one) for one in as_list(below.get(name))]
+        inner = [str(task) for task in as_list(below.get(name))]
         if inner:
             waiting += inner
         else:
