@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 import contam
-from contam.detect.show.side_by_side import find_items, view_items
+from contam.detect.show.choose import find_items
+from contam.detect.show.side_by_side import view_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
