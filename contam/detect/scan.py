@@ -208,7 +208,7 @@ def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[Shar
             found.append(shard_digest(shard))
         except ShardError as error:
             found.append(None)
-            failures.append(ShardFailure(number, shard.name, error.message, error.remedies))
+            failures.append(ShardFailure.of(number, shard.name, error))
     return tuple(found), failures
 
 
@@ -222,7 +222,7 @@ def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
         try:
             check_unchanged(shard, digest)
         except ShardError as error:
-            changed.append(ShardFailure(number, shard.name, error.message, error.remedies))
+            changed.append(ShardFailure.of(number, shard.name, error))
     return coverage.with_failures(*changed)
 
 
@@ -380,7 +380,7 @@ def scan_chunk(
                 reported += step
     except ShardError as error:
         name = corpus.shards[chunk.shard].name
-        failure = ShardFailure(chunk.shard, name, error.message, error.remedies)
+        failure = ShardFailure.of(chunk.shard, name, error)
         partial.read.add_failure(failure)
         partial.chunks.add(chunk)
         return

@@ -100,7 +100,7 @@ def _plain_fields(shard: Shard, selection: Selection) -> dict[str, str | None] |
 def _batches(shard: Shard, selection: Selection) -> Iterator[dict[str, list[Any]]]:
     chunks, failures = plan_chunks([shard], selection)
     for failure in failures:
-        raise ShardError(failure.reason, shard=shard.name, remedy=failure.remedies)
+        raise failure.error()
     for chunk in chunks:
         for batch in read_chunk(chunk, [shard], selection):
             rows = range(batch.first_row, batch.first_row + batch.n_docs)
