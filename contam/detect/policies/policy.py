@@ -225,7 +225,9 @@ def _read_file(path: Path) -> Mapping[str, object]:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise PolicyError(f"cannot read policy file {path}: {error.strerror}") from error
+        raise PolicyError(
+            f"cannot read policy file {path}: {error.strerror}", remedy=Remedy.CHECK_PATH
+        ) from error
     try:
         tree = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw.decode())
     except ValueError as error:
