@@ -61,7 +61,8 @@ def read_verified(path: Path) -> dict[str, Any]:
         raw = path.read_bytes()
         tree = json.loads(raw)
     except FileNotFoundError as error:
-        raise OutputError("there is no {}", path, remedy=Remedy.GIVE_AUDIT_FOLDER) from error
+        missing = OutputError("there is no {}", path, remedy=Remedy.GIVE_AUDIT_FOLDER)
+        raise (missing if path.parent.exists() else missing.of_call()) from error
     except OSError as error:
         raise OutputError(
             "cannot read {}: {}", path, Public(error.strerror), remedy=Remedy.GIVE_AUDIT_FOLDER

@@ -228,7 +228,12 @@ def _read_file(path: Path) -> Mapping[str, object]:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise PolicyError("cannot read policy file {}: {}", path, Public(error.strerror)) from error
+        raise PolicyError(
+            "cannot read policy file {}: {}",
+            path,
+            Public(error.strerror),
+            remedy=Remedy.CHECK_PATH,
+        ) from error
     try:
         tree = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw.decode())
     except ValueError as error:
