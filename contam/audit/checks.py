@@ -23,12 +23,14 @@ from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
 from contam.errors import BenchmarkError, LogError, Remedy, ShardError
 from contam.files.single import fingerprint
+from contam.index.manifest import content_id
 from contam.index.open import Index
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from contam.audit.public_names import PublicNames
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.stage_cache import AuditProgress
     from contam.benchmark.items import Benchmark
@@ -110,18 +112,22 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
     )
 
 
-def make_key(spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]) -> str:
+def make_key(
+    spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark], names: PublicNames
+) -> str:
     """What decides the answer of this check: equal keys give equal folders."""
     return digest_of(
         {
-            "corpus": asdict(corpus),
+            "corpus": [asdict(corpus), names.tree([*corpus.paths, *corpus.index])],
             "shards": _shards(corpus),
             "benchmarks": [
                 [benchmark.name, [[i.split, i.item_id, i.source, i.line] for i in benchmark.items]]
                 for benchmark in benchmarks
             ],
             "files": [
-                [s.path, s.sha256, s.fields] for benchmark in benchmarks for s in benchmark.sources
+                [s.path, names.text(s.path), s.sha256, s.fields]
+                for benchmark in benchmarks
+                for s in benchmark.sources
             ],
             "policies": [get_policy(name).spec.fingerprint() for name in spec.policies],
             "normaliser": NORMALISER,
@@ -146,7 +152,10 @@ def check(
         indexes = IndexSet.open(list(corpus.index))
         plan = make_plan(spec, corpus, benchmarks, unit=indexes.unit)
         refuse_unanswerable(plan.policies, indexes.recipe)
-        return query_opened(indexes, plan, workers=n_workers, progress=progress, started=started)
+        result = query_opened(indexes, plan, workers=n_workers, progress=progress, started=started)
+        # The usual id says where the corpus was, too.
+        result.run["index"]["ids"] = [content_id(index.manifest) for index in indexes.indexes]
+        return result
     opened = Corpus.open(list(corpus.paths), corpus.text)
     plan = make_plan(spec, corpus, benchmarks)
     return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
@@ -174,6 +183,7 @@ def checking(
     spec: AuditSpec,
     corpus: CorpusSpec,
     benchmarks: Sequence[Benchmark],
+    names: PublicNames,
     workers: int | None,
     talk: AuditProgress,
 ) -> Callable[[Path], dict[str, Any]]:
@@ -181,9 +191,9 @@ def checking(
 
     def make(draft: Path) -> dict[str, Any]:
         progress = talk.stage(stage)
-        return write_result(
-            check(spec, corpus, benchmarks, workers=workers, progress=progress), draft
-        )
+        result = check(spec, corpus, benchmarks, workers=workers, progress=progress)
+        result.run = names.run(result.run, corpus.name)
+        return write_result(result, draft)
 
     return make
 

@@ -46,6 +46,8 @@ class PolicyFacts:
     not_checkable_reasons  the most frequent first
     waived                 flagged items that a waiver explains, whose labels stay;
     accepted               those of them that are real and were accepted
+    months                 flagged items by the months of their documents, as "2021-06", in order;
+                           those with documents of no single month under "unknown"
     fdr                    estimated share of chance among the flags; None without calibration
     """
 
@@ -64,6 +66,7 @@ class PolicyFacts:
     not_checkable_reasons: tuple[Counted, ...]
     waived: int = 0
     accepted: int = 0
+    months: tuple[Counted, ...] = ()
     fdr: float | None = None
 
 

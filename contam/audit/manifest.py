@@ -31,7 +31,7 @@ def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
 def write_manifest(folder: Path, facts: Mapping[str, Any]) -> str:
     """Write the manifest of all other files in the folder; returns its own digest.
 
-    facts  stages, inputs, parameters and versions: JSON-able, equal for equal audits
+    facts  inputs, parameters and versions: JSON-able, equal for equal audits
     """
     tree = {
         "tool": "contam",
@@ -48,7 +48,10 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> str:
 
 
 def write_times(folder: Path, times: Mapping[str, Any]) -> None:
-    """Write when and how long; with its own digest, since the manifest must not depend on it."""
+    """Write when, how long, and what finished stages were made of, with a digest of its own.
+
+    The manifest must not depend on it: a stage depends on where its files are, a pack does not.
+    """
     _write_with_digest(folder / TIMES, dict(times))
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 from annotated_types import Ge
 
 from contam.audit.overrides import overridden
-from contam.audit.toml import describe_mistake, first_wrong, read_toml
+from contam.audit.toml import UNKNOWN_KEY, describe_mistake, first_wrong, read_toml
 from contam.errors import ConfigError, Public, Remedy, UsageError
 from contam.index.home import resolve_index
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 TOGETHER: Final = "together"
 """What all corpora as one are called; no corpus may have this name."""
@@ -110,6 +110,7 @@ class AuditSpec:
     least    items a subset needs before anything is estimated from it
     decoys   decoys for each item in the calibration; 0 leaves it out
     waivers  reviewed false alarms and accepted leaks;  labels  what readers said of single items
+    written  absolute path -> as it was written, of those that were written as relative ones
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -129,6 +130,7 @@ class AuditSpec:
     benchmarks: tuple[BenchmarkSpec, ...] = ()
     logs: LogsSpec = field(default_factory=LogsSpec)
     models: dict[str, ModelSpec] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
 
 
 def load_spec(
@@ -242,6 +244,11 @@ def _listed(table: Any, *names: str) -> Any:  # noqa: ANN401 - whatever the file
 def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
     from pydantic import TypeAdapter, ValidationError
 
+    if "written" in values:
+        raise ConfigError(
+            f"{origin}: [audit]: written: {describe_mistake({'type': UNKNOWN_KEY})}",
+            remedy=Remedy.SEE_AUDIT_GUIDE,
+        )
     try:
         return TypeAdapter(AuditSpec).validate_python(values)
     except ValidationError as error:
@@ -270,6 +277,7 @@ def _place(loc: Sequence[int | str]) -> tuple[str, str]:
 def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
     return replace(
         spec,
+        written={_one(path, base): os.path.normpath(path) for path in _relative(spec)},
         out=_one(spec.out, base) if spec.out else "",
         waivers=_one(spec.waivers, base) if spec.waivers else None,
         labels=_all(spec.labels, base),
@@ -282,6 +290,22 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         ),
         logs=replace(spec.logs, paths=_all(spec.logs.paths, base)),
     )
+
+
+def _relative(spec: AuditSpec) -> Iterator[str]:
+    indexes = (name for corpus in spec.corpora for name in corpus.index)
+    reviews = (path for path in (spec.waivers, *spec.labels) if path)
+    paths = (*data_paths(spec), *indexes, *reviews)
+    yield from (path for path in paths if not Path(path).is_absolute())
+
+
+def data_paths(spec: AuditSpec) -> Iterator[str]:
+    """The paths of corpora, benchmarks and logs, which may hold wildcards."""
+    for corpus in spec.corpora:
+        yield from corpus.paths
+    for benchmark in spec.benchmarks:
+        yield from benchmark.paths
+    yield from spec.logs.paths
 
 
 def _one(path: str, base: Path) -> str:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from pydantic import ValidationError
 
-_UNKNOWN_KEY: Final = "unexpected_keyword_argument"
+UNKNOWN_KEY: Final = "unexpected_keyword_argument"
 _WORDS: Final = {
-    _UNKNOWN_KEY: "there is no such key",
+    UNKNOWN_KEY: "there is no such key",
     "missing": "is needed",
     "missing_argument": "is needed",
     "tuple_type": 'is a list of texts: ["one", "two"]',
@@ -64,7 +64,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 def first_wrong(error: ValidationError) -> dict[str, Any]:
     """The mistake to name: a key that there is not, before the one it may have been meant to be."""
     found: list[Any] = error.errors(include_input=False, include_url=False)
-    unknown = [one for one in found if one["type"] == _UNKNOWN_KEY]
+    unknown = [one for one in found if one["type"] == UNKNOWN_KEY]
     return dict((unknown or found)[0])
 
 

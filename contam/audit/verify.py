@@ -111,7 +111,7 @@ def _evidence(report: Report, sample: int, seed: int) -> Iterator[tuple[str, str
     drawn = np.sort(np.random.default_rng(seed).permutation(n)[:sample])
     rows = schemas.rows(schemas.take(report.evidence, drawn))
     items = {ItemName.in_row(row): row for row in schemas.rows(report.items)}
-    library = Library(report.run)
+    library = Library(report.run, report.folder)
     for row in rows:
         place = (row["shard"], row["row"])
         if not row["verified"]:

@@ -41,7 +41,7 @@ from contam.cli.commands import (
     warm,
 )
 from contam.cli.grouped_help import GroupedHelp
-from contam.cli.options import spread_values
+from contam.cli.options import help_without_command, spread_values
 from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -124,9 +124,7 @@ def _root(
 
         emit(f"contam {contam.__version__}\n")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        emit(context.get_help() + "\n")
-        raise typer.Exit
+    help_without_command(context)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from contam.cli.terminal import emit
 from contam.errors import UsageError
 
 Corpus = Annotated[
@@ -188,3 +189,10 @@ def policy_names(policy: Iterable[str] | None) -> list[str]:
 
 def _is_option(word: str) -> bool:
     return word.startswith("-") and word != "-"
+
+
+def help_without_command(context: typer.Context) -> None:
+    """Print the help of a group that was called without one of its commands."""
+    if context.invoked_subcommand is None:
+        emit(context.get_help() + "\n")
+        raise typer.Exit

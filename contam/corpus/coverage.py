@@ -127,14 +127,9 @@ class Coverage:
         names = tuple(shard.name for shard in shards)
         return cls(names, tuple(counts), {}, _first_of_each(failures))
 
-    def with_chunk(self, chunk: Chunk, counts: ShardCoverage) -> Coverage:
-        """Add one unit that was read to its end; `counts` is the sum over its batches."""
-        part = counts + ShardCoverage(units=1)
-        return self.merge(Coverage(self.names, self.units, {chunk.shard: part}))
-
-    def with_failure(self, failure: ShardFailure) -> Coverage:
-        """Record a shard that failed while it was read."""
-        return self.merge(Coverage(self.names, self.units, {}, (failure,)))
+    def with_failures(self, *failures: ShardFailure) -> Coverage:
+        """Record shards that failed while they were read."""
+        return self.merge(Coverage(self.names, self.units, {}, failures))
 
     def merge(self, other: Coverage) -> Coverage:
         """Add up two coverages of one plan."""
@@ -201,6 +196,37 @@ class Coverage:
                 for shard, counts in sorted(self.read.items())
             ],
         }
+
+
+class CoverageCounter:
+    """Counts what is read chunk by chunk, in a time that does not grow with the shards.
+
+    expected  the coverage to start from, in which nothing is read
+    """
+
+    def __init__(self, expected: Coverage) -> None:
+        self._expected = expected
+        self._read: dict[int, ShardCoverage] = {}
+        self._failures: list[ShardFailure] = []
+
+    def add(self, coverage: Coverage) -> None:
+        """Add what another process or thread read of the same plan."""
+        self._expected = self.coverage().merge(coverage)
+        self._read, self._failures = {}, []
+
+    def add_chunk(self, chunk: Chunk, counts: ShardCoverage) -> None:
+        """Count one unit that was read to its end; `counts` is the sum over its batches."""
+        before = self._read.get(chunk.shard, ShardCoverage())
+        self._read[chunk.shard] = before + counts + ShardCoverage(units=1)
+
+    def add_failure(self, failure: ShardFailure) -> None:
+        """Record a shard that failed while it was read."""
+        self._failures.append(failure)
+
+    def coverage(self) -> Coverage:
+        """What was expected, with what was read since."""
+        names, units = self._expected.names, self._expected.units
+        return self._expected.merge(Coverage(names, units, self._read, tuple(self._failures)))
 
 
 def _first_of_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+import os
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -157,17 +158,33 @@ def _listed(shard: Shard) -> Shard:
 
 
 def _unique_names(found: Sequence[ListedFile]) -> list[str]:
+    """Names that differ: where two are equal, by the last folder above, or by more of them.
+
+    Where all lies says nothing, so that a corpus that is moved keeps its names.
+    """
     names = [file.name for file in found]
-    for prefixes in (
-        [file.argument.name for file in found],
-        [file.argument.as_posix() for file in found],
-    ):
-        counts = Counter(names)
+    for shown in (_last_folder, _below_all, _whole_path):
+        same: defaultdict[str, list[ListedFile]] = defaultdict(list)
+        for name, file in zip(names, found, strict=True):
+            same[name].append(file)
         names = [
-            f"{prefix}/{file.name}" if counts[name] > 1 else name
-            for file, name, prefix in zip(found, names, prefixes, strict=True)
+            f"{shown(file, same[name])}/{file.name}" if len(same[name]) > 1 else name
+            for name, file in zip(names, found, strict=True)
         ]
     return names
+
+
+def _last_folder(file: ListedFile, _: Sequence[ListedFile]) -> str:
+    return file.argument.name
+
+
+def _below_all(file: ListedFile, same: Sequence[ListedFile]) -> str:
+    above = os.path.commonpath([other.argument.parent for other in same])
+    return file.argument.relative_to(above).as_posix()
+
+
+def _whole_path(file: ListedFile, _: Sequence[ListedFile]) -> str:
+    return file.argument.as_posix()
 
 
 def _seen(skipped: Sequence[Skipped]) -> str:

@@ -184,15 +184,15 @@ def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[Shar
 def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
     """The coverage with every shard as not read that is not what it was when it was listed."""
     failed = {failure.shard for failure in coverage.failures}
+    changed = []
     for number, (shard, digest) in enumerate(zip(corpus.shards, corpus.digests, strict=True)):
         if number in failed:
             continue
         try:
             check_unchanged(shard, digest)
         except ShardError as error:
-            failure = ShardFailure(number, shard.name, error.message, error.remedies)
-            coverage = coverage.with_failure(failure)
-    return coverage
+            changed.append(ShardFailure(number, shard.name, error.message, error.remedies))
+    return coverage.with_failures(*changed)
 
 
 def _unread_columns(
@@ -342,10 +342,10 @@ def scan_chunk(
     except ShardError as error:
         name = corpus.shards[chunk.shard].name
         failure = ShardFailure(chunk.shard, name, error.message, error.remedies)
-        partial.coverage = partial.coverage.with_failure(failure)
+        partial.read.add_failure(failure)
         partial.chunks.add(chunk)
         return
-    partial.coverage = partial.coverage.with_chunk(chunk, counts)
+    partial.read.add_chunk(chunk, counts)
     partial.chunks.add(chunk)
     if progress is not None:
         progress.advance(max(chunk.n_bytes - reported, 0))

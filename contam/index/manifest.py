@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, Remedy, UsageError
@@ -96,6 +97,12 @@ def publish_manifest(folder: Path, manifest: Manifest) -> None:
 def index_id(manifest: Manifest) -> str:
     """What an answer calls the index in this very state: 16 hexadecimal digits."""
     return _digest(to_plain(manifest))[:_ID_DIGITS]
+
+
+def content_id(manifest: Manifest) -> str:
+    """The same, wherever the corpus was when it was indexed: 16 hexadecimal digits."""
+    shards = tuple(replace(record, uri="") for record in manifest.shards)
+    return index_id(replace(manifest, paths=(), shards=shards))
 
 
 @contextlib.contextmanager

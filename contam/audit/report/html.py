@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.facts import to_tree
+from contam.audit.report import pictures
 from contam.audit.report.chapters import chapters, largest_changes
 from contam.audit.report.pages import PAGE_ITEMS
 from contam.audit.spec import TOGETHER
@@ -48,6 +49,8 @@ def write_html(
         "figure": _figure,
         "shade": _shade,
         "small": _small,
+        "css": lambda name: name.replace("+", "-"),
+        "words": lambda name: name.replace("_", " "),
     }
     template = environment.from_string((home / _TEMPLATE).read_text("utf-8"))
     tree = to_tree(facts)
@@ -67,6 +70,9 @@ def write_html(
         chapters=own,
         others=others,
         changes=largest_changes(tree),
+        rows_drawn=pictures.overview(tree),
+        picture_key=pictures.key_of,
+        picture_months=pictures.months,
     )
     path.write_text(page, "utf-8", errors="replace")
 

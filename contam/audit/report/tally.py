@@ -38,6 +38,14 @@ def class_of(date: str | None, released: str | None) -> str:
     return LEAK if when[0] >= day else UNKNOWN
 
 
+def month_of(date: str | None) -> str:
+    """The month of a date as "2021-06"; "unknown" of one that may be of several."""
+    when = span_of(date)
+    if when is None or (when[0].year, when[0].month) != (when[1].year, when[1].month):
+        return UNKNOWN
+    return f"{when[0]:%Y-%m}"
+
+
 MOST_SOURCES: Final = 20
 MOST_REASONS: Final = 10
 
@@ -84,7 +92,7 @@ def tally(
             kinds[key][kind or "none"] += n
         else:
             reasons[key][reason] += n
-    dates, sources = _provenance(documents, released)
+    dates, sources, months = _provenance(documents, released)
     flagged_keys: defaultdict[Key, list[tuple[str, str, str, str]]] = defaultdict(list)
     for flag in flags:
         flagged_keys[flag[0], flag[3]].append(flag)
@@ -108,6 +116,7 @@ def tally(
                 dates=tuple(Counted(name=name, n=dates[key][name]) for name in CLASSES),
                 sources=sources.get(key, ()),
                 not_checkable_reasons=_most(reasons[key])[:MOST_REASONS],
+                months=months.get(key, ()),
                 waived=n_waived,
                 accepted=n_accepted,
             )
@@ -126,13 +135,20 @@ def host_of(url: str | None) -> str:
 
 def _provenance(
     documents: Iterable[tuple[Any, ...]], released: Mapping[str, str]
-) -> tuple[defaultdict[Key, Counter[str]], dict[Key, tuple[SourceFacts, ...]]]:
-    """Flagged items by date class, the worst of each item, and where the documents come from."""
+) -> tuple[
+    defaultdict[Key, Counter[str]],
+    dict[Key, tuple[SourceFacts, ...]],
+    dict[Key, tuple[Counted, ...]],
+]:
+    """Flagged items by date class (the worst of each item), by source and by month."""
     classes: dict[tuple[Key, str, str], str] = {}
     items: defaultdict[Key, defaultdict[str, set[tuple[str, str]]]] = defaultdict(
         lambda: defaultdict(set)
     )
     places: defaultdict[Key, defaultdict[str, set[tuple[str, int]]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
+    by_month: defaultdict[Key, defaultdict[str, set[tuple[str, str]]]] = defaultdict(
         lambda: defaultdict(set)
     )
     for benchmark, policy, split, item, shard, row, date, source, url in documents:
@@ -143,6 +159,7 @@ def _provenance(
         name = source or host_of(url) or "unknown"
         items[key][name].add((split, item))
         places[key][name].add((shard, row))
+        by_month[key][month_of(date)].add((split, item))
     dates: defaultdict[Key, Counter[str]] = defaultdict(Counter)
     for (key, _, _), kind in classes.items():
         dates[key][kind] += 1
@@ -153,7 +170,11 @@ def _provenance(
             SourceFacts(source=name, n_items=len(by_name[name]), n_documents=len(places[key][name]))
             for name in order[:MOST_SOURCES]
         )
-    return dates, sources
+    months = {
+        key: tuple(Counted(name=name, n=len(found[name])) for name in sorted(found))
+        for key, found in by_month.items()
+    }
+    return dates, sources, months
 
 
 def _most(counts: Counter[str]) -> tuple[Counted, ...]:

@@ -26,6 +26,7 @@ app = typer.Typer(
     help="Index a corpus once, and check any benchmark against it.",
     rich_markup_mode=None,
 )
+app.callback(invoke_without_command=True)(options.help_without_command)
 
 _Index = Annotated[
     str,
@@ -54,13 +55,6 @@ _Moved = Annotated[
     typer.Option("--corpus", metavar="PATH", help="Where the shards are now, if they were moved."),
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-
-
-@app.callback(invoke_without_command=True)
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        emit(context.get_help() + "\n")
-        raise typer.Exit
 
 
 @app.command("build")

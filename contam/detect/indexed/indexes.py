@@ -167,7 +167,7 @@ class IndexSet:
         with self.failing:
             if gone:
                 self.gone = self.gone | {number}
-            self.coverage = self.coverage.with_failure(failure)
+            self.coverage = self.coverage.with_failures(failure)
 
     @cached_property
     def windows(self) -> tuple[Windows, ...]:

@@ -53,7 +53,7 @@ def open_database(folder: str | Path, query: str) -> Iterator[Database]:
 
 
 def _sources(report: Report, scratch: Path) -> list[str]:
-    library = Library(report.run)
+    library = Library(report.run, report.folder)
     found = []
     for number, entry in enumerate(report.run["inputs"]["shards"]):
         opened = library.shard(entry["name"])

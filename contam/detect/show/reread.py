@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, int]
 """A document: shard name and row."""
 
+_DEPTH: Final = 2
+"""Folders between a pack and a result in it: `checks/web`."""
+
 
 class Library:
     """Documents by (shard name, row), read from the shards that the run used."""
 
-    def __init__(self, run: dict[str, Any]) -> None:
+    def __init__(self, run: dict[str, Any], folder: Path | None = None) -> None:
+        """The shards of a run, and the folder of its result where it may be part of a pack."""
+        self._homes = noted_sources(folder) if folder is not None else {}
         shards = run.get("inputs", {}).get("shards", [])
         self._shards: dict[str, dict[str, Any]] = {shard["name"]: shard for shard in shards}
         self._column: str | None = run.get("parameters", {}).get("text")
@@ -71,7 +77,7 @@ class Library:
         known = self._shards.get(name)
         if known is None:
             return f"shard {name} is not among the inputs in run.json"
-        uri = known["uri"]
+        uri = self._place(known["uri"])
         shard = Shard(uri=uri, name=name, format=known["format"], size_bytes=known["size_bytes"])
         try:
             size = Path(uri).stat().st_size
@@ -86,11 +92,43 @@ class Library:
         except (CorpusError, ShardError) as error:
             return error.message
 
+    def _place(self, uri: str) -> str:
+        """Where a shard is; a pack names it by its corpus: `web/part-000.parquet`."""
+        corpus, _, name = uri.partition("/")
+        places = [Path(home, name) for home in self._homes.get(corpus, ()) if corpus]
+        there = [place for place in places if place.exists()]
+        return str((*there, *places, uri)[0])
+
+
+def sources_file(pack: Path) -> Path:
+    """The file beside a pack that says in which folders the shards of its corpora are.
+
+    JSON: the name of a corpus -> folders. It is no part of the pack, which is handed on.
+    """
+    return pack.with_name(f"{pack.name}.sources.json")
+
+
+def noted_sources(folder: Path) -> dict[str, list[str]]:
+    """The folders of each corpus, as noted beside the pack that a result is in; none without."""
+    folder = folder.absolute()
+    for pack in (folder, *folder.parents[:_DEPTH]):
+        try:
+            found = json.loads(sources_file(pack).read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(found, dict):
+            return {
+                corpus: [str(home) for home in homes]
+                for corpus, homes in found.items()
+                if isinstance(homes, list)
+            }
+    return {}
+
 
 def _elsewhere(uri: str) -> str:
-    """Why there is no file: the record of a service has the names of its shards, not the paths."""
+    """Why there is no file: a pack and the record of a service name their shards without paths."""
     if Path(uri).is_absolute():
         return ""
     if uri.startswith(IN_MEMORY):
         return f"shard {uri} was a table in the memory of the program that scanned it"
-    return f"shard {uri} lies with the service that was asked; run this in the folder that has it"
+    return f"only the name of shard {uri} is known here: run this in the folder that has it"

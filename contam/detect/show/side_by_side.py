@@ -134,7 +134,7 @@ def view_items(
     Document texts are read again from the shards of the run. A shard that is gone, unreadable or
     no longer the one scanned is not an error: its documents say so in `problem`.
     """
-    library = Library(report.run)
+    library = Library(report.run, report.folder)
     tables = {
         name: _RowsByItem(getattr(report, name), keys) for name in ("verdicts", "items", "evidence")
     }
