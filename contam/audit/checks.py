@@ -156,7 +156,9 @@ def check(
         # The usual id says where the corpus was, too.
         result.run["index"]["ids"] = [content_id(index.manifest) for index in indexes.indexes]
         return result
-    opened = Corpus.open(list(corpus.paths), corpus.text)
+    opened = Corpus.open(
+        list(corpus.paths), corpus.text, columns=corpus.columns, exclude=corpus.exclude
+    )
     plan = make_plan(spec, corpus, benchmarks)
     return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 
@@ -174,6 +176,8 @@ def make_plan(
             allow_missing=corpus.allow_missing,
             keep_text=not spec.no_text,
             text=corpus.text,
+            columns=corpus.columns,
+            exclude=corpus.exclude,
         ),
     )
 

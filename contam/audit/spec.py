@@ -35,6 +35,8 @@ class CorpusSpec:
 
     stage  what it trains: "pretraining", "midtraining", "sft", or another word
     text   column of the document text, where the usual names do not find it
+    id_column, url_column, date_column  those of a document's id, url and date, likewise
+    exclude  patterns of shards to leave out on purpose, as `contam scan --exclude`
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -44,7 +46,17 @@ class CorpusSpec:
     paths: Names = ()
     index: Names = ()
     text: str | None = None
+    id_column: str | None = None
+    url_column: str | None = None
+    date_column: str | None = None
+    exclude: Names = ()
     allow_missing: bool = False
+
+    @property
+    def columns(self) -> dict[str, str] | None:
+        """Field of a document -> the column that was named for it; None where none was."""
+        named = {"id": self.id_column, "url": self.url_column, "date": self.date_column}
+        return {field: name for field, name in named.items() if name is not None} or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,6 +101,7 @@ COMMANDS = (
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
     "query": query.SPREAD_OPTIONS,
+    "show": show.SPREAD_OPTIONS,
     "index": index.SPREAD_OPTIONS,
     "dupes": dupes.SPREAD_OPTIONS,
     "logs": logs.SPREAD_OPTIONS,

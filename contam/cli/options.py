@@ -39,6 +39,22 @@ Text = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
 ]
+IdColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds document ids.")
+]
+UrlColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds urls.")
+]
+DateColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds dates.")
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="GLOB...",
+        help="Leave out shards on purpose: names of shards, files or folders; the results say so.",
+    ),
+]
 Mapping = Annotated[
     list[str] | None,
     typer.Option(
@@ -185,6 +201,12 @@ def policy_names(policy: Iterable[str] | None) -> list[str]:
     if not names:
         raise UsageError("--policy names no policy", hint="`contam policies` lists them")
     return names
+
+
+def columns_of(id_: str | None, url: str | None, date: str | None) -> dict[str, str] | None:
+    """What `--id-column`, `--url-column` and `--date-column` name; None for nothing."""
+    named = {"id": id_, "url": url, "date": date}
+    return {field: name for field, name in named.items() if name is not None} or None
 
 
 def _is_option(word: str) -> bool:

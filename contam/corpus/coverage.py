@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -106,12 +106,14 @@ class Coverage:
     units     chunks expected of each shard
     read      counts per shard index; a shard that was not read yet has no entry
     failures  shards that could not be read, at most one entry a shard
+    excluded  names of shards that were left out on purpose; they are not expected
     """
 
     names: tuple[str, ...]
     units: tuple[int, ...]
     read: Mapping[int, ShardCoverage] = field(default_factory=dict)
     failures: tuple[ShardFailure, ...] = ()
+    excluded: tuple[str, ...] = ()
 
     @classmethod
     def expect(
@@ -119,13 +121,14 @@ class Coverage:
         shards: Sequence[Shard],
         chunks: Iterable[Chunk],
         failures: Iterable[ShardFailure] = (),
+        excluded: tuple[str, ...] = (),
     ) -> Coverage:
         """Start a coverage: everything expected, nothing read, what failed in planning failed."""
         counts = [0] * len(shards)
         for chunk in chunks:
             counts[chunk.shard] += 1
         names = tuple(shard.name for shard in shards)
-        return cls(names, tuple(counts), {}, _first_of_each(failures))
+        return cls(names, tuple(counts), {}, _first_of_each(failures), excluded)
 
     def with_failures(self, *failures: ShardFailure) -> Coverage:
         """Record shards that failed while they were read."""
@@ -139,9 +142,8 @@ class Coverage:
         for shard, counts in other.read.items():
             read[shard] = read[shard] + counts if shard in read else counts
         ordered = {shard: read[shard] for shard in sorted(read)}
-        return Coverage(
-            self.names, self.units, ordered, _first_of_each((*self.failures, *other.failures))
-        )
+        failures = _first_of_each((*self.failures, *other.failures))
+        return replace(self, read=ordered, failures=failures)
 
     @cached_property
     def total(self) -> ShardCoverage:
@@ -179,6 +181,7 @@ class Coverage:
                 {"shard": failure.name, "reason": failure.reason} for failure in self.failures
             ],
             "complete": self.complete,
+            **({"shards_excluded": list(self.excluded)} if self.excluded else {}),
             **total,
             "columns": dict(self.total.columns),
         }

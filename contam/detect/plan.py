@@ -45,6 +45,8 @@ class ScanParameters:
     """Everything that decides a run's answer, apart from corpus and benchmark.
 
     unit      of the word-like policies: "word", "char" or the path of a tokenizer.json
+    columns   field of a document (id, url, date) -> the corpus column that holds it
+    exclude   patterns of shards that are left out on purpose
     seed      tokens of the grams that find candidates; min_run  run that is always reported
     """
 
@@ -56,6 +58,8 @@ class ScanParameters:
     allow_missing: bool = False
     keep_text: bool = True
     text: str | None = None
+    columns: Mapping[str, str] | None = None
+    exclude: tuple[str, ...] = ()
     mapping: Mapping[str, str] | None = None
     name: str | None = None
     split: str | None = None

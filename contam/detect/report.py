@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.notebook import result_html, result_line
+from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts, named_table
 from contam.errors import InternalError, OutputError, Public, Remedy
 from contam.files.publish import output_errors, publishing
@@ -18,6 +18,8 @@ from contam.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from matplotlib.figure import Figure
 
     from contam.detect.policies.verdict import Verdict
     from contam.detect.result import ScanResult
@@ -131,6 +133,10 @@ class Report:
     def __repr__(self) -> str:
         counts = label_counts(self.verdicts)
         return result_line(type(self).__name__, counts, self.run["coverage"])
+
+    def plot(self) -> Figure:
+        """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""
+        return plot_counts(label_counts(self.verdicts))
 
     def _repr_html_(self) -> str:
         counts = label_counts(self.verdicts)

@@ -101,7 +101,7 @@ class Index:
                     ShardFailure(place, name, record.failure, (Remedy.REPAIR_AND_ADD_AGAIN(),))
                 )
             units.append(read[place].units if place in read else 1)
-        return Coverage(self.names, tuple(units), read, tuple(failures))
+        return Coverage(self.names, tuple(units), read, tuple(failures), self.manifest.excluded)
 
 
 def check_normaliser(folder: Path, recipe: Recipe) -> None:

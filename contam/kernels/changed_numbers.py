@@ -16,7 +16,6 @@ from contam.kernels.match_rows import (
     QUESTION,
     MatchRows,
 )
-from contam.kernels.nearby import is_known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,15 +25,14 @@ if TYPE_CHECKING:
 def renumbered_shares(
     rows: MatchRows,
     first_piece: NDArray[np.int64],
-    token: NDArray[np.uint64],
     part_start: NDArray[np.int64],
-    numbers: NDArray[np.uint64],
+    is_number: NDArray[np.bool_],
 ) -> NDArray[np.float32]:
     """How much of each match's question stands there beside its numbers, all of which are others.
 
     first_piece        int64[matches + 1], where a match's pieces begin
-    token, part_start  tokens of all items and readings, and where their parts begin
-    numbers            uint64[...], sorted hashes of numbers
+    part_start         int64[4 * (items and variants) + 1], where the tokens of their parts begin
+    is_number          bool[tokens], which of these are numbers
     return             float32[matches], share of the question's other tokens that any piece holds;
                        0 where fewer than LEAST_NUMBERS numbers lie between the first token held and
                        the last, or one of them is held
@@ -59,7 +57,7 @@ def renumbered_shares(
         between = int64(0)
         kept = int64(0)
         for t in range(m):
-            if is_known(numbers, token[first + t]):
+            if is_number[first + t]:
                 between += int64(lo <= t < hi)
                 kept += int64(held[t])
             else:

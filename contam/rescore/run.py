@@ -17,7 +17,7 @@ from contam.extras import require
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
 from contam.rescore.direction import directed
-from contam.rescore.export.plots import draw, plot_names
+from contam.rescore.export.plots import draw, plot_names, score_figure
 from contam.rescore.export.summary import markdown
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
@@ -34,6 +34,7 @@ from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY, TABLES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from contam.rescore.join import Joined
@@ -69,6 +70,20 @@ class Rescore:
     def to_polars(self, table: str = "scores") -> Any:  # noqa: ANN401 - Polars may be missing
         """One of `tables` as a Polars DataFrame. Raises MissingExtraError without Polars."""
         return to_polars(self._named(table))
+
+    def plot(
+        self, *, benchmark: str | None = None, metric: str | None = None, policy: str | None = None
+    ) -> Figure:
+        """A figure of each model's scores on all and on clean items, with their intervals.
+
+        benchmark, metric, policy  of these only; a plot for each is drawn below the other
+
+        Raises UsageError for names without scores, MissingExtraError without matplotlib.
+        """
+        require("scores", "matplotlib")
+        wanted = {"benchmark": benchmark, "metric": metric, "policy": policy}
+        chosen = {name: value for name, value in wanted.items() if value is not None}
+        return score_figure(self.tables["scores"], self.run["parameters"]["least"], chosen)
 
     def _named(self, table: str) -> Table:
         if table not in self.tables:

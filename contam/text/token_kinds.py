@@ -78,6 +78,8 @@ def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[n
 
 
 def _found(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    if not len(known):
+        return np.zeros(len(hashes), np.bool_)
     at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
     found: NDArray[np.bool_] = known[at] == hashes
     return found

@@ -15,7 +15,8 @@ from contam.audit.report.html import write_html
 from contam.audit.report.pages import PAGE_ITEMS
 from contam.audit.spec import load_spec
 from contam.detect.report import load_report
-from contam.detect.show.side_by_side import flagged_items, view_items
+from contam.detect.show.choose import flagged_items
+from contam.detect.show.side_by_side import view_items
 from tests.audit.conftest import FIXTURES, write_spec
 
 HOSTILE = (

@@ -84,7 +84,7 @@ libc.mallinfo2.restype = Info
 libc.free.argtypes = [ctypes.c_void_p]
 libc.free(libc.malloc(24 << 20))  # from here on glibc by itself would keep less than that
 before = libc.mallinfo2()._4
-libc.malloc(3 << 20)
+libc.malloc(12 << 20)
 print(libc.mallinfo2()._4 - before > 0)
 """
     process = subprocess.run(

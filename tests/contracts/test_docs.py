@@ -305,7 +305,11 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
     result = contam.scan(bench_fixtures / "corpus", bench_fixtures / "items")
     run = json.loads((contam.write_report(result, tmp_path / "out") / "run.json").read_bytes())
     assert set(names(section(repository, "Files", "run.json"))) == set(keys_of(run)) | {
-        "coverage.shards_failed"
+        "coverage.shards_failed",
+        # Only where they say something.
+        "coverage.shards_excluded",
+        "parameters.columns",
+        "parameters.exclude",
     }
 
 

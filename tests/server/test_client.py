@@ -11,7 +11,8 @@ import contam
 from contam.benchmark import read_benchmarks
 from contam.client import AsyncClient, Client, ItemName, ServiceError
 from contam.detect.report import load_report
-from contam.detect.show.side_by_side import flagged_items, view_items
+from contam.detect.show.choose import flagged_items
+from contam.detect.show.side_by_side import view_items
 from contam.errors import OutputError, UsageError
 from contam.rescore.run import rescore
 from contam.rescore.tables import RescoreSettings

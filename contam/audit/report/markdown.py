@@ -168,6 +168,10 @@ def _corpora(facts: Facts) -> list[str]:
         f"- {cell(failure['shard'])}: {cell(failure['reason'])}"
         for failure in facts.coverage["shards_failed"]
     ]
+    excluded = [
+        f"- {cell(name)}: excluded on purpose, not searched"
+        for name in facts.coverage.get("shards_excluded", ())
+    ]
     reasons = [
         f"- {cell(bench.name)} by {cell(one.policy)}: {reason.n} not checkable: {cell(reason.name)}"
         for bench in facts.benchmarks
@@ -178,7 +182,7 @@ def _corpora(facts: Facts) -> list[str]:
     left_out = [
         f"- log left out: {cell(one['path'])}: {cell(one['reason'])}" for one in facts.logs_left_out
     ]
-    return [*lines, *failed, *reasons, *left_out, ""]
+    return [*lines, *failed, *excluded, *reasons, *left_out, ""]
 
 
 def _waivers(facts: Facts) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from contam.audit.facts import Counted, PolicyFacts, SourceFacts
 from contam.corpus.dates import span_of
 from contam.detect.labels import FLAGGED
 from contam.detect.result import label_counts
+from contam.detect.show.choose import source_of
 from contam.tables.sql import Database
 
 if TYPE_CHECKING:
@@ -123,16 +123,6 @@ def tally(
     return found
 
 
-def host_of(url: str | None) -> str:
-    """The host of an address; "" when there is none."""
-    if not url:
-        return ""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
 def _provenance(
     documents: Iterable[tuple[Any, ...]], released: Mapping[str, str]
 ) -> tuple[
@@ -156,7 +146,7 @@ def _provenance(
         kind = class_of(date, released.get(benchmark))
         before = classes.get((key, split, item), CLASSES[-1])
         classes[key, split, item] = min(before, kind, key=CLASSES.index)
-        name = source or host_of(url) or "unknown"
+        name = source_of(source, url)
         items[key][name].add((split, item))
         places[key][name].add((shard, row))
         by_month[key][month_of(date)].add((split, item))

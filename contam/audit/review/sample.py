@@ -15,7 +15,7 @@ from contam.audit.verify import REPORT, checked_facts
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
-from contam.detect.show.side_by_side import check_policy
+from contam.detect.show.choose import check_policy
 from contam.errors import ConfigError, OutputError, Remedy, UsageError
 from contam.files.publish import sync_path
 from contam.tables import schemas

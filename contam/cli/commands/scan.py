@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
-SPREAD_OPTIONS = ("--corpus", "--benchmark", "--policy", "--map")
+SPREAD_OPTIONS = ("--corpus", "--exclude", "--benchmark", "--policy", "--map")
 EXIT_FLAGGED = 3
 _NOTES_SHOWN = 20
 
@@ -38,6 +38,10 @@ def scan(
     workers: options.Workers = None,
     as_json: options.Summary = False,
     text: options.Text = None,
+    id_column: options.IdColumn = None,
+    url_column: options.UrlColumn = None,
+    date_column: options.DateColumn = None,
+    exclude: options.Exclude = None,
     mapping: options.Mapping = None,
     name: options.Name = None,
     split: options.Split = None,
@@ -84,6 +88,8 @@ def scan(
             seed=seed,
             min_run=min_run,
             text=text,
+            columns=options.columns_of(id_column, url_column, date_column),
+            exclude=exclude or (),
             mapping=parts,
             name=name,
             split=split,

@@ -240,6 +240,7 @@ class IndexSources:
                     "size_bytes": shard.size_bytes,
                     "digest": record.digest or None,
                     "column": record.column,
+                    **({"columns": record.columns} if record.columns else {}),
                 }
             )
         return {"index": [str(index.folder) for index in self.whole.indexes], "shards": shards}
@@ -373,7 +374,16 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
             for failure in coverage.failures
             if failure.shard == shard.place
         ]
-    return Coverage(tuple(shard.name for shard in known), tuple(units), read, tuple(failures))
+    names = tuple(shard.name for shard in known)
+    # What one index excludes another may have.
+    excluded = {name for one in own for name in one.excluded}.difference(names)
+    return Coverage(
+        names,
+        tuple(units),
+        read,
+        tuple(failures),
+        tuple(sorted(excluded, key=natural_key)),
+    )
 
 
 def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> IndexedShard:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -259,21 +259,14 @@ class Collected:
     rank: Float64s
 
 
-class _Fresh(NamedTuple):
-    """What some documents hold: of the items as they are, and with their readings folded in."""
-
-    strict: Matches
-    matches: Matches
-    pieces: Pieces
-
-
 @dataclass(eq=False)
 class Collection:
     """All that one worker remembers of one view.
 
     longest_at  int32[item tokens], longest run in any document from that token on
     shared      what it counts and keeps together with other workers, see `empty_sibling`
-    fresh       matches and pieces that no policy has been asked about yet
+    fresh       matches, those of variants too, and their pieces: what no policy has been asked
+                about yet
     """
 
     view: TokenView
@@ -282,7 +275,7 @@ class Collection:
     longest_at: NDArray[np.int32]
     shared: Shared
     n_tokens: int = 0
-    _fresh: list[_Fresh] = field(default_factory=list)
+    _fresh: list[tuple[Matches, Pieces]] = field(default_factory=list)
     _n_fresh: int = 0
 
     @classmethod
@@ -304,13 +297,10 @@ class Collection:
         return Collection(self.view, self.policies, self.ranking, longest_at, self.shared)
 
     def add(self, matches: Matches, pieces: Pieces) -> None:
-        """Take the matches of documents that no collection has seen before."""
-        strict, variants = matches, self.view.variants
-        if variants is not None:
-            strict, matches, pieces = variants.fold(matches, pieces, self._rank)
+        """Take all matches of documents that no collection has seen before."""
         if len(matches) == 0:
             return
-        self._fresh.append(_Fresh(strict, matches, pieces))
+        self._fresh.append((matches, pieces))
         self._n_fresh += len(matches)
         if self._n_fresh > _COUNT_ROWS:
             self.flush()
@@ -325,15 +315,15 @@ class Collection:
         return self.shared.counts
 
     def flush(self) -> None:
-        """Ask the policies about the fresh matches, and keep them."""
+        """Fold the fresh matches of variants in, ask the policies about all, and keep them."""
         if not self._fresh:
             return
-        tables = [fresh.matches for fresh in self._fresh]
+        tables = [matches for matches, _ in self._fresh]
         strict = matches = Matches.concat(tables)
-        if any(fresh.strict is not fresh.matches for fresh in self._fresh):
-            strict = Matches.concat([fresh.strict for fresh in self._fresh])
-        pieces = Pieces.concat([fresh.pieces for fresh in self._fresh], _shifts(tables))
+        pieces = Pieces.concat([pieces for _, pieces in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
+        if self.view.variants is not None:
+            strict, matches, pieces = self.view.variants.fold(matches, pieces, self._rank)
         items = self.view.items
         seen = [matches if policy.traits.sees_variants else strict for policy in self.policies]
         grouped = {id(table): Grouped.of(table) for table in (strict, matches) if len(table)}

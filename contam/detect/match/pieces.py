@@ -142,9 +142,7 @@ def matches_from_rows(
         exact=ints(columns.MATCH_EXACT) != 0,
         split=raw[:, columns.MATCH_SPLIT] != 0,
         scattered=scattered_shares(rows, first_piece),
-        renumbered=renumbered_shares(
-            rows, first_piece, view.gram_table.token, view.gram_table.part_start, view.numbers
-        ),
+        renumbered=renumbered_shares(rows, first_piece, view.gram_table.part_start, view.is_number),
         competing_item=find_competing_items(rows, first_piece, view.benchmark),
         variant_words=np.zeros(n, np.int32),
         read=np.zeros((n, 0, FIGURES_READ), np.float32),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from contam.kernels.score_item import ViewSpec
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
 from contam.text.common_words import announcing_texts, announcing_words
-from contam.text.token_kinds import number_hashes
+from contam.text.token_kinds import is_among, number_hashes
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class TokenView:
     variants   the variants of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
-    numbers    uint64[...], sorted hashes of the numbers in the questions; empty in units other
+    is_number  bool[tokens of gram_table], which are numbers of the questions; none in units other
                than words
     reads_with  the tokenizer file they read with, if any
     """
@@ -66,10 +66,10 @@ class TokenView:
     spans: Callable[..., NDArray[np.int32]]
     longest: int
     benchmark: NDArray[np.int32]
+    is_number: NDArray[np.bool_]
     variants: Variants | None = None
     tokenizer: FileTokenizer | None = None
     readers: tuple[TextReader, ...] = ()
-    numbers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     reads_with: FileTokenizer | None = None
 
     def release_table(self) -> None:
@@ -163,7 +163,8 @@ def build_view(
         tokenizer=tokenizer,
     )
     if code == WORDS:
-        view.numbers = number_hashes(item.question for item in items)
+        numbers = number_hashes(item.question for item in items)
+        view.is_number = is_among(view.gram_table.token, numbers)
     return view
 
 
@@ -216,6 +217,8 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
         spans=spans,
         longest=int(n_tokens.max(initial=0)),
         benchmark=benchmark,
+        # Never written where it stays so: it takes no memory.
+        is_number=np.zeros(len(gram_table.token), np.bool_),
         variants=variants,
         tokenizer=tokenizer,
     )

@@ -234,8 +234,7 @@ class Variants:
         # Each variant's row beside that of the item as it is, if there is one.
         owners = np.flatnonzero(np.isin(matches.item[plain], item[rows]))
         some = np.concatenate([plain[owners], rows])
-        place = np.stack([item[some], matches.shard[some], matches.row[some]])
-        _, number = np.unique(place, axis=1, return_inverse=True)
+        number = _numbered(item[some], matches.shard[some], matches.row[some])
         known = np.full(int(number.max()) + 1, -1, np.int64)
         known[number[: len(owners)]] = owners
         number = number[len(owners) :]
@@ -267,6 +266,17 @@ class Variants:
             competing_item=competing_item,
             variant_words=self.n_words[variant],
         )
+
+
+def _numbered(*columns: NDArray[np.generic]) -> Int64s:
+    """The number of each row among the different ones, in the order of the columns' values."""
+    order = np.lexsort(columns[::-1])
+    fresh = np.zeros(len(order), np.bool_)
+    for column in columns:
+        fresh[1:] |= np.diff(column[order]) != 0
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(fresh)
+    return number
 
 
 def _longest_runs(sure: Bools, owner: Int64s, n: int) -> Int32s:

@@ -34,6 +34,7 @@ class Library:
         shards = run.get("inputs", {}).get("shards", [])
         self._shards: dict[str, dict[str, Any]] = {shard["name"]: shard for shard in shards}
         self._column: str | None = run.get("parameters", {}).get("text")
+        self._columns: dict[str, str] | None = run.get("parameters", {}).get("columns")
         self._opened: dict[str, tuple[Shard, Selection] | str] = {}
         self._documents: dict[Place, Document] = {}
         self._problems: dict[str, str] = {}
@@ -84,7 +85,11 @@ class Library:
             now, digest = seen(shard)
             if size != shard.size_bytes or digest != known["digest"]:
                 return _elsewhere(uri) or f"shard {uri} has changed since the scan"
-            return now, select_columns(shard, known.get("column", self._column))
+            return now, select_columns(
+                shard,
+                known.get("column", self._column),
+                known.get("columns", self._columns),
+            )
         except FileNotFoundError:
             return _elsewhere(uri) or f"shard {uri} is gone"
         except OSError as error:

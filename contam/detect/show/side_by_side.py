@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import PARTS, ItemName
-from contam.detect.labels import FLAGGED
 from contam.detect.policies.verdict import Verdict
+from contam.detect.show.choose import source_of
 from contam.detect.show.highlights import Mark, mark
 from contam.detect.show.reread import Library, Place
-from contam.errors import Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -79,57 +77,18 @@ class ItemView:
     n_more_documents: int
 
 
-def flagged_items(report: Report, policy: str | None = None) -> list[ItemName]:
-    """The items called contaminated or suspect, by this policy or by any, in table order.
-
-    Raises UsageError when the result has no such policy.
-    """
-    check_policy(report, policy)
-    names = ("benchmark", "split", "item_id", "policy", "label")
-    columns = (schemas.column(report.verdicts, name) for name in names)
-    found = {
-        ItemName(benchmark, split, item_id): None
-        for benchmark, split, item_id, judge, label in zip(*columns, strict=True)
-        if label in FLAGGED and policy in {None, judge}
-    }
-    return list(found)
-
-
-def find_items(report: Report, name: str) -> list[ItemName]:
-    """The items of that id; `benchmark/id` or `benchmark/split/id` tells equal ids apart.
-
-    Raises UsageError, naming close matches, when there is none.
-    """
-    keys = _keys(report.items)
-    found = [key for key in keys if name in _names(key)]
-    if not found:
-        close = get_close_matches(name, [key.item_id for key in keys[:100_000]], n=3)
-        advice = (
-            Remedy.CHOOSE_CLOSE_ITEM(close=", ".join(close)) if close else Remedy.SEE_ITEMS_TABLE
-        )
-        raise UsageError(f"there is no item {name!r} in {report.folder}", remedy=advice)
-    return found
-
-
-def check_policy(report: Report, policy: str | None) -> None:
-    """Raise UsageError unless the result holds verdicts of this policy (None: of any)."""
-    if policy is not None:
-        known = list(dict.fromkeys(schemas.column(report.verdicts, "policy")))
-        if policy not in known:
-            raise UsageError(
-                f"{report.folder} has no verdicts of policy {policy!r}",
-                remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=", ".join(known) or "none"),
-            )
-
-
 def view_items(
     report: Report,
     keys: Sequence[ItemName],
     *,
     policy: str | None = None,
     max_documents: int = 3,
+    sources: Sequence[str] = (),
 ) -> Iterator[ItemView]:
     """The items in the order given, each beside its best `max_documents` documents.
+
+    sources  of the documents (`contam.detect.show.choose.source_of`); none means all
+    max_documents 0 reads nothing again.
 
     Document texts are read again from the shards of the run. A shard that is gone, unreadable or
     no longer the one scanned is not an error: its documents say so in `problem`.
@@ -140,7 +99,7 @@ def view_items(
     }
     for start in range(0, len(keys), _CHUNK_ITEMS):
         yield from _view_chunk(
-            tables, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents
+            tables, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents, sources
         )
 
 
@@ -170,9 +129,15 @@ def _view_chunk(
     keys: Sequence[ItemName],
     policy: str | None,
     max_documents: int,
+    sources: Sequence[str],
 ) -> Iterator[ItemView]:
     verdicts, items = tables["verdicts"].of(keys), tables["items"].of(keys)
-    evidence = {key: _by_document(rows) for key, rows in tables["evidence"].of(keys).items()}
+    evidence = {
+        key: _by_document(
+            row for row in rows if not sources or source_of(row["source"], row["url"]) in sources
+        )
+        for key, rows in tables["evidence"].of(keys).items()
+    }
     shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
     library.fetch(place for places in shown.values() for place in places)
     for key in keys:
@@ -244,7 +209,7 @@ def mark_of(rows: Iterable[Mapping[str, Any]]) -> str:
     return next((str(row["answer_mark"]) for row in rows if row["answer_mark"]), "")
 
 
-def _by_document(rows: list[dict[str, Any]]) -> dict[Place, list[dict[str, Any]]]:
+def _by_document(rows: Iterable[dict[str, Any]]) -> dict[Place, list[dict[str, Any]]]:
     grouped: dict[Place, list[dict[str, Any]]] = {}
     for row in rows:
         grouped.setdefault((row["shard"], row["row"]), []).append(row)
@@ -257,16 +222,3 @@ def _part_texts(item: dict[str, Any]) -> dict[str, str]:
     if "choices" in texts:
         texts["choices"] = "\n".join(texts["choices"])
     return texts
-
-
-def _keys(table: Table) -> list[ItemName]:
-    columns = (schemas.column(table, name) for name in ItemName._fields)
-    return [ItemName(*row) for row in zip(*columns, strict=True)]
-
-
-def _names(key: ItemName) -> tuple[str, ...]:
-    return (
-        key.item_id,
-        f"{key.benchmark}/{key.item_id}",
-        f"{key.benchmark}/{key.split}/{key.item_id}",
-    )

@@ -74,7 +74,7 @@ def check_of(form: Form, *, max_evidence: int, context: int) -> CheckRequest:
 
 
 def _item(form: Form) -> Item:
-    choices = tuple(line.strip() for line in form.one("choices").split("\n") if line.strip())
+    choices = [line.strip() for line in form.one("choices").split("\n") if line.strip()]
     right = form.one("right").strip()
     if right and not (right.isdecimal() and 1 <= int(right) <= len(choices)):
         raise RequestError(
