@@ -52,7 +52,7 @@ _ROW = re.compile(r"^(\S(?:.*?\S)?) {2,}(\S.*)$")
 def _tables_as_fields(
     _app: Sphinx, _what: str, _name: str, _of: object, _options: object, lines: list[str]
 ) -> None:
-    """Make a list of fields from a docstring's table: a name, two spaces, and what it is."""
+    """Make parameters of a docstring's table: a name or several, two spaces, and what it is."""
     fields: list[str] = []
     column = 0
     for line in lines:
@@ -61,7 +61,9 @@ def _tables_as_fields(
             fields.append(f"    {line.strip()}")
         elif row:
             column = row.start(2)
-            fields.append(f":{row[1]}: {row[2]}")
+            *others, last = row[1].split(", ")
+            fields += [f":param {name}: see `{last}`" for name in others]
+            fields.append(f":param {last}: {row[2]}")
         else:
             column = 0
             fields.append(line)

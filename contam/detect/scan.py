@@ -114,7 +114,7 @@ class Corpus:
         shards, skipped = survey(paths) if paths or not tables else ((), ())
         in_memory = frozenset(table.name for table in tables)
         if twice := sorted(in_memory.intersection(shard.name for shard in shards)):
-            raise UsageError(f"a table and a file of the corpus are both called {twice[0]}")
+            raise UsageError("a table and a file of the corpus are both called {}", twice[0])
         shards = tuple(sorted((*shards, *tables), key=lambda shard: natural_key(shard.name)))
         shards, excluded = leave_out(shards, exclude)
         digests, unreadable = _digests(shards)
@@ -428,7 +428,9 @@ def worker_count(workers: int | None) -> int:
         return max(1, min(_MOST_WORKERS, os.cpu_count() or 1))
     if not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
-            f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
+            "workers must be 1 to {}, not {}",
+            _MOST_WORKERS,
+            workers,
             remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
         )
     return workers
@@ -448,8 +450,8 @@ def benchmark_shards(
     swept = [shard for shard in own if Path(shard.uri).resolve() not in named]
     if swept and len(own) < len(shards):
         raise UsageError(
-            f"the benchmark file {swept[0].name} lies in the corpus, too: "
-            "its items would match themselves",
+            "the benchmark file {} lies in the corpus, too: its items would match themselves",
+            swept[0].name,
             remedy=Remedy.KEEP_BENCHMARKS_OUT_OF_CORPUS,
         )
     return tuple(shard.name for shard in own)

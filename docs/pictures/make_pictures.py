@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 import contam
-from contam.detect.show.choose import find_items
+from contam.benchmark.items import ItemName
 from contam.detect.show.side_by_side import view_items
 
 if TYPE_CHECKING:
@@ -47,9 +47,10 @@ class Piece:
 def proof() -> str:
     """One item beside the document that contains it, the matching stretches marked."""
     result = contam.scan(FIXTURES / "corpus", FIXTURES / "items" / "brook_math.jsonl")
+    (item,) = (ItemName.of(verdict) for verdict in result if verdict.item_id == ITEM)
     with tempfile.TemporaryDirectory() as folder:
         report = contam.load_report(contam.write_report(result, Path(folder, "result")))
-        (view,) = view_items(report, find_items(report, ITEM))
+        (view,) = view_items(report, [item])
     (match,) = view.documents[:1]
     (part,) = (part for part in match.parts if part.part == "question")
     left = list(lines(part.item, 40))

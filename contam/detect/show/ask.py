@@ -15,7 +15,7 @@ from contam.corpus.columns import METADATA_NAMES
 from contam.corpus.documents import read_metadata
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import Remedy, ShardError, UsageError
+from contam.errors import Plain, Remedy, ShardError, UsageError
 from contam.tables.sql import Database, copied_select, shard_select, write_documents
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def _sources(report: Report, scratch: Path) -> list[str]:
         opened = library.shard(entry["name"])
         if isinstance(opened, str):
             raise UsageError(
-                f"the view documents cannot be made: {opened}",
+                "the view documents cannot be made: {}",
+                Plain(opened),
                 remedy=Remedy.PUT_SHARD_BACK,
             )
         shard, selection = opened
@@ -74,7 +75,7 @@ def _sources(report: Report, scratch: Path) -> list[str]:
             write_documents(path, _batches(shard, selection))
         except ShardError as error:
             raise UsageError(
-                f"the view documents cannot be made: {error.message}", remedy=error.remedies
+                "the view documents cannot be made: {}", error.statement, remedy=error.remedies
             ) from error
         found.append(copied_select(path))
     return found

@@ -281,6 +281,6 @@ def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[st
         "labels": SHOWN,
         "unit": _UNITS.get(unit, ("token", "tokens")),
         "policies": known_policies(),
-        "beside": compare_item(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"])),
+        "beside": compare_item(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"]), unit),
         "not_checkable": [verdict for verdict in verdicts if verdict["label"] == "not_checkable"],
     }
