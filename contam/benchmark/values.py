@@ -18,8 +18,9 @@ from contam.facts import Names, Public
 from contam.files.doubled_keys import doubled_key, may_repeat
 from contam.remedies import Remedy
 
-_LABEL = re.compile(r"\s*[(\[]?\s*([A-Za-z])\s*[)\].:]?\s*")
-_LABELLED = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])\s?[).:\]])\s*")
+# Possessive, and never begun within blanks: a text may hold any number of these.
+_LABEL = re.compile(r"\s*+[(\[]?\s*+([A-Za-z])\s*+[)\].:]?\s*+")
+_LABELLED = re.compile(r"(?<!\s)\s*+(?:\(([A-Z])\)|([A-Z])\s?[).:\]])\s*+")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _INLINE_LABEL = re.compile(r"(?:^|(?<=[\s,;]))\(?([A-Ja-j])\s?[).]\s*")
 

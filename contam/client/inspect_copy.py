@@ -6,12 +6,11 @@ Only this module and the hook load Inspect, which has to be installed where this
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.labels import CLEAN, LABELS
 from contam.errors import LogError, OutputError, UsageError
+from contam.rescore.export.evaluator import unscored
 from contam.rescore.logs.log_files import LogFile, as_list
 from contam.rescore.logs.zipped import ZipMembers
 
@@ -58,11 +57,7 @@ def write_copy(
     """
     if out.exists() and not overwrite:
         raise OutputError(f"{out} is there already", hint="give --overwrite")
-    labels = {
-        item.item_id: LABELS[label]
-        for item, label in zip(labelled_log.log.items, labelled_log.label, strict=True)
-        if label != CLEAN
-    }
+    labels = labelled_log.not_clean
     if len(labels) == len(labelled_log.log.items):
         raise LogError(f"{labelled_log.log.path}: none of its {len(labels)} items is clean")
     try:
@@ -95,7 +90,7 @@ def write_copy(
                 continue
             for name, score in list((sample.scores or {}).items()):
                 edit = ScoreEdit(
-                    value=_unscored(score.value),
+                    value=unscored(score.value),
                     reason=label,
                     provenance=provenance(f"{label} by policy {labelled_log.policy}"),
                 )
@@ -117,11 +112,3 @@ def write_copy(
         ) from error
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _unscored(value: object) -> Any:  # noqa: ANN401 - in the shape of the score
-    if isinstance(value, dict):
-        return dict.fromkeys(value, math.nan)
-    if isinstance(value, list):
-        return [math.nan] * len(value)
-    return math.nan

@@ -107,6 +107,24 @@ def test_many_answers_among_many_choices_are_read_in_one_pass():
     assert found.answer == "\n".join(names)
 
 
+BLANKS = " " * 1_000_000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [f"{BLANKS}!", f"a{BLANKS}!", f"({BLANKS}!", f"!{BLANKS}!", f"(A){BLANKS}!", f"A {BLANKS}"],
+)
+def test_blanks_are_passed_over_in_one_pass(answer):
+    """Looked at anew from each of them, they would take hours."""
+    for record in (
+        {"question": "Which?", "choices": ["x", answer], "answer": answer},
+        {"question": "Which?", "choices": ["x", "y"], "answer": answer, "answer_index": 1},
+        {"question": "Which?", "choices": ["x", "y"], "answer": answer},
+        {"question": answer, "passage": answer},
+    ):
+        assert read_item(record, "items").question.strip() == record["question"].strip()
+
+
 def test_a_number_of_thousands_of_digits_is_an_error_of_the_file(tmp_path):
     path = tmp_path / "items.jsonl"
     path.write_text('{"id": 1, "question": "Which?", "answer": %s}' % ("9" * 5000))

@@ -116,7 +116,7 @@ class Library:
         if self._noted is not None:
             return f"no folder of shard {uri} is noted in {self._noted}"
         return (
-            f"shard {uri} lies with the service that was asked; run this in the folder that has it"
+            f"the service that was asked has shard {uri}; run this in the folder that holds it"
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.detect.labels import CLEAN, LABELS
+from contam.detect.labels import CLEAN
 from contam.rescore.logs.groups import find_groups
 from contam.rescore.logs.log_files import as_dict
 from contam.rescore.logs.tools.lm_eval import results_of
@@ -52,11 +52,7 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
         full[task] = _scores(log, whole)
         samples[task] = {"original": len(clean), "effective": int(clean.sum())}
         items[task] = log.counts
-        labels[task] = {
-            item.item_id: LABELS[label]
-            for item, label in zip(log.log.items, log.label, strict=True)
-            if label != CLEAN
-        }
+        labels[task] = log.not_clean
         notes += [f"{task}: {c.metric}: {c.note}" for c in log.log.columns if c.note]
         if not clean.any():
             notes.append(f"{task}: none of its {len(clean)} items is clean")

@@ -50,6 +50,15 @@ class LabelledLog:
         """Items by label."""
         return {name: int(np.sum(self.label == at)) for at, name in enumerate(LABELS)}
 
+    @property
+    def not_clean(self) -> dict[str, str]:
+        """Item id -> label, of every item that is not clean."""
+        return {
+            item.item_id: LABELS[label]
+            for item, label in zip(self.log.items, self.label, strict=True)
+            if label != CLEAN
+        }
+
     def scores(self) -> dict[str, tuple[float, int]]:
         """Metric -> (score on the clean items, how many of them are scored)."""
         clean = self.label == CLEAN
@@ -141,11 +150,7 @@ def inspect_log(log: LabelledLog) -> Row:
     Inspect's `recompute_metrics` makes them anew.
     """
     document = document_of(LogFile(Path(log.log.path)))
-    labels = {
-        item.item_id: LABELS[label]
-        for item, label in zip(log.log.items, log.label, strict=True)
-        if label != CLEAN
-    }
+    labels = log.not_clean
     if len(labels) == len(log.log.items):
         raise LogError("{}: none of its {} items is clean", Place(log.log.path), len(labels))
     now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
@@ -187,7 +192,7 @@ def every_eval_logs(
 def _edit(sample: Row, label: str, policy: str, now: str) -> None:
     for name, score in as_dict(sample.get("scores")).items():
         edit = {
-            "value": _unscored(score.get("value")),
+            "value": unscored(score.get("value")),
             "answer": "UNCHANGED",
             "explanation": "UNCHANGED",
             "reason": label,
@@ -214,7 +219,7 @@ def _edit(sample: Row, label: str, policy: str, now: str) -> None:
         _annotate_sample(sample, name, edit, now)
 
 
-def _unscored(value: object) -> object:
+def unscored(value: object) -> Any:  # noqa: ANN401 - in the shape of the score
     """NaN in the shape of the score: one for each part of a score with several."""
     if isinstance(value, dict):
         return dict.fromkeys(value, float("nan"))

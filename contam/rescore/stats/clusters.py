@@ -46,7 +46,16 @@ class Spread:
 
     def quantile(self, level: float) -> float:
         """The t quantile of a two-sided interval; huge, yet finite, for next to no freedom."""
-        return min(_HUGE, float(stdtrit(max(self.df, _LEAST_DF), 0.5 + level / 2)))
+        return _quantile(self.df, level)
+
+
+def _quantile(df: float, level: float) -> float:
+    return min(_HUGE, float(stdtrit(max(df, _LEAST_DF), 0.5 + level / 2)))
+
+
+def right_or_wrong(scores: Floats) -> bool:
+    """Whether all scores are 0 or 1, whatever their shape."""
+    return bool(np.all((scores == 0) | (scores == 1)))
 
 
 def spread_of(scores: Floats, cluster: Ints | None = None) -> Spread:
@@ -129,7 +138,7 @@ class Estimate:
         """The t interval."""
         if not (self.error > 0 and self.df > 0):
             return _NAN, _NAN
-        half = self.error * min(_HUGE, float(stdtrit(max(self.df, _LEAST_DF), 0.5 + level / 2)))
+        half = self.error * _quantile(self.df, level)
         return self.value - half, self.value + half
 
 

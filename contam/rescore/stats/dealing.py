@@ -120,7 +120,8 @@ def deal(
     conditional test, the sum of the probabilities of all sums that are no likelier than the
     observed one. Else by draws, over sums at least as far from their mean.
     """
-    blocks = [_Block(scores[at], flagged[at]) for at in _places(len(scores), strata, cluster)]
+    code = np.arange(len(scores)) if cluster is None else cluster
+    blocks = [_Block(scores[at], flagged[at]) for at in blocks_of(code, strata)]
     moving = [block for block in blocks if block.moves]
     if not moving:
         return Dealt(_NAN, "")
@@ -148,16 +149,6 @@ def deal(
 
     affordable = _MOST_WORK // max(1, sum(block.values.size for block in moving))
     return drawn_p(hits_in, permutations, min(most_draws(family), affordable))
-
-
-def _places(n: int, strata: Ints | None, cluster: Ints | None) -> list[Ints]:
-    if cluster is not None:
-        return blocks_of(cluster, strata)
-    if strata is None:
-        return [np.arange(n)[:, None]]
-    order = np.argsort(strata, kind="stable")
-    cuts = np.flatnonzero(np.diff(strata[order])) + 1
-    return [part[:, None] for part in np.split(order, cuts)]
 
 
 def _law(blocks: Sequence[_Block]) -> tuple[int, Floats] | None:

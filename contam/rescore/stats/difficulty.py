@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import chdtrc
 
-from contam.rescore.stats.clusters import Estimate, difference_of
+from contam.rescore.stats.clusters import Estimate, difference_of, right_or_wrong
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,7 +91,7 @@ def _flag_logit(
         PerfectSeparationWarning,
     )
 
-    if not bool(np.all((scores == 0) | (scores == 1))):
+    if not right_or_wrong(scores):
         return _NAN, _NAN, _NAN
     rate = (references.sum(axis=0) + 0.5) / (len(references) + 1)
     sandwich: dict[str, Any] = {}
@@ -227,7 +227,7 @@ def _matched(
 
 def _mantel_haenszel(scores: Floats, flagged: Bools, kind: Ints) -> tuple[float, float, float]:
     """Common odds ratio, chi2 and its p over strata that hold both kinds."""
-    if not bool(np.all((scores == 0) | (scores == 1))):
+    if not right_or_wrong(scores):
         return _NAN, _NAN, _NAN
     size: Floats = np.bincount(kind).astype(np.float64)
     dirty: Floats = np.bincount(kind, weights=flagged).astype(np.float64)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import stdtr
 
-from contam.rescore.stats.clusters import Estimate, difference_of
+from contam.rescore.stats.clusters import Estimate, difference_of, right_or_wrong
 from contam.rescore.stats.gain import two_proportions
 from contam.rescore.stats.intervals import newcombe
 
@@ -198,7 +198,7 @@ def inflation(public: Floats, retro: Floats, cluster: Ints | None = None) -> Inf
 
     cluster  int64[n], items of the public set that rise and fall together
     """
-    binary = all(bool(np.all((values == 0) | (values == 1))) for values in (public, retro))
+    binary = all(map(right_or_wrong, (public, retro)))
     if binary and cluster is None:
         sizes = [(float(values.sum()), len(values)) for values in (public, retro)]
         low, high = newcombe(sizes[0], sizes[1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from contam.rescore.stats.clusters import shared, spread_of
+from contam.rescore.stats.clusters import right_or_wrong, shared, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,16 +96,12 @@ def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -
     mean = float(scores.mean())
     if cluster is not None and len(np.unique(cluster)) < n:
         return _by_spread(scores, cluster, mean, "clusters")
-    if _is_binary(scores):
+    if right_or_wrong(scores):
         return Interval(mean, *wilson(float(scores.sum()), n), "Wilson")
     if n < _FEW or bool(np.all(scores == scores[0])):
         return _by_spread(scores, None, mean, "items")
     low, high = bootstrap_limits(scores, seed=seed)
     return Interval(mean, low, high, "bootstrap")
-
-
-def _is_binary(scores: Floats) -> bool:
-    return bool(np.all((scores == 0) | (scores == 1)))
 
 
 def _by_spread(scores: Floats, cluster: Ints | None, mean: float, unit: str) -> Interval:
@@ -116,7 +112,7 @@ def _by_spread(scores: Floats, cluster: Ints | None, mean: float, unit: str) -> 
     quantile = spread.quantile(LEVEL)
     # A share stays within 0 and 1; other scores have no such ends.
     share = bool(scores.min() >= 0 and scores.max() <= 1)
-    if _is_binary(scores) or (share and not spread.error > 0):
+    if right_or_wrong(scores) or (share and not spread.error > 0):
         limits = wilson(mean * spread.effective, spread.effective, quantile=quantile)
         return Interval(mean, *limits, f"Wilson over {unit}")
     if not spread.error > 0:

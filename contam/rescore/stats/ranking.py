@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betainc, ndtri, stdtr
 
 from contam.rescore.stats.average_ranks import average_ranks
-from contam.rescore.stats.clusters import blocks_of, freedom, shuffled
+from contam.rescore.stats.clusters import blocks_of, freedom, right_or_wrong, shuffled
 from contam.rescore.stats.dealing import ENOUGH
 from contam.rescore.stats.multiple import holm
 from contam.rescore.stats.threads import in_threads
@@ -170,7 +170,7 @@ def _over_pairs(p: Floats) -> Floats:
 
 
 def _mcnemar(scores: Floats, *, grouped: bool) -> Floats:
-    if grouped or not bool(np.all((scores == 0) | (scores == 1))):
+    if grouped or not right_or_wrong(scores):
         return np.full((len(scores), len(scores)), np.nan)
     only_row = scores @ (1 - scores).T
     both = only_row + only_row.T

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.rescore.stats.clusters import blocks_of, shuffled
+from contam.rescore.stats.clusters import blocks_of, right_or_wrong, shuffled
 from contam.rescore.stats.dealing import drawn_p, most_draws
 from contam.rescore.stats.gain import LEAST, gain_z
 
@@ -102,7 +102,7 @@ def sweep(
     best = int(np.nanargmax(z))
     rng = np.random.default_rng(seed)
     reached = z[best] - 1e-12
-    binary = bool(np.all((scores == 0) | (scores == 1)))
+    binary = right_or_wrong(scores)
     blocks = None if cluster is None else blocks_of(cluster)
     # Right answers dealt out among the stretches between thresholds: the same law, and cheaper.
     sizes = np.diff(np.append(np.insert(flagged, 0, 0), n))
