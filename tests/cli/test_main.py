@@ -150,7 +150,7 @@ def test_a_wrong_call_is_exit_code_2_and_one_line(arguments, words, tmp_path):
 
 def test_debug_shows_the_stack_trace(tmp_path):
     process = contam("show", tmp_path / "none", "--debug")
-    assert process.returncode == 1
+    assert process.returncode == 2
     assert "Traceback" in process.stderr
     assert process.stderr.splitlines()[-2].startswith("error: ")
 

@@ -296,8 +296,8 @@ def test_a_result_that_was_tampered_with_is_not_shown(tmp_path, items):
 
 
 def test_a_newcomer_who_shows_what_is_no_result_is_told_what_to_give(tmp_path, items):
-    for given in (tmp_path / "missing", items, tmp_path):
-        shown = contam_here("show", given, "--documents", "5")
-        assert shown.returncode == 1
+    for given, code in ((tmp_path / "missing", 2), (items, 1), (tmp_path, 1)):
+        shown = contam_here("show", given)
+        assert shown.returncode == code
         assert "contam scan --out" in shown.stderr
     assert contam("show").returncode == 2

@@ -115,9 +115,7 @@ class Library:
             return f"shard {uri} was a table in the memory of the program that scanned it"
         if self._noted is not None:
             return f"no folder of shard {uri} is noted in {self._noted}"
-        return (
-            f"the service that was asked has shard {uri}; run this in the folder that holds it"
-        )
+        return f"the service that was asked has shard {uri}; run this in the folder that holds it"
 
 
 def sources_file(pack: Path) -> Path:

@@ -85,8 +85,8 @@ def test_a_planted_leak_is_found_and_the_ranking_flips(verdicts, bench_fixtures,
     [
         (["--policy", "gpt3-test"], 2, "no policy gpt3-test"),
         (["--reference", "ghost-1b"], 2, "ghost-1b"),
-        (["--logs", "/nowhere"], 1, "nowhere"),
-        (["--verdicts", "/nowhere"], 1, "nowhere"),
+        (["--logs", "/nowhere"], 2, "nowhere"),
+        (["--verdicts", "/nowhere"], 2, "nowhere"),
     ],
 )
 def test_what_does_not_fit_is_one_line(verdicts, bench_fixtures, tmp_path, change, code, words):

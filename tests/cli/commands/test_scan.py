@@ -98,10 +98,11 @@ def test_every_option_reaches_the_library(tmp_path):
         "--policy", "contam,gpt3-test", "palm-70", "--unit", "char", "--workers", "3",
         "--text", "meta.text", "--map", "question=prompt,answer=x", "--name", "n", "--split", "s",
         "--no-text", "--allow-missing", "--max-evidence", "7", "--seed", "4", "--min-run", "9",
-        "--id-column", "i", "--url-column", "u", "--date-column", "t", "--exclude", "v*", "w",
+        "--id-column", "key", "--date-column", "day", "--exclude", "x*", "y",
         canned=True, CANNED_CALL=str(call),
     )  # fmt: skip
     assert json.loads(call.read_text()) == {
+        "columns": {"id": "key", "date": "day"}, "exclude": ["x*", "y"],
         "corpus": ["a", "b", "d"], "benchmark": ["c"],
         "policies": ["contam", "gpt3-test", "palm-70"], "unit": "char", "workers": 3,
         "text": "meta.text", "mapping": {"question": "prompt", "answer": "x"}, "name": "n",
