@@ -24,6 +24,8 @@ into     = $(if $(LOCKED),\
 # What runs, and then what develops: a demo needs no linters.
 READY   := $(VENV)/.ready
 STAMP   := $(VENV)/.installed
+# Tests that have a target of their own.
+APART   := browser or operations or container or docs or release
 # What `make lowest` runs: each dependency is used by some of these tests. The longer runs of our own code are left to
 # `make test`, and so is what an import costs: old releases load more. Deprecations are no errors there: old releases warn of the new ones that they themselves depend on.
 LOWEST  := $(addprefix tests/,benchmark cli corpus files index/minhash tables text) $(wildcard tests/test_*.py) \
@@ -42,8 +44,8 @@ export CONTAM_SHARED := $(abspath $(SHARED))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow lowest frozen lock release lint format types layers bounds interpreted harness browser service fuzz load quality bench \
-        fixtures openapi check clean quality-if-possible
+.PHONY: help install demo test slow lowest frozen lock release lint format types layers bounds interpreted harness browser \
+        service container docs fuzz load quality bench fixtures pictures openapi check clean quality-if-possible
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -72,10 +74,10 @@ demo: $(READY) ## scan the small corpus in bench_fixtures, score three models wi
 	$(BIN)/contam audit bench_fixtures/AUDIT.toml --overwrite --quiet
 
 test: $(STAMP) ## the test suite
-	$(PYTEST) -n auto --dist worksteal -m 'not browser and not operations and not slow'
+	$(PYTEST) -n auto --dist worksteal -m 'not (slow or $(APART))'
 
 slow: $(STAMP) ## tests that kill, stop or starve runs, or compile and read a great deal
-	$(PYTEST) -n auto --dist worksteal -m 'slow and not browser and not operations'
+	$(PYTEST) -n auto --dist worksteal -m 'slow and not ($(APART))'
 
 lowest: ## what meets a dependency, with the lowest release of everything that pyproject.toml allows
 	@test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
@@ -83,7 +85,7 @@ lowest: ## what meets a dependency, with the lowest release of everything that p
 	@$(VENV)-lowest/bin/python $(PIP) --no-deps --no-build-isolation --editable .
 	@$(VENV)-lowest/bin/contam warm
 	HYPOTHESIS_PROFILE=dev $(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS) -n auto --dist worksteal \
-	  -m 'not browser and not operations and not slow' -W ignore::DeprecationWarning $(LOWEST)
+	  -m 'not (slow or $(APART))' -W ignore::DeprecationWarning $(LOWEST)
 
 lint: $(STAMP) ## Ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -112,7 +114,8 @@ harness: ## our clean scores beside the real lm-eval and Inspect, in an environm
 	@test -x $(VENV)-harness/bin/python || $(PYTHON) -m venv $(VENV)-harness
 	@$(call into,$(VENV)-harness,harness,dev$(comma)harness)
 	@$(VENV)-harness/bin/python -c 'import inspect_ai, lm_eval'
-	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/export/test_harness.py tests/client/test_harness.py
+	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/export/test_harness.py tests/rescore/export/test_clean.py \
+	  tests/client/test_harness.py
 
 browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-driver), without a window
 	$(PYTEST) tests/browser
@@ -120,6 +123,14 @@ browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-dr
 service: $(STAMP) ## the service fuzzed by its own OpenAPI, broken, and its deployment files against their schemas
 	@$(call into,$(VENV),dev,dev$(comma)service)
 	$(PYTEST) tests/service
+
+container: $(STAMP) ## build the image without a registry and use it (root; Debian: buildah, debootstrap)
+	$(PYTEST) tests/container
+
+docs: $(STAMP) ## the documentation site in build/site, a warning is an error; its notebook gives the outputs it shows
+	@$(call into,$(VENV),dev,dev$(comma)docs)
+	$(PY) -m sphinx --quiet --jobs auto --keep-going --fail-on-warning --builder html --conf-dir docs . build/site
+	$(PYTEST) tests/docs
 
 fuzz: $(STAMP) ## 5,000 damaged Parquet files, none of which may end a process or be misread
 	CONTAM_FUZZ_FILES=5000 $(PYTEST) tests/fuzz
@@ -141,23 +152,28 @@ fixtures: $(STAMP) ## write bench_fixtures again from its generator
 	$(PY) bench_fixtures/make_fixtures.py
 	$(PY) bench_fixtures/make_logs.py
 
+pictures: $(STAMP) ## draw the pictures of the README again from bench_fixtures
+	$(PY) docs/pictures/make_pictures.py
+
 openapi: $(STAMP) ## write service/openapi.json again from the app
 	$(PY) -m tests.contracts.openapi_page
 
 lock: $(STAMP) ## pin what CI and the image install, with hashes, from pyproject.toml
 	@$(PY) $(PIP) --editable '.[release]'
 	$(LOCK) --extra serve --extra otel --output-file requirements/image.txt
-	$(LOCK) --extra dev --extra service --extra release --output-file requirements/dev.txt
+	$(LOCK) --extra dev --extra service --extra docs --extra release --output-file requirements/dev.txt
 	$(LOCK) --extra dev --extra harness --extra release --output-file requirements/harness.txt
 	$(LOCK) --extra dev --extra release --resolution lowest-direct --output-file requirements/lowest.txt
 	echo 'hatchling>=1.27' | $(LOCK:pyproject.toml=-) --output-file requirements/build.txt
 
-release: $(STAMP) ## build the wheel and the source archive, and list what the image installs (CycloneDX)
+release: $(STAMP) ## build wheel and source archive, list what the image installs (CycloneDX), install and try both
 	@$(call into,$(VENV),dev,dev$(comma)service$(comma)release)
 	rm -rf dist
 	$(PY) -m build --no-isolation --outdir dist .
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 	  --output-file dist/contam.cdx.json requirements/image.txt
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+	$(PYTEST) tests/release
 
 check: test slow lint types layers bounds interpreted browser service quality-if-possible ## all of the above that judge a change
 

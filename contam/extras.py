@@ -32,9 +32,12 @@ _MODULES: Final = {
 }
 
 
-def require(extra: str) -> None:
-    """Raise MissingExtraError unless everything that an extra brings is installed."""
-    missing = [name for name in _MODULES[extra] if find_spec(name) is None]
+def require(extra: str, *modules: str) -> None:
+    """Raise MissingExtraError unless what an extra brings is installed.
+
+    modules  those that are needed, all of them when none is named
+    """
+    missing = [name for name in modules or _MODULES[extra] if find_spec(name) is None]
     if missing:
         raise MissingExtraError(
             f"packages are missing here: {', '.join(missing)}",

@@ -1,4 +1,4 @@
-"""Control how a process takes memory from the system and gives it back."""
+"""Tell how much memory there is, and control how a process takes it and gives it back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import contextlib
 import ctypes
 import gc
 import os
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: What a container may take, by either version of control groups.
+_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 #: What Arrow takes its memory from, read when it is first loaded.
 _ARROW_POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
@@ -23,6 +33,19 @@ _COMMAND_BYTES: Final = (8 << 20, 32 << 20)
 _SERVICE_BYTES: Final = (1 << 18, 1 << 20)
 #: New objects after which cycles are looked for.
 _MOST_YOUNG: Final = 100_000
+
+
+def usable_bytes(limits: Iterable[Path] = _LIMITS) -> int:
+    """Bytes of memory this process may take: the machine's, or the container's where it is less."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in limits:
+        try:
+            text = path.read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            continue
+        if text.isdecimal():
+            found = min(found, int(text))
+    return found
 
 
 def tune_command() -> None:

@@ -125,6 +125,8 @@ class Remedy(Enum):
     ASK_KNOWN_VIEWS = (
         "views: verdicts, evidence, items, documents; `describe verdicts` lists the columns of one"
     )
+    ASK_AS_TEXT = "ask for such columns as text: `x::varchar`"
+    NAME_COLUMNS_APART = "give each a name of its own: `x as name`"
     ASK_TIME_AS_TEXT = "ask for it as text: `x::varchar`"
     PUT_SHARD_BACK = "put the shard back, or ask verdicts, evidence and items alone"
     CHOOSE_KNOWN = "known: {known}"
@@ -345,6 +347,8 @@ class Remedy(Enum):
     NOTHING_QUOTED = Own("nothing is quoted where `secret` is set")
     NAME_TEXT_COLUMN = Own("name the column that holds the text with `text`")
     NAME_A_TEXT_COLUMN = Own("name a text column with `text`")
+    NAME_COLUMN_AMONG = "name one of them, with dots for fields inside structs"
+    CHECK_EXCLUDED = "a pattern is compared with names of shards, of files and of folders"
     TEXT_COLUMN_AMONG = Own("name one of them with `text`, with dots for fields inside structs")
     FETCH_CONTENTS_BY_BLOB_ID = Own(
         "fetch the contents by blob_id first, then name their column with `text`"
@@ -459,7 +463,6 @@ class Remedy(Enum):
     WRITE_BY_AUDIT_INIT = Own("contam.audit.init writes one")
     WRITE_BY_AUDIT_WAIVE = Own("waiving an item writes one")
     GIVE_OUT = Own("give `out`")
-    SEE_SERVE_HELP = Own("docs/reference.md lists them")
     SEE_SETTINGS = Own("docs/reference.md lists the settings")
     SKIP_DAMAGED = Own("skip_damaged=True goes on without such logs")
     SAY_WHICH_ITEM = Own("say which with `benchmark` or `split`")

@@ -49,6 +49,7 @@ def test_the_core_scans_indexes_and_shows(verdicts, bench_fixtures, tmp_path):
     index = tmp_path / "index"
     for arguments in (
         ("show", verdicts, "--json"),
+        ("show", verdicts, "--html", tmp_path / "items.html"),
         ("sql", verdicts, "select count(*) from verdicts"),
         ("index", "build", "--corpus", bench_fixtures / "corpus", "--index", index, "--quiet"),
         ("query", "--index", index, "--text", "of no account at all"),

@@ -21,14 +21,16 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
-from contam.errors import BenchmarkError, LogError, Remedy, ShardError
+from contam.errors import BenchmarkError, LogError, Public, Remedy, ShardError
 from contam.files.single import fingerprint
+from contam.index.manifest import content_id
 from contam.index.open import Index
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from contam.audit.public_names import PublicNames
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.stage_cache import AuditProgress
     from contam.benchmark.items import Benchmark
@@ -66,7 +68,10 @@ def log_files(spec: AuditSpec) -> dict[str, Any]:
                     found[str(file)] = fingerprint(file)
                 except OSError as error:
                     raise LogError(
-                        f"cannot read {file}: {error.strerror}", remedy=Remedy.CHECK_RIGHTS
+                        "cannot read {}: {}",
+                        file,
+                        Public(error.strerror),
+                        remedy=Remedy.CHECK_RIGHTS,
                     ) from error
     return found
 
@@ -100,28 +105,34 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
     name, n = count.most_common(1)[0]
     if n > 1:
         raise BenchmarkError(
-            f"{name[0]}: item {name[2]} comes from two entries of the audit",
+            "{}: item {} comes from two entries of the audit",
+            name[0],
+            name[2],
             remedy=Remedy.NAME_BENCHMARKS_APART,
         )
     return Items(
-        tuple(sorted(reported, key=lambda one: one.name)),
+        tuple(sorted(reported, key=lambda benchmark: benchmark.name)),
         released,
-        tuple(sorted(natural, key=lambda one: one.name)),
+        tuple(sorted(natural, key=lambda benchmark: benchmark.name)),
     )
 
 
-def make_key(spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]) -> str:
+def make_key(
+    spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark], names: PublicNames
+) -> str:
     """What decides the answer of this check: equal keys give equal folders."""
     return digest_of(
         {
-            "corpus": asdict(corpus),
+            "corpus": [asdict(corpus), names.tree([*corpus.paths, *corpus.index])],
             "shards": _shards(corpus),
             "benchmarks": [
                 [benchmark.name, [[i.split, i.item_id, i.source, i.line] for i in benchmark.items]]
                 for benchmark in benchmarks
             ],
             "files": [
-                [s.path, s.sha256, s.fields] for benchmark in benchmarks for s in benchmark.sources
+                [s.path, names.text(s.path), s.sha256, s.fields]
+                for benchmark in benchmarks
+                for s in benchmark.sources
             ],
             "policies": [get_policy(name).spec.fingerprint() for name in spec.policies],
             "normaliser": NORMALISER,
@@ -146,8 +157,13 @@ def check(
         indexes = IndexSet.open(list(corpus.index))
         plan = make_plan(spec, corpus, benchmarks, unit=indexes.unit)
         refuse_unanswerable(plan.policies, indexes.recipe)
-        return query_opened(indexes, plan, workers=n_workers, progress=progress, started=started)
-    opened = Corpus.open(list(corpus.paths), corpus.text)
+        result = query_opened(indexes, plan, workers=n_workers, progress=progress, started=started)
+        # The usual id says where the corpus was, too.
+        result.run["index"]["ids"] = [content_id(index.manifest) for index in indexes.indexes]
+        return result
+    opened = Corpus.open(
+        list(corpus.paths), corpus.text, columns=corpus.columns, exclude=corpus.exclude
+    )
     plan = make_plan(spec, corpus, benchmarks)
     return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 
@@ -165,6 +181,8 @@ def make_plan(
             allow_missing=corpus.allow_missing,
             keep_text=not spec.no_text,
             text=corpus.text,
+            columns=corpus.columns,
+            exclude=corpus.exclude,
         ),
     )
 
@@ -174,6 +192,7 @@ def checking(
     spec: AuditSpec,
     corpus: CorpusSpec,
     benchmarks: Sequence[Benchmark],
+    names: PublicNames,
     workers: int | None,
     talk: AuditProgress,
 ) -> Callable[[Path], dict[str, Any]]:
@@ -181,9 +200,9 @@ def checking(
 
     def make(draft: Path) -> dict[str, Any]:
         progress = talk.stage(stage)
-        return write_result(
-            check(spec, corpus, benchmarks, workers=workers, progress=progress), draft
-        )
+        result = check(spec, corpus, benchmarks, workers=workers, progress=progress)
+        result.run = names.run(result.run, corpus.name)
+        return write_result(result, draft)
 
     return make
 
@@ -215,7 +234,7 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
     Of an index also that of the shards it answers for: it cannot vouch for one that changed.
     """
     if corpus.index:
-        indexes = [Index.open(one) for one in corpus.index]
+        indexes = [Index.open(name) for name in corpus.index]
         found: list[Any] = [index.id for index in indexes]
         shards = [
             (record, index.states.get(record.uri))
@@ -223,7 +242,10 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
             for record in index.records
             if record is not None
         ]
-        return [*found, *([one.name, one.uri, _state(one.uri), known] for one, known in shards)]
+        return [
+            *found,
+            *([shard.name, shard.uri, _state(shard.uri), known] for shard, known in shards),
+        ]
     found = []
     for shard in survey(list(corpus.paths))[0]:
         try:

@@ -54,6 +54,8 @@ def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
             {**failure, "shard": f"{name}/{failure['shard']}"}
             for failure in coverage["shards_failed"]
         ]
+        if excluded := coverage.get("shards_excluded"):
+            total.setdefault("shards_excluded", []).extend(f"{name}/{shard}" for shard in excluded)
         for key, value in coverage.items():
             if isinstance(value, int) and not isinstance(value, bool):
                 total[key] = total.get(key, 0) + value
@@ -90,16 +92,21 @@ def _columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in names}
 
 
+def _columns_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {"columns": parameters["columns"]} if parameters.get("columns") else {}
+
+
 def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
     first = next(iter(reports.values())).run
     every = [report.run for report in reports.values()]
-    same = [one["parameters"]["policy_definitions"] for one in every]
-    if any(one != same[0] for one in same):
+    same = [run["parameters"]["policy_definitions"] for run in every]
+    if any(definitions != same[0] for definitions in same[1:]):
         raise InternalError("corpora of one audit were judged by different policies")
     shards = [
         # A scan says once which column it read; an index says it of each shard.
         {
             "column": report.run["parameters"]["text"],
+            **_columns_of(report.run["parameters"]),
             **shard,
             "name": f"{name}/{shard['name']}",
         }
@@ -108,8 +115,13 @@ def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
     ]
     return {
         "parameters": {
-            **first["parameters"],
-            "allow_missing": any(one["parameters"]["allow_missing"] for one in every),
+            # Each shard says which columns were read of it, the coverage what was left out.
+            **{
+                name: value
+                for name, value in first["parameters"].items()
+                if name not in {"columns", "exclude"}
+            },
+            "allow_missing": any(run["parameters"]["allow_missing"] for run in every),
             "text": None,
             "corpora": list(reports),
         },

@@ -7,7 +7,7 @@ import json
 import platform
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError, Public, Remedy
 from contam.files.single import fingerprint
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
 def write_manifest(folder: Path, facts: Mapping[str, Any]) -> str:
     """Write the manifest of all other files in the folder; returns its own digest.
 
-    facts  stages, inputs, parameters and versions: JSON-able, equal for equal audits
+    facts  inputs, parameters and versions: JSON-able, equal for equal audits
     """
     tree = {
         "tool": "contam",
@@ -48,7 +48,10 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> str:
 
 
 def write_times(folder: Path, times: Mapping[str, Any]) -> None:
-    """Write when and how long; with its own digest, since the manifest must not depend on it."""
+    """Write when, how long, and what finished stages were made of, with a digest of its own.
+
+    The manifest must not depend on it: a stage depends on where its files are, a pack does not.
+    """
     _write_with_digest(folder / TIMES, dict(times))
 
 
@@ -58,10 +61,11 @@ def read_verified(path: Path) -> dict[str, Any]:
         raw = path.read_bytes()
         tree = json.loads(raw)
     except FileNotFoundError as error:
-        raise OutputError(f"there is no {path}", remedy=Remedy.GIVE_AUDIT_FOLDER) from error
+        missing = OutputError("there is no {}", path, remedy=Remedy.GIVE_AUDIT_FOLDER)
+        raise (missing if path.parent.exists() else missing.of_call()) from error
     except OSError as error:
         raise OutputError(
-            f"cannot read {path}: {error.strerror}", remedy=Remedy.GIVE_AUDIT_FOLDER
+            "cannot read {}: {}", path, Public(error.strerror), remedy=Remedy.GIVE_AUDIT_FOLDER
         ) from error
     except ValueError as error:
         raise _altered(path) from error
@@ -88,4 +92,4 @@ def _with_digest(tree: Mapping[str, Any], digest: str) -> bytes:
 
 
 def _altered(path: Path) -> OutputError:
-    return OutputError(f"{path} was altered since the audit", remedy=Remedy.RUN_AUDIT_AGAIN)
+    return OutputError("{} was altered since the audit", path, remedy=Remedy.RUN_AUDIT_AGAIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ from contam.audit.combine import combine
 from contam.audit.export.conda_and_cards import write_exports
 from contam.audit.facts import Facts, schema, write_facts
 from contam.audit.manifest import MANIFEST, TIMES, write_manifest, write_times
+from contam.audit.public_names import PublicNames, note_sources
 from contam.audit.report.build import ReportInputs, make_facts
 from contam.audit.report.html import write_html
 from contam.audit.report.markdown import markdown
@@ -35,6 +36,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.stage_cache import NoProgress, StageCache, copy_tree
 from contam.audit.waivers.register import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
+from contam.detect.show.reread import sources_file
 from contam.extras import require
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
@@ -106,20 +108,24 @@ def run_audit(
     talk = talk or NoProgress()
     out = Path(spec.out)
     started = time.time()
-    names = _entries(spec)
+    entries = _entries(spec)
+    names = PublicNames.of(spec)
     waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
     labels = read_labels(spec.labels)
-    with publishing(out, names=names, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES) as draft:
+    with publishing(
+        out, names=entries, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES
+    ) as draft:
         stage_cache = StageCache(out)
         logs = log_files(spec)
         items = read_items(spec, stage_cache.folder, logs)
-        verdicts = _check_all(spec, items, stage_cache, workers, talk)
-        corpora = [one.name for one in spec.corpora]
+        verdicts = _check_all(spec, items, names, stage_cache, workers, talk)
+        note_sources(stage_cache.folder / CHECKS, spec.corpora)
+        corpora = [corpus.name for corpus in spec.corpora]
         if waivers:
             # A waiver that does not hold is told before hours are spent on the rest.
             apply_waivers(waivers, load_report(stage_cache.folder / verdicts), corpora)
-        searched = search_decoys(spec, items, stage_cache, workers, talk)
-        scores = _score(spec, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
+        searched = search_decoys(spec, items, names, stage_cache, workers, talk)
+        scores = _score(spec, names, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
         # Only now, so that what was found is not held while more is searched.
         reports = {name: load_report(stage_cache.folder / CHECKS / name) for name in corpora}
         together = reports[corpora[0]]
@@ -149,10 +155,14 @@ def run_audit(
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
             if spec.labels:
                 write_labels(draft / LABELS, labels, notes=not spec.no_text)
-            digest = _seal(
-                draft, spec, facts, stage_cache, {**_inputs(spec, reports), "logs": logs}
+            inputs = names.tree({**_inputs(spec, reports), "logs": logs})
+            digest = _seal(draft, names.parameters(spec), facts, inputs)
+            write_times(
+                draft,
+                {**stage_cache.times, "audit": _times(started), "stages": stage_cache.keys},
             )
-            write_times(draft, {**stage_cache.times, "audit": _times(started)})
+    with output_errors(out):
+        sources_file(stage_cache.folder / CHECKS).replace(sources_file(out))
     stage_cache.remove()
     return Pack(out, facts, digest, tuple(stage_cache.reused))
 
@@ -170,14 +180,19 @@ def _entries(spec: AuditSpec) -> list[str]:
 
 
 def _check_all(
-    spec: AuditSpec, items: Items, stage_cache: StageCache, workers: int | None, talk: AuditProgress
+    spec: AuditSpec,
+    items: Items,
+    names: PublicNames,
+    stage_cache: StageCache,
+    workers: int | None,
+    talk: AuditProgress,
 ) -> str:
     """Search every corpus for every item; returns the stage whose verdicts count."""
     keys = {}
     for corpus in spec.corpora:
         name = f"{CHECKS}/{corpus.name}"
-        keys[corpus.name] = make_key(spec, corpus, items.benchmarks)
-        making = checking(name, spec, corpus, items.benchmarks, workers, talk)
+        keys[corpus.name] = make_key(spec, corpus, items.benchmarks, names)
+        making = checking(name, spec, corpus, items.benchmarks, names, workers, talk)
         stage_cache.stage(name, keys[corpus.name], making)
     if len(keys) == 1:
         return name
@@ -193,6 +208,7 @@ def _check_all(
 
 def _score(
     spec: AuditSpec,
+    names: PublicNames,
     stage_cache: StageCache,
     verdicts: str,
     logs: Mapping[str, Any],
@@ -206,8 +222,8 @@ def _score(
         spec.permutations,
         spec.seed,
     ]
-    making = _scoring(spec, stage_cache.folder / verdicts, talk)
-    return stage_cache.stage(SCORES, digest_of([*key, logs]), making)
+    making = _scoring(spec, names, stage_cache.folder / verdicts, talk)
+    return stage_cache.stage(SCORES, digest_of([*key, logs, names.tree(logs)]), making)
 
 
 def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> None:
@@ -220,12 +236,11 @@ def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> 
 
 
 def _seal(
-    draft: Path, spec: AuditSpec, facts: Facts, stage_cache: StageCache, inputs: Mapping[str, Any]
+    draft: Path, parameters: Mapping[str, Any], facts: Facts, inputs: Mapping[str, Any]
 ) -> str:
     """Write parameters and schema, and the manifest of all files."""
     (draft / "schema").mkdir()
     _write_json(draft / "schema" / "report.schema.json", schema())
-    parameters = json.loads(json.dumps({**asdict(spec), "out": ""}, default=str))
     _write_json(draft / "audit.json", parameters)
     return write_manifest(
         draft,
@@ -233,14 +248,13 @@ def _seal(
             "versions": facts.tool,
             "parameters": parameters,
             "policies": facts.policies,
-            "stages": stage_cache.keys,
             "inputs": inputs,
         },
     )
 
 
 def _scoring(
-    spec: AuditSpec, verdicts: Path, talk: AuditProgress
+    spec: AuditSpec, names: PublicNames, verdicts: Path, talk: AuditProgress
 ) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
         from contam.rescore.run import rescore, write_rescore
@@ -271,7 +285,8 @@ def _scoring(
         result.run["inputs"]["verdicts"]["folder"] = verdicts.relative_to(
             verdicts.parents[1]
         ).as_posix()
-        write_rescore(result, draft)
+        named = replace(result, run=names.tree(result.run), summary=names.text(result.summary))
+        write_rescore(named, draft)
         return without_times(draft)
 
     return make

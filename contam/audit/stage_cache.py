@@ -8,7 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from contam.audit.manifest import MANIFEST, files_of, read_verified
+from contam.audit.manifest import MANIFEST, TIMES, files_of, read_verified
 from contam.errors import OutputError
 from contam.files.publish import output_errors
 from contam.files.single import fingerprint
@@ -103,6 +103,7 @@ class StageCache:
         """Take the stage out of an earlier pack, whose files are linked or copied, never moved."""
         try:
             manifest = read_verified(self.out / MANIFEST)
+            known = read_verified(self.out / TIMES).get("stages", {})
         except OutputError:
             return False
         prefix = f"{name}/"
@@ -111,8 +112,7 @@ class StageCache:
             for entry, digest in manifest.get("files", {}).items()
             if entry.startswith(prefix)
         }
-        known = manifest.get("stages", {}).get(name)
-        if known != key or not files or not _intact(self.out / name, files):
+        if known.get(name) != key or not files or not _intact(self.out / name, files):
             return False
         folder = self.folder / name
         with output_errors(folder):

@@ -18,7 +18,14 @@ Row = Mapping[str, object]
 
 
 class RowError(ContamError):
-    """A row that cannot be an item. Readers add file and line and raise BenchmarkError."""
+    """A row that cannot be an item. Readers add file and line and raise BenchmarkError.
+
+    part   which part of the item is wrong, "answer_index" included; "" where none is known
+    field  its field, where a record was read alone
+    """
+
+    part = ""
+    field = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +180,8 @@ class _Planner:
             if name in self._free:
                 return ChoiceFields("list", self._taken(name))
         for beginning, first in field_names.CHOICE_COLUMNS.items():
-            for series in _series(beginning):
-                found = _leading(series, self._free)
+            for names in series(beginning):
+                found = _leading(names, self._free)
                 if len(found) > 1:
                     return ChoiceFields("columns", self._taken(*found), first)
         for beginning in field_names.WRONG_ANSWERS:
@@ -211,7 +218,7 @@ class _Planner:
         self._free = {name: column for name, column in self._free.items() if column != path[0]}
 
 
-def _series(beginning: str) -> list[list[str]]:
+def series(beginning: str) -> list[list[str]]:
     """Runs of names that a row with one column per choice may use."""
     letters = "abcdefghij"
     if not beginning:

@@ -178,6 +178,8 @@ def _tolerantly(path: Path, text: bytes, line: int) -> object:
         ) from error  # fmt: skip
     except RecursionError as error:
         raise _too_deep(path, line) from error
+    except ValueError as error:  # Python reads no number of more than 4,300 digits
+        raise BenchmarkError("{}:{}: a number is too long", path, line or 1) from error
     return value
 
 

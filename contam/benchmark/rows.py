@@ -9,12 +9,13 @@ from typing import NamedTuple
 from contam.benchmark.fields import FieldPath, FieldPlan, Row, RowError, get
 from contam.benchmark.values import (
     Choices,
+    Places,
     as_choices,
     as_text,
     is_bare_label,
-    place_of,
     references,
     scalar_text,
+    whole_number,
 )
 
 _HIDDEN = (-1, -1.0, "-1")
@@ -32,16 +33,26 @@ class Parts(NamedTuple):
 
 
 def read_parts(row: Row, plan: FieldPlan) -> Parts:
-    """Take an item's parts out of a row. Raises RowError for a value of a wrong type."""
-    question = _joined(row, plan.question, "question")
-    if question is None or not question.strip():
-        return Parts(None, "", (), None, None)
-    choices = _choices(row, plan)
-    answer, place = _answer(row, plan, choices)
+    """Take an item's parts out of a row. Raises RowError, with its part, for a wrong value."""
+    part = "question"
+    try:
+        question = _joined(row, plan.question, part)
+        if question is None or not question.strip():
+            return Parts(None, "", (), None, None)
+        part = "choices"
+        choices = _choices(row, plan)
+        part = "answer_index"
+        place = _stated_place(row, plan, choices)
+        part = "answer"
+        answer, place = _answer(row, plan, choices, place)
+        part = "passage"
+        passage = _joined(row, plan.passage, part)
+    except RowError as error:
+        error.part = part
+        raise
     if plan.choices.kind == "wrong":
         texts = tuple(dict.fromkeys([*([answer] if answer else []), *choices.texts]))
         choices, place = Choices(texts), 0 if answer else None
-    passage = _joined(row, plan.passage, "passage")
     if passage is not None and not passage.strip():
         passage = None
     return Parts(passage, question, choices.texts, answer, place)
@@ -83,9 +94,13 @@ def _wrong_answers(row: Row, paths: tuple[FieldPath, ...]) -> list[str]:
     return texts
 
 
-def _answer(row: Row, plan: FieldPlan, choices: Choices) -> tuple[str | None, int | None]:
-    """Text of the right answer and, where choices are given, its place among them."""
-    place = _stated_place(row, plan, choices)
+def _answer(
+    row: Row, plan: FieldPlan, choices: Choices, place: int | None
+) -> tuple[str | None, int | None]:
+    """Text of the right answer and, where choices are given, its place among them.
+
+    place  where a field states it
+    """
     if place is None:
         place = choices.right
     misfit: RowError | None = None
@@ -117,10 +132,9 @@ def _answer(row: Row, plan: FieldPlan, choices: Choices) -> tuple[str | None, in
 
 def _places(values: list[object], choices: Choices, plan: FieldPlan, path: FieldPath) -> list[int]:
     """Places named by an answer field, [] when it does not name choices at all."""
-    places = [
-        place_of(value, choices, first=plan.choices.first, label_first=path in plan.label_first)
-        for value in values
-    ]
+    named = Places(choices, plan.choices.first)
+    label_first = path in plan.label_first
+    places = [named.place_of(value, label_first=label_first) for value in values]
     known = [place for place in places if place is not None]
     return sorted(set(known)) if len(known) == len(places) else []
 
@@ -130,8 +144,12 @@ def _stated_place(row: Row, plan: FieldPlan, choices: Choices) -> int | None:
     if plan.answer_index is None or not choices.texts:
         return None
     value = get(row, plan.answer_index)
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
-        value = int(value)
+    if isinstance(value, str) and (number := whole_number(value.strip())) is not None:
+        value = number
+    elif isinstance(value, str) and value.strip():
+        # MedQA's `answer_idx` holds a letter.
+        place = Places(choices, 0).place_of(value, label_first=True)
+        value = value if place is None else place
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if _is_null(value) or value == -1:

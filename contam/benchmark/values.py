@@ -9,6 +9,7 @@ import re
 import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import orjson
 
@@ -19,6 +20,7 @@ from contam.remedies import Remedy
 
 _LABEL = re.compile(r"\s*[(\[]?\s*([A-Za-z])\s*[)\].:]?\s*")
 _LABELLED = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])\s?[).:\]])\s*")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 _INLINE_LABEL = re.compile(r"(?:^|(?<=[\s,;]))\(?([A-Ja-j])\s?[).]\s*")
 
 
@@ -95,25 +97,77 @@ def as_choices(value: object) -> Choices:
     return Choices(_without_labels(tuple(_choice(choice) for choice in value)))
 
 
-def place_of(value: object, choices: Choices, *, first: int, label_first: bool) -> int | None:
-    """0-based place of the choice that an answer value names, None when it names none.
+class Places:
+    """Where the choices are that answer values name; the work of each does not grow with them."""
 
-    first        number by which the source calls the first choice
-    label_first  the value is a label before it is a text (a choice may itself read "B" or "2")
-    Raises RowError for a number that fits no choice.
-    """
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool):
-        value = str(value)
-    if isinstance(value, int):
-        return _place_of_number(value, choices, first)
-    if not isinstance(value, str) or not value.strip():
-        return None
-    by_label = _place_of_label(value.strip(), choices, first)
-    by_text = _place_of_text(value, choices.texts)
-    order = (by_label, by_text) if label_first else (by_text, by_label)
-    return order[0] if order[0] is not None else order[1]
+    def __init__(self, choices: Choices, first: int) -> None:
+        """first: the number by which the source calls the first choice."""
+        self._texts, self._first, self._n = choices.texts, first, len(choices.texts)
+        self._by_label: dict[str, int] = {}
+        for place, label in enumerate(choices.labels):
+            self._by_label.setdefault(label, place)
+
+    @cached_property
+    def _by_text(self) -> dict[str, int | None]:
+        found: dict[str, int | None] = {}
+        for place, text in enumerate(map(str.strip, self._texts)):
+            # A text that two choices share names neither.
+            found[text] = None if text in found else place
+        return found
+
+    def place_of(self, value: object, *, label_first: bool) -> int | None:
+        """0-based place of the choice that an answer value names, None when it names none.
+
+        label_first  the value is a label before it is a text (a choice may itself read "B" or "2")
+        Raises RowError for a number that fits no choice.
+        """
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool):
+            value = str(value)
+        if isinstance(value, int):
+            return self._of_number(value)
+        if not isinstance(value, str) or not value.strip():
+            return None
+        first, second = self._of_text, self._of_label
+        if label_first:
+            first, second = second, first
+        wanted = value.strip()
+        place = first(wanted)
+        return second(wanted) if place is None else place
+
+    def _of_number(self, value: int) -> int | None:
+        if str(value) in self._by_label:
+            return self._by_label[str(value)]
+        if 0 <= value - self._first < self._n:
+            return value - self._first
+        place = self._of_text(str(value))
+        if place is None:
+            raise RowError("answer {!r} is none of {} choices", value, self._n)
+        return place
+
+    def _of_label(self, value: str) -> int | None:
+        if value in self._by_label:
+            return self._by_label[value]
+        match = _LABEL.fullmatch(value)
+        if match:
+            place = ord(match[1].upper()) - ord("A")
+        elif (number := whole_number(value)) is not None:
+            place = number - self._first
+        else:
+            return None
+        return place if 0 <= place < self._n else None
+
+    def _of_text(self, value: str) -> int | None:
+        if value in self._by_text:
+            return self._by_text[value]
+        bare = _LABELLED.sub("", value, count=1)
+        return self._by_text.get(bare) if bare else None
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text writes; None for anything else, and beyond nine digits."""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def is_bare_label(text: str) -> bool:
@@ -133,39 +187,6 @@ def references(value: object) -> list[object]:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [single for element in value for single in references(element)]
     return [] if value is None else [value]
-
-
-def _place_of_number(value: int, choices: Choices, first: int) -> int | None:
-    if str(value) in choices.labels:
-        return choices.labels.index(str(value))
-    if 0 <= value - first < len(choices.texts):
-        return value - first
-    place = _place_of_text(str(value), choices.texts)
-    if place is None:
-        raise RowError("answer {!r} is none of {} choices", value, len(choices.texts))
-    return place
-
-
-def _place_of_label(value: str, choices: Choices, first: int) -> int | None:
-    if value in choices.labels:
-        return choices.labels.index(value)
-    match = _LABEL.fullmatch(value)
-    if match:
-        place = ord(match[1].upper()) - ord("A")
-    elif value.isascii() and value.isdigit():
-        place = int(value) - first
-    else:
-        return None
-    return place if 0 <= place < len(choices.texts) else None
-
-
-def _place_of_text(value: str, texts: Sequence[str]) -> int | None:
-    wanted = value.strip()
-    places = [place for place, text in enumerate(texts) if text.strip() == wanted]
-    if not places:
-        bare = _LABELLED.sub("", wanted, count=1)
-        places = [place for place, text in enumerate(texts) if bare and text.strip() == bare]
-    return places[0] if len(places) == 1 else None
 
 
 def _choices_of_record(value: Mapping[object, object]) -> Choices:

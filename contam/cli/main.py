@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TextIO
 
 import typer
@@ -40,8 +40,9 @@ from contam.cli.commands import (
     sql,
     warm,
 )
+from contam.cli.defaults import described, origin_of, supplied, with_defaults
 from contam.cli.grouped_help import GroupedHelp
-from contam.cli.options import spread_values
+from contam.cli.options import help_without_command, spread_values
 from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -101,6 +102,7 @@ COMMANDS = (
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
     "query": query.SPREAD_OPTIONS,
+    "show": show.SPREAD_OPTIONS,
     "index": index.SPREAD_OPTIONS,
     "dupes": dupes.SPREAD_OPTIONS,
     "logs": logs.SPREAD_OPTIONS,
@@ -113,6 +115,13 @@ SPREAD_OPTIONS = {
     "audit": audit.SPREAD_OPTIONS,
 }
 
+WITH_DEFAULTS: Final[dict[str, Callable[..., int]]] = {
+    "scan": scan.scan,
+    "query": query.query,
+    "rescore": rescore.rescore,
+}
+"""Commands whose options may come from the environment and from the settings file."""
+
 
 @app.callback(invoke_without_command=True)
 def _root(
@@ -124,9 +133,7 @@ def _root(
 
         emit(f"contam {contam.__version__}\n")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        emit(context.get_help() + "\n")
-        raise typer.Exit
+    help_without_command(context)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -191,6 +198,9 @@ def _dispatch(arguments: list[str]) -> int:
         arguments = audit.with_command(arguments)
     if command in SPREAD_OPTIONS:
         arguments = spread_values(arguments, SPREAD_OPTIONS[command])
+    arguments = with_defaults(arguments, command, WITH_DEFAULTS.get(command))
+    if supplied():
+        talk(plain(described(supplied())))
     try:
         code = app(arguments, prog_name="contam", standalone_mode=False)
     except Exception as error:
@@ -206,7 +216,9 @@ def _dispatch(arguments: list[str]) -> int:
 def _usage_error(message: str, command: str) -> UsageError:
     known = command if command in COMMANDS else ""
     call = f"contam {known}".strip()
-    return UsageError(message.rstrip("."), hint=f"see `{call} --help`")
+    origin = origin_of(message)
+    said = message.rstrip(".") + (f" (from {origin})" if origin else "")
+    return UsageError(said, hint=f"see `{call} --help`")
 
 
 def _print_error(message: str, hint: str) -> None:

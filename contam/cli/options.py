@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from contam.cli.terminal import emit
 from contam.errors import UsageError
 
 Corpus = Annotated[
@@ -37,6 +38,22 @@ Workers = Annotated[
 Text = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
+]
+IdColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds document ids.")
+]
+UrlColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds urls.")
+]
+DateColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds dates.")
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="GLOB...",
+        help="Leave out shards on purpose: names of shards, files or folders; the results say so.",
+    ),
 ]
 Mapping = Annotated[
     list[str] | None,
@@ -99,6 +116,14 @@ Summary = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
+Settings = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="File with defaults of this command's options. [default: contam.toml if it exists]",
+    ),
+]
+"""Read by `main` before any command runs; a command lists it for --help."""
 Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
 """Read by `main` before any command runs; a command lists it for --help."""
 
@@ -186,5 +211,18 @@ def policy_names(policy: Iterable[str] | None) -> list[str]:
     return names
 
 
+def columns_of(id_: str | None, url: str | None, date: str | None) -> dict[str, str] | None:
+    """What `--id-column`, `--url-column` and `--date-column` name; None for nothing."""
+    named = {"id": id_, "url": url, "date": date}
+    return {field: name for field, name in named.items() if name is not None} or None
+
+
 def _is_option(word: str) -> bool:
     return word.startswith("-") and word != "-"
+
+
+def help_without_command(context: typer.Context) -> None:
+    """Print the help of a group that was called without one of its commands."""
+    if context.invoked_subcommand is None:
+        emit(context.get_help() + "\n")
+        raise typer.Exit

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Self
 from contam.cli.terminal import plain, stderr_is_terminal, talk
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, Task, TaskID
 
 _STEPS = 10
 #: Less is read before anyone could follow lines about it.
 _WORTH_LINES = 10_000_000
+_WORTH_COUNTING = 20_000
 _MEGA = 1_000_000
 
 
@@ -25,12 +26,18 @@ def reporter(*, quiet: bool) -> QuietReporter:
 
 
 class QuietReporter:
-    """A `contam.detect.scan.ScanProgress` that says nothing."""
+    """A `contam.detect.scan.ScanProgress` that says nothing.
+
+    It counts things, too: see `contam.detect.dupes.DupesProgress`.
+    """
 
     def start(self, total_bytes: int) -> None:
         """Ignored."""
 
-    def advance(self, n_bytes: int) -> None:
+    def count(self, total: int, thing: str) -> None:
+        """Ignored."""
+
+    def advance(self, n: int) -> None:
         """Ignored."""
 
     def note(self, message: str) -> None:
@@ -50,26 +57,31 @@ class QuietReporter:
 
 
 class LineReporter(QuietReporter):
-    """One line per tenth of the corpus, for logs."""
+    """One line per tenth of the work, for logs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._total = 0
         self._done = 0
         self._step = 0
+        self._thing = ""
         self._began = time.monotonic()
 
     def start(self, total_bytes: int) -> None:
         """Begin at zero."""
+        self.count(total_bytes, "")
+
+    def count(self, total: int, thing: str) -> None:
+        """Begin at zero; nothing is a byte."""
         with self._lock:
-            self._total, self._done, self._step = total_bytes, 0, 0
+            self._total, self._done, self._step, self._thing = total, 0, 0, thing
             self._began = time.monotonic()
 
-    def advance(self, n_bytes: int) -> None:
-        """Say so when another tenth is read."""
+    def advance(self, n: int) -> None:
+        """Say so when another tenth is done."""
         with self._lock:
-            self._done += n_bytes
-            if self._total < _WORTH_LINES:
+            self._done += n
+            if self._total < (_WORTH_COUNTING if self._thing else _WORTH_LINES):
                 return
             step = min(_STEPS, self._done * _STEPS // self._total)
             if step > self._step:
@@ -88,15 +100,17 @@ class LineReporter(QuietReporter):
     def _line(self) -> str:
         seconds = max(time.monotonic() - self._began, 1e-9)
         left = seconds * max(self._total - self._done, 0) / max(self._done, 1)
-        return (
-            f"{self._step * 100 // _STEPS:3d} %  {self._done / _MEGA:.0f} of "
-            f"{self._total / _MEGA:.0f} MB  {self._done / seconds / _MEGA:.0f} MB/s  "
-            f"{_clock(left)} left"
-        )
+        rate = self._done / seconds
+        if self._thing:
+            done = f"{self._done:,} of {self._total:,} {self._thing}s  {rate:,.0f} {self._thing}s/s"
+        else:
+            done = f"{self._done / _MEGA:.0f} of {self._total / _MEGA:.0f} MB"
+            done += f"  {rate / _MEGA:.0f} MB/s"
+        return f"{self._step * 100 // _STEPS:3d} %  {done}  {_clock(left)} left"
 
 
 class BarReporter(QuietReporter):
-    """A bar with MB/s and time left."""
+    """A bar with a rate and the time left."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -131,10 +145,41 @@ class BarReporter(QuietReporter):
         self._task = self._progress.add_task("reading", total=total_bytes or None)
         self._progress.start()
 
-    def advance(self, n_bytes: int) -> None:
+    def count(self, total: int, thing: str) -> None:
+        """Draw a bar of things that are counted."""
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            ProgressColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.text import Text
+
+        class Rate(ProgressColumn):
+            def render(self, task: Task) -> Text:
+                return Text(f"{task.speed or 0:,.0f} {thing}s/s")
+
+        self.finish()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            MofNCompleteColumn(" of "),
+            Rate(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._progress.add_task(f"{thing}s", total=total or None)
+        self._progress.start()
+
+    def advance(self, n: int) -> None:
         """Move the bar."""
         if self._progress is not None and self._task is not None:
-            self._progress.advance(self._task, n_bytes)
+            self._progress.advance(self._task, n)
 
     def note(self, message: str) -> None:
         """A line above the bar."""

@@ -109,6 +109,13 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     ]
     if odd:
         yield f"documents {', '.join(odd)}"
+    if excluded := coverage.get("shards_excluded"):
+        named = ", ".join(excluded[:_NAMED_FAILURES])
+        more = f" and {len(excluded) - _NAMED_FAILURES:,} more"
+        yield plain(
+            f"EXCLUDED on purpose {counted(len(excluded), 'shard')}: {named}"
+            + (more if len(excluded) > _NAMED_FAILURES else "")
+        )
     failed = coverage.get("shards_failed", [])
     for failure in failed[:_NAMED_FAILURES]:
         # Most reasons begin with the name already.

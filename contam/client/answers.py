@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import SHOWN
-from contam.detect.notebook import result_html
+from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.errors import IncompleteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from matplotlib.figure import Figure
 
     from contam.detect.policies.verdict import Verdict
 
@@ -99,6 +101,13 @@ class Answer:
             by_policy = counts.setdefault(verdict.benchmark, {})
             by_policy.setdefault(verdict.policy, dict.fromkeys(SHOWN, 0))[verdict.label] += 1
         return counts
+
+    def __repr__(self) -> str:
+        return result_line(type(self).__name__, self.counts(), self.coverage)
+
+    def plot(self) -> Figure:
+        """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""
+        return plot_counts(self.counts())
 
     def _repr_html_(self) -> str:
         return result_html(self.counts(), self.coverage)

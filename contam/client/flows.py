@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from contam.benchmark.items import BenchItem
 from contam.client import jobs, wire
 from contam.client.calls import Flow, Send, sent
 from contam.client.failures import AnswerError, ServiceError
@@ -86,8 +87,7 @@ class Flows:
         """Judge a text, one item, or items."""
         if isinstance(items, str):
             return (yield from self._check({"text": items}, [wire.TEXT_ITEM], asked))
-        found = wire.given_items(items)
-        rows = wire.item_rows(found if isinstance(found, list | tuple) else [found])
+        rows = wire.item_rows([items] if isinstance(items, BenchItem) else items)
         if len(rows) <= CHECK_ITEMS:
             names = [wire.name_of(row) for row in rows]
             try:

@@ -57,9 +57,9 @@ class Client:
     ) -> Answer:
         """Judge a text, one item or some; the verdicts are those of `contam.query`.
 
-        items     a text, a `contam.BenchItem`, or a mapping with `id`, `question` and, where there
-                  are any, `benchmark`, `split`, `passage`, `choices`, `answer`, `answer_index`;
-                  or a table of items (Arrow, pandas, Polars, `datasets`), or tables by name
+        items     a text, a `contam.BenchItem` or a dictionary, or several; a table of items (Arrow,
+                  pandas, Polars, `datasets`), or tables by name. Rows of dictionaries and tables
+                  are read as those of a file
         index     a name, several that answer as one, or None for all that the service has
         evidence  whether documents are named; `context` characters around each run
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from contam.benchmark.items import ItemName
+from contam.benchmark.fields import RowError
+from contam.benchmark.items import BenchItem, ItemName
+from contam.benchmark.one_item import read_item
 from contam.client.answers import ENDED, Answer, EvidenceRow, Job
 from contam.client.failures import AnswerError
 from contam.detect.given import given_benchmark, is_table
@@ -18,7 +20,6 @@ from contam.errors import BenchmarkError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from contam.benchmark.items import BenchItem
     from contam.detect.given import Source
 
     Item: TypeAlias = BenchItem | Mapping[str, Any]
@@ -36,50 +37,64 @@ TEXT_ITEM: Final = ItemName("text", "", "1")
 _FIELDS: Final = (
     "id", "benchmark", "split", "passage", "question", "choices", "answer", "answer_index",
 )  # fmt: skip
+_HINT: Final = f"fields: {', '.join(_FIELDS)}"
 _STATES: Final = ENDED | {"queued", "running"}
 
 
-def item_row(item: Item) -> Row:
+def item_row(item: BenchItem) -> Row:
     """One item as the service takes it, without what it has not. Raises UsageError."""
-    if isinstance(item, Mapping):
-        if unknown := set(item) - set(_FIELDS):
-            raise UsageError(
-                f"an item has no field {min(map(str, unknown))!r}",
-                hint=f"fields: {', '.join(_FIELDS)}",
-            )
-        row = dict(item)
-    else:
-        row = {
-            "id": item.item_id,
-            **{name: getattr(item, name) for name in _FIELDS if name != "id"},
-        }
-    row = {name: row[name] for name in _FIELDS if row.get(name) not in (None, "", (), [])}
-    if not isinstance(row.get("id"), str) or not isinstance(row.get("question"), str):
-        raise UsageError("an item needs an id and a question, both texts")
+    if not item.item_id or not item.question:
+        raise UsageError("an item needs an id and a question")
+    row = {"id": item.item_id, **{name: getattr(item, name) for name in _FIELDS if name != "id"}}
+    row = {name: value for name, value in row.items() if value not in (None, "", ())}
     if "choices" in row:
         row["choices"] = list(row["choices"])
     return row
 
 
-def given_items(items: Source) -> Iterable[Item]:
-    """Items as they are, and those of a table, or of tables by name, as `contam.query` reads them.
+def given_items(items: Source) -> list[BenchItem]:
+    """Items as they are, those of dictionaries, of a table, or of tables by name.
 
-    Raises UsageError for a table with a row that is no item: none is left out unsaid.
+    Dictionaries and tables are read as `contam.query` reads them. Raises UsageError for a row that
+    is no item: none is left out unsaid.
     """
-    named = isinstance(items, Mapping) and any(map(is_table, items.values()))
-    if not (named or is_table(items)):
-        given: Iterable[Item] = items
-        return given
+    if not (is_table(items) or _is_named(items)):
+        entries = [items] if isinstance(items, Mapping) else items
+        return [_given_item(entry, number) for number, entry in enumerate(entries, 1)]
     # Here, not above: a client that is given no table need not load what reads one.
     from contam.benchmark.read_files import read_benchmarks
 
     try:
         found = read_benchmarks(given_benchmark(items, BENCHMARK))
     except BenchmarkError as error:
-        raise UsageError(error.message, hint=f"columns: {', '.join(_FIELDS)}") from error
+        raise UsageError(error.message, hint=_HINT) from error
     for row in (row for benchmark in found for row in benchmark.skipped):
         raise UsageError(f"{row.source}, row {row.line}: {row.reason}")
     return [item for benchmark in found for item in benchmark.items]
+
+
+def _is_named(items: object) -> bool:
+    """Whether it is tables, or lists of rows, by name: an item has texts, too."""
+    return (
+        isinstance(items, Mapping)
+        and bool(items)
+        and all(is_table(value) or isinstance(value, list | tuple) for value in items.values())
+    )
+
+
+def _given_item(entry: object, number: int) -> BenchItem:
+    if isinstance(entry, BenchItem):
+        return entry
+    if not isinstance(entry, Mapping):
+        kind = type(entry).__name__
+        raise UsageError(
+            f"item {number} is of type {kind}", hint="give `BenchItem`s or dictionaries"
+        )
+    try:
+        return read_item(entry, BENCHMARK)
+    except RowError as error:
+        at = f", field {error.field!r}" if error.field else ""
+        raise UsageError(f"item {number}{at}: {error.message}", hint=_HINT) from error
 
 
 def item_rows(items: Source) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.shards import errors_named
-from contam.errors import CorpusError, Place, Remedy, ShardError
+from contam.errors import CorpusError, Place, Public, Remedy, ShardError
 from contam.tables.columns import ColumnRef, Kind, TextColumns
 
 if TYPE_CHECKING:
@@ -107,6 +107,9 @@ METADATA_NAMES: Mapping[MetadataField, tuple[str, ...]] = {
 }
 """Names tried in turn for each metadata field, at the top and inside `metadata` and `meta`."""
 
+NAMEABLE: tuple[MetadataField, ...] = ("id", "url", "date")
+"""Metadata fields whose column a user can name."""
+
 METADATA_PARENTS = ("metadata", "meta")
 
 _MAX_LISTED = 40
@@ -148,10 +151,13 @@ def selection_of(selection: Selections, shard: int) -> Selection | None:
     return selection if isinstance(selection, Selection) else selection[shard]
 
 
-def select_columns(shard: Shard, text: str | None = None) -> Selection:
+def select_columns(
+    shard: Shard, text: str | None = None, named: Mapping[str, str] | None = None
+) -> Selection:
     """Find the columns of one shard.
 
-    text  the text column as a dotted path; None finds it by its usual names
+    text   the text column as a dotted path; None finds it by its usual names
+    named  columns of `NAMEABLE` fields as dotted paths; others are found by their usual names
 
     Raises CorpusError, listing the columns seen, when no column fits, and ShardError when the
     shard cannot be read.
@@ -163,28 +169,29 @@ def select_columns(shard: Shard, text: str | None = None) -> Selection:
     chosen = _text_column(shard, columns, text)
     return Selection(
         text=chosen,
-        metadata=_metadata(columns),
+        metadata=_metadata(columns) | _named_fields(shard, columns, named or {}),
         others=_others(shard, columns, chosen),
         named=text is not None,
     )
 
 
 def select_all(
-    shards: Sequence[Shard], text: str | None = None
+    shards: Sequence[Shard], text: str | None = None, named: Mapping[str, str] | None = None
 ) -> tuple[list[Selection | None], list[ShardFailure]]:
     """Find the columns of every shard; shards without them are failures, not silence.
 
-    Raises CorpusError when the text column is in none of the readable shards.
+    Raises CorpusError when the text column, or one of the named ones, is in none of the readable
+    shards.
     """
     found: list[Selection | None] = []
     failures: list[ShardFailure] = []
     first: CorpusError | None = None
     for index, shard in enumerate(shards):
         try:
-            found.append(select_columns(shard, text))
+            found.append(select_columns(shard, text, named))
         except (CorpusError, ShardError) as error:
             found.append(None)
-            failures.append(ShardFailure(index, shard.name, error.message, error.remedies))
+            failures.append(ShardFailure.of(index, shard.name, error))
             if isinstance(error, CorpusError):
                 first = first or error
     if first is not None and not any(found):
@@ -257,6 +264,32 @@ def _named(shard: Shard, columns: tuple[ColumnRef, ...], text: str) -> ColumnRef
             remedy=Remedy.NAME_A_TEXT_COLUMN,
         )  # fmt: skip
     return ref
+
+
+def _named_fields(
+    shard: Shard, columns: tuple[ColumnRef, ...], named: Mapping[str, str]
+) -> dict[MetadataField, tuple[ColumnRef, ...]]:
+    """The columns that the user named for metadata: these, and no others of the usual names."""
+    found: dict[MetadataField, tuple[ColumnRef, ...]] = {}
+    for field_name in NAMEABLE:
+        if field_name not in named:
+            continue
+        name = named[field_name]
+        ref = _lookup(columns, name)
+        if ref is None:
+            raise CorpusError(
+                "{}: no column {} for the {}; columns seen: {}",
+                Place(shard.name), name, Public(field_name), _listing(columns),
+                remedy=Remedy.NAME_COLUMN_AMONG,
+            )  # fmt: skip
+        if ref.kind not in {"text", "other", "json", "null"} or "<" in ref.type_name:
+            raise CorpusError(
+                "{}: column {} holds {}, which is no {}; columns seen: {}",
+                Place(shard.name), name, ref.type_name or ref.kind, Public(field_name),
+                _listing(columns), remedy=Remedy.NAME_COLUMN_AMONG,
+            )  # fmt: skip
+        found[field_name] = () if ref.kind == "null" else (ref,)
+    return found
 
 
 def _lookup(columns: tuple[ColumnRef, ...], dotted: str) -> ColumnRef | None:

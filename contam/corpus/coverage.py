@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from contam.errors import Plain, ShardError, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -13,17 +15,40 @@ if TYPE_CHECKING:
     from contam.corpus.batches import DocBatch
     from contam.corpus.chunks import Chunk
     from contam.corpus.shards import Shard
-    from contam.errors import Advice
+    from contam.errors import Advice, ContamError
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFailure:
-    """A shard that could not be read whole, and why."""
+    """A shard that could not be read whole, and why: the facts of the error that it met.
+
+    code  of the error;  statement  what happened;  remedies  the ways out
+    """
 
     shard: int
     name: str
-    reason: str
+    statement: Statement
     remedies: tuple[Advice, ...] = ()
+    code: str = ShardError.code
+
+    @classmethod
+    def of(cls, shard: int, name: str, error: ContamError) -> ShardFailure:
+        """What an error says of a shard."""
+        return cls(shard, name, error.statement, error.remedies, error.code)
+
+    @classmethod
+    def noted(cls, shard: int, name: str, reason: str, *remedies: Advice) -> ShardFailure:
+        """What was written down of a shard earlier: a sentence, whose facts are not known."""
+        return cls(shard, name, Statement("{}", (Plain(reason),)), remedies)
+
+    @property
+    def reason(self) -> str:
+        """What happened, as a sentence."""
+        return self.statement.tell()
+
+    def error(self) -> ShardError:
+        """The same as an error, for who needs this very shard."""
+        return ShardError(self.statement, shard=self.name, remedy=self.remedies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +131,14 @@ class Coverage:
     units     chunks expected of each shard
     read      counts per shard index; a shard that was not read yet has no entry
     failures  shards that could not be read, at most one entry a shard
+    excluded  names of shards that were left out on purpose; they are not expected
     """
 
     names: tuple[str, ...]
     units: tuple[int, ...]
     read: Mapping[int, ShardCoverage] = field(default_factory=dict)
     failures: tuple[ShardFailure, ...] = ()
+    excluded: tuple[str, ...] = ()
 
     @classmethod
     def expect(
@@ -119,22 +146,18 @@ class Coverage:
         shards: Sequence[Shard],
         chunks: Iterable[Chunk],
         failures: Iterable[ShardFailure] = (),
+        excluded: tuple[str, ...] = (),
     ) -> Coverage:
         """Start a coverage: everything expected, nothing read, what failed in planning failed."""
         counts = [0] * len(shards)
         for chunk in chunks:
             counts[chunk.shard] += 1
         names = tuple(shard.name for shard in shards)
-        return cls(names, tuple(counts), {}, _first_of_each(failures))
+        return cls(names, tuple(counts), {}, _first_of_each(failures), excluded)
 
-    def with_chunk(self, chunk: Chunk, counts: ShardCoverage) -> Coverage:
-        """Add one unit that was read to its end; `counts` is the sum over its batches."""
-        part = counts + ShardCoverage(units=1)
-        return self.merge(Coverage(self.names, self.units, {chunk.shard: part}))
-
-    def with_failure(self, failure: ShardFailure) -> Coverage:
-        """Record a shard that failed while it was read."""
-        return self.merge(Coverage(self.names, self.units, {}, (failure,)))
+    def with_failures(self, *failures: ShardFailure) -> Coverage:
+        """Record shards that failed while they were read."""
+        return self.merge(Coverage(self.names, self.units, {}, failures))
 
     def merge(self, other: Coverage) -> Coverage:
         """Add up two coverages of one plan."""
@@ -144,9 +167,8 @@ class Coverage:
         for shard, counts in other.read.items():
             read[shard] = read[shard] + counts if shard in read else counts
         ordered = {shard: read[shard] for shard in sorted(read)}
-        return Coverage(
-            self.names, self.units, ordered, _first_of_each((*self.failures, *other.failures))
-        )
+        failures = _first_of_each((*self.failures, *other.failures))
+        return replace(self, read=ordered, failures=failures)
 
     @cached_property
     def total(self) -> ShardCoverage:
@@ -184,6 +206,7 @@ class Coverage:
                 {"shard": failure.name, "reason": failure.reason} for failure in self.failures
             ],
             "complete": self.complete,
+            **({"shards_excluded": list(self.excluded)} if self.excluded else {}),
             **total,
             "columns": dict(self.total.columns),
         }
@@ -203,10 +226,43 @@ class Coverage:
         }
 
 
+class CoverageCounter:
+    """Counts what is read chunk by chunk, in a time that does not grow with the shards.
+
+    expected  the coverage to start from, in which nothing is read
+    """
+
+    def __init__(self, expected: Coverage) -> None:
+        self._expected = expected
+        self._read: dict[int, ShardCoverage] = {}
+        self._failures: list[ShardFailure] = []
+
+    def add(self, coverage: Coverage) -> None:
+        """Add what another process or thread read of the same plan."""
+        self._expected = self.coverage().merge(coverage)
+        self._read, self._failures = {}, []
+
+    def add_chunk(self, chunk: Chunk, counts: ShardCoverage) -> None:
+        """Count one unit that was read to its end; `counts` is the sum over its batches."""
+        before = self._read.get(chunk.shard, ShardCoverage())
+        self._read[chunk.shard] = before + counts + ShardCoverage(units=1)
+
+    def add_failure(self, failure: ShardFailure) -> None:
+        """Record a shard that failed while it was read."""
+        self._failures.append(failure)
+
+    def coverage(self) -> Coverage:
+        """What was expected, with what was read since."""
+        names, units = self._expected.names, self._expected.units
+        return self._expected.merge(Coverage(names, units, self._read, tuple(self._failures)))
+
+
 def _first_of_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]:
     # Units of one shard may fail in any order on several threads: the smallest reason is kept, so
     # that what is reported does not depend on which came first.
     first: dict[int, ShardFailure] = {}
-    for failure in sorted(failures, key=lambda f: (f.shard, f.reason)):
-        first.setdefault(failure.shard, failure)
-    return tuple(first.values())
+    for failure in failures:
+        known = first.setdefault(failure.shard, failure)
+        if known is not failure and failure.reason < known.reason:
+            first[failure.shard] = failure
+    return tuple(first[shard] for shard in sorted(first))

@@ -28,7 +28,7 @@ class MetadataStream:
     def __init__(self, chunk: Chunk, shard: Shard, selection: Selection) -> None:
         self._shard = shard
         self._choices = {
-            name: selection.metadata[name] for name in METADATA_NAMES if name in selection.metadata
+            name: refs for name in METADATA_NAMES if (refs := selection.metadata.get(name))
         }
         refs = tuple(dict.fromkeys(ref for some in self._choices.values() for ref in some))
         self._blocks = shard.kind.metadata(shard.path, refs, chunk.in_file) if refs else None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+import os
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import ListedFile, Skipped, list_files
 from contam.corpus.streams import unreadable
-from contam.errors import CorpusError, Place, Remedy, ShardError
+from contam.errors import CorpusError, Names, Place, Remedy, ShardError, UsageError
 from contam.files.lfs import LFS_FACT, is_pointer
 from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
 from contam.files.natural_order import natural_key
@@ -53,6 +55,40 @@ class Shard:
     def path(self) -> str:
         """What readers are given: the place, and the state in which alone it may be read."""
         return self.uri if self.state is None else ListedPath(self.uri, self.state)
+
+
+def is_excluded(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a pattern fits a shard's name, or the name or path of its file or a folder above it.
+
+    In a pattern `*` stands for any characters, `/` among them; capitals count.
+    """
+    parts = name.split("/")
+    names = (name, *parts, *("/".join(parts[:n]) for n in range(2, len(parts))))
+    return any(fnmatchcase(one, pattern) for pattern in patterns for one in names)
+
+
+def leave_out(
+    shards: Sequence[Shard], patterns: Sequence[str]
+) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
+    """The shards that no pattern excludes, and the names of those that are left out on purpose.
+
+    Raises UsageError for an empty pattern or one that fits no shard, CorpusError when none is left.
+    """
+    for pattern in patterns:
+        if not any(is_excluded(shard.name, [pattern]) for shard in shards):
+            raise UsageError(
+                "{} excludes no shard; shards seen: {}", pattern or "an empty pattern",
+                Names([shard.name for shard in shards], _MAX_LISTED),
+                remedy=Remedy.CHECK_EXCLUDED,
+            )  # fmt: skip
+    left = tuple(shard for shard in shards if not is_excluded(shard.name, patterns))
+    if shards and not left:
+        raise CorpusError(
+            "every shard of the corpus is excluded, by {}", Names(patterns),
+            remedy=Remedy.CHECK_EXCLUDED,
+        )  # fmt: skip
+    gone = tuple(shard.name for shard in shards if is_excluded(shard.name, patterns))
+    return left, gone
 
 
 def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skipped, ...]]:
@@ -157,17 +193,33 @@ def _listed(shard: Shard) -> Shard:
 
 
 def _unique_names(found: Sequence[ListedFile]) -> list[str]:
+    """Names that differ: where two are equal, by the last folder above, or by more of them.
+
+    Where all lies says nothing, so that a corpus that is moved keeps its names.
+    """
     names = [file.name for file in found]
-    for prefixes in (
-        [file.argument.name for file in found],
-        [file.argument.as_posix() for file in found],
-    ):
-        counts = Counter(names)
+    for shown in (_last_folder, _below_all, _whole_path):
+        same: defaultdict[str, list[ListedFile]] = defaultdict(list)
+        for name, file in zip(names, found, strict=True):
+            same[name].append(file)
         names = [
-            f"{prefix}/{file.name}" if counts[name] > 1 else name
-            for file, name, prefix in zip(found, names, prefixes, strict=True)
+            f"{shown(file, same[name])}/{file.name}" if len(same[name]) > 1 else name
+            for name, file in zip(names, found, strict=True)
         ]
     return names
+
+
+def _last_folder(file: ListedFile, _: Sequence[ListedFile]) -> str:
+    return file.argument.name
+
+
+def _below_all(file: ListedFile, same: Sequence[ListedFile]) -> str:
+    above = os.path.commonpath([other.argument.parent for other in same])
+    return file.argument.relative_to(above).as_posix()
+
+
+def _whole_path(file: ListedFile, _: Sequence[ListedFile]) -> str:
+    return file.argument.as_posix()
 
 
 def _seen(skipped: Sequence[Skipped]) -> str:

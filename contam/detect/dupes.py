@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
     from contam.detect.model import Bools, Int64s
 
+    Shingles = NDArray[np.uint32]
+
 SHINGLE: Final = 2
 N_PERM: Final = 128
 
@@ -35,6 +37,18 @@ _EASE: Final = 0.6
 #: deviations of the estimate of 128 permutations.
 _SLACK: Final = 0.14
 _CHUNK: Final = 1 << 16
+#: Items between two reports of progress.
+_STEP: Final = 256
+
+
+class DupesProgress(Protocol):
+    """Receives the progress: first the items that are read, then the pairs that are compared."""
+
+    def count(self, total: int, thing: str) -> None:
+        """Begin: so many things (`item`, `pair`) are to be worked through."""
+
+    def advance(self, n: int, /) -> None:
+        """Add things that are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,7 @@ def find_dupes(
     threshold: float = 0.5,
     within: bool = False,
     mapping: Mapping[str, str] | None = None,
+    progress: DupesProgress | None = None,
 ) -> Dupes:
     """Find pairs of items whose questions and choices share `threshold` of their word pairs.
 
@@ -81,7 +96,7 @@ def find_dupes(
     Raises BenchmarkError and UsageError.
     """
     if not 0.0 < threshold <= 1.0:
-        raise UsageError(f"threshold must be above 0 and at most 1, not {threshold}")
+        raise UsageError("threshold must be above 0 and at most 1, not {}", threshold)
     items = tuple(
         sorted(
             (
@@ -92,16 +107,14 @@ def find_dupes(
             key=lambda item: (item.benchmark, item.split or "", item.item_id),
         )
     )
-    parts = [[_shingles(item.part_text(part)) for part in PARTS] for item in items]
-    wording = [np.union1d(some[QUESTION], some[CHOICES]) for some in parts]
-    signatures = _signatures(wording)
+    parts, wording, signatures = _signed(items, progress)
     bands, rows = best_bands(_EASE * threshold, N_PERM)
     labels = [(item.benchmark, item.split) for item in items]
     number = {label: at for at, label in enumerate(dict.fromkeys(labels))}
     side = np.array([number[label] for label in labels], np.int64)
     has_words = np.array([len(some) > 0 for some in wording], np.bool_)
     pairs = []
-    for one, other in _candidates(signatures, bands, rows):
+    for one, other in _candidates(signatures, bands, rows, progress):
         keep = has_words[one] & (within | (side[one] != side[other]))
         equal = (signatures[one[keep]] == signatures[other[keep]]).mean(axis=1)
         near = equal >= threshold - _SLACK
@@ -113,29 +126,44 @@ def find_dupes(
     return Dupes(items, threshold, bands, rows, tuple(pairs), _groups(pairs, len(items)))
 
 
-def _shingles(text: str) -> NDArray[np.uint32]:
+def _signed(
+    items: Sequence[BenchItem], progress: DupesProgress | None
+) -> tuple[list[list[Shingles]], list[Shingles], NDArray[np.uint32]]:
+    """For each item the shingles of its parts, those of its wording, and the signature of these."""
+    if progress is not None:
+        progress.count(len(items), "item")
+    factor, shift = permutations(N_PERM, "affine32")
+    signatures = np.empty((len(items), N_PERM), np.uint32)
+    parts, wording = [], []
+    for at, item in enumerate(items):
+        parts.append([_shingles(item.part_text(part)) for part in PARTS])
+        wording.append(np.union1d(parts[at][QUESTION], parts[at][CHOICES]))
+        sign(wording[at], len(wording[at]), AFFINE32, factor, shift, signatures[at])
+        if progress is not None and (at + 1) % _STEP == 0:
+            progress.advance(_STEP)
+    if progress is not None:
+        progress.advance(len(items) % _STEP)
+    return parts, wording, signatures
+
+
+def _shingles(text: str) -> Shingles:
     """Distinct shingles of a text, ascending."""
     tokens = tokenize_bytes(text.encode()).hashes
     out = np.empty(len(tokens), np.uint32)
     return np.unique(out[: hash_shingles(tokens, 0, len(tokens), SHINGLE, out)])
 
 
-def _signatures(wording: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
-    factor, shift = permutations(N_PERM, "affine32")
-    found = np.empty((len(wording), N_PERM), np.uint32)
-    for at, some in enumerate(wording):
-        sign(some, len(some), AFFINE32, factor, shift, found[at])
-    return found
-
-
 def _candidates(
-    signatures: NDArray[np.uint32], bands: int, rows: int
+    signatures: NDArray[np.uint32], bands: int, rows: int, progress: DupesProgress | None
 ) -> Iterator[tuple[Int64s, Int64s]]:
     """Pairs of items (one < other) that agree in a band, each once, in portions."""
     keys = np.empty((bands, len(signatures)), np.int64)
     for band in range(bands):
         block = np.ascontiguousarray(signatures[:, band * rows : (band + 1) * rows])
         _, keys[band] = np.unique(block, axis=0, return_inverse=True)
+    if progress is not None:
+        sizes = [np.bincount(key) for key in keys]
+        progress.count(int(sum((size * (size - 1) // 2).sum() for size in sizes)), "pair")
     for band in range(bands):
         order = np.argsort(keys[band], kind="stable")
         edges = np.flatnonzero(np.diff(keys[band][order], prepend=-1, append=-1))
@@ -145,6 +173,8 @@ def _candidates(
                 # A pair that an earlier band has joined was a candidate there.
                 fresh = ~(keys[:band, one] == keys[:band, other]).any(axis=0)
                 yield one[fresh], other[fresh]
+                if progress is not None:
+                    progress.advance(len(one))
 
 
 def _all_pairs(group: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
@@ -159,8 +189,8 @@ def _all_pairs(group: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
 def _verified(
     one: int,
     other: int,
-    parts: Sequence[Sequence[NDArray[np.uint32]]],
-    wording: Sequence[NDArray[np.uint32]],
+    parts: Sequence[Sequence[Shingles]],
+    wording: Sequence[Shingles],
     threshold: float,
 ) -> DupePair | None:
     similarity = _jaccard(wording[one], wording[other])
@@ -176,7 +206,7 @@ def _verified(
     return DupePair(one, other, similarity, each)
 
 
-def _jaccard(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> float:
+def _jaccard(one: Shingles, other: Shingles) -> float:
     shared = len(np.intersect1d(one, other, assume_unique=True))
     return round(shared / (len(one) + len(other) - shared), 4)
 

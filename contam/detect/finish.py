@@ -228,6 +228,10 @@ def _item_columns(plan: Plan) -> dict[str, Column]:
 
 def _parameters(plan: Plan) -> dict[str, Any]:
     parameters = asdict(plan.parameters)
+    for name in ("columns", "exclude"):
+        # Older results do not have them: they are written where they say something.
+        if not parameters[name]:
+            del parameters[name]
     parameters["policies"] = [policy.spec.id for policy in plan.policies]
     parameters["policy_definitions"] = {
         policy.spec.id: {**policy.spec.to_dict(), "fingerprint": policy.spec.fingerprint()}

@@ -1,4 +1,4 @@
-"""Show a result in a notebook: counts, coverage and notes, and no text of an item or document."""
+"""Show a result in a notebook: counts, coverage, notes and a picture, and no text of an item."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.labels import SHOWN
+from contam.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from matplotlib.figure import Figure
+
 _MOST_LISTED: Final = 20
+_MOST_BENCHMARKS: Final = 3
 _HEAD: Final = ("benchmark", "policy", *SHOWN)
 
 
@@ -36,8 +40,37 @@ def result_html(
     ]
     return (
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p>{escape(_read(coverage))}</p>{_listed('Not read', failed)}{_listed('Notes', notes)}"
+        f"<p>{escape(_read(coverage))}</p>{_listed('Not read', failed)}"
+        f"{_listed('Excluded on purpose', coverage.get('shards_excluded', ()))}"
+        f"{_listed('Notes', notes)}"
     )
+
+
+def result_line(
+    kind: str,
+    counts: Mapping[str, Mapping[str, Mapping[str, int]]],
+    coverage: Mapping[str, Any],
+) -> str:
+    """A result in one line, as an interpreter and a log show it: no text of an item, no path."""
+    parts = [
+        f"{benchmark} by {policy} "
+        + ", ".join(f"{labels[label]} {label}" for label in SHOWN if labels.get(label))
+        for benchmark, policies in list(counts.items())[:_MOST_BENCHMARKS]
+        for policy, labels in policies.items()
+    ]
+    if len(counts) > _MOST_BENCHMARKS:
+        parts.append(f"and {len(counts) - _MOST_BENCHMARKS} more benchmarks")
+    parts.append("complete" if coverage.get("complete") is True else "incomplete")
+    return f"<{kind}: {'; '.join(parts)}>"
+
+
+def plot_counts(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Figure:
+    """A figure of the share of items flagged; counts as above. Raises MissingExtraError."""
+    require("scores", "matplotlib")
+    # Here, not above: nothing else about a result needs what draws.
+    from contam.detect.figures import shares
+
+    return shares(counts)
 
 
 def _read(coverage: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import contam
+from contam.corpus.coverage import CoverageCounter
 from contam.detect.match.collect import Collection
 from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.errors import Remedy, UsageError
@@ -46,25 +47,29 @@ class Partial:
     """What some of the chunks gave: a collection a view, and what was read. Merges in any order."""
 
     collections: list[Collection]
-    coverage: Coverage
+    read: CoverageCounter
     chunks: set[Chunk] = field(default_factory=set)
 
     @classmethod
     def start(cls, plan: Plan, corpus: Corpus) -> Partial:
         """A partial answer in which nothing is read yet."""
-        return cls(start_collections(plan), corpus.coverage)
+        return cls(start_collections(plan), CoverageCounter(corpus.coverage))
 
     def empty_sibling(self, corpus: Corpus) -> Partial:
         """An empty one for another worker, whose collections share what can be shared."""
-        return Partial(
-            [collection.empty_sibling() for collection in self.collections], corpus.coverage
-        )
+        siblings = [collection.empty_sibling() for collection in self.collections]
+        return Partial(siblings, CoverageCounter(corpus.coverage))
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was expected, and what was read of it."""
+        return self.read.coverage()
 
     def merge(self, other: Partial) -> None:
         """Add the partial answer of other chunks."""
         for mine, theirs in zip(self.collections, other.collections, strict=True):
             mine.merge(theirs)
-        self.coverage = self.coverage.merge(other.coverage)
+        self.read.add(other.coverage)
         self.chunks |= other.chunks
 
     def answer(self, plan: Plan, corpus: Corpus) -> PartialAnswer:
@@ -89,12 +94,13 @@ class Partial:
             )
         if again := len(self.chunks & answer.chunks):
             raise UsageError(
-                f"a partial answer repeats {again} of the chunks merged before",
+                "a partial answer repeats {} of the chunks merged before",
+                again,
                 remedy=Remedy.MERGE_EVERY_PART_ONCE,
             )
         for mine, theirs in zip(self.collections, answer.collected, strict=True):
             mine.take(theirs)
-        self.coverage = self.coverage.merge(answer.coverage)
+        self.read.add(answer.coverage)
         self.chunks |= answer.chunks
 
 

@@ -24,7 +24,7 @@ from contam.detect.indexed.search import nothing_found, search
 from contam.detect.match.deadline import NO_DEADLINE, Deadline, DeadlinePassed, Unanswered
 from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.policies.policy import get_policy
-from contam.detect.scan import worker_count
+from contam.detect.scan import excluded_note, worker_count
 from contam.detect.warm import query_a_little
 from contam.errors import IndexMismatchError, Remedy
 from contam.kernels.warm_up import compile_once
@@ -89,7 +89,9 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     opened = IndexSet.open(index, corpus=corpus, home=home)
     if unit is not None and unit != opened.unit:
         raise IndexMismatchError(
-            f"the index has the unit {opened.unit}, not {unit}",
+            "the index has the unit {}, not {}",
+            opened.unit,
+            unit,
             remedy=Remedy.LEAVE_UNIT_OUT,
         )
     parameters = ScanParameters(
@@ -205,6 +207,7 @@ def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:
         f"{opened.names[shard]}: its text is gone; documents of it were compared by hashes alone"
         for shard in sorted(answer.hashed)
     ]
+    notes += excluded_note(opened.coverage.excluded)
     if opened.missing:
         notes.append(_not_covered(opened.missing))
     return IndexSources(whole=opened, answer=answer, notes=tuple(notes))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.notebook import result_html
+from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts, named_table
 from contam.errors import InternalError, OutputError, Public, Remedy
 from contam.files.publish import output_errors, publishing
@@ -18,6 +18,8 @@ from contam.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from matplotlib.figure import Figure
 
     from contam.detect.policies.verdict import Verdict
     from contam.detect.result import ScanResult
@@ -128,6 +130,14 @@ class Report:
         """One of `TABLE_NAMES` as a Polars DataFrame. Raises MissingExtraError without Polars."""
         return to_polars(named_table(self, table))
 
+    def __repr__(self) -> str:
+        counts = label_counts(self.verdicts)
+        return result_line(type(self).__name__, counts, self.run["coverage"])
+
+    def plot(self) -> Figure:
+        """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""
+        return plot_counts(label_counts(self.verdicts))
+
     def _repr_html_(self) -> str:
         counts = label_counts(self.verdicts)
         return result_html(counts, self.run["coverage"], self.run.get("notes", ()))
@@ -145,7 +155,7 @@ def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDE
     folder = Path(folder)
     if not folder.is_dir():
         fact = "is a file, not a folder" if folder.exists() else "does not exist"
-        raise OutputError("{} {}", folder, Public(fact), remedy=remedy)
+        raise OutputError("{} {}", folder, Public(fact), remedy=remedy).of_call()
     run = _read_run(folder, remedy)
     verdicts, evidence, items = (_read_table(folder, name, run) for name in TABLES)
     return Report(folder=folder, run=run, verdicts=verdicts, evidence=evidence, items=items)

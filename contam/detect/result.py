@@ -10,7 +10,7 @@ import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED, SHOWN
-from contam.detect.notebook import result_html
+from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError, Remedy, UsageError
 from contam.files.natural_order import natural_key
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
@@ -190,6 +191,13 @@ class ScanResult:
         """One of `TABLE_NAMES` as a Polars DataFrame. Raises MissingExtraError without Polars."""
         return to_polars(named_table(self, table))
 
+    def __repr__(self) -> str:
+        return result_line(type(self).__name__, self.counts(), self.coverage)
+
+    def plot(self) -> Figure:
+        """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""
+        return plot_counts(self.counts())
+
     def _repr_html_(self) -> str:
         return result_html(self.counts(), self.coverage, self.run.get("notes", ()))
 
@@ -201,7 +209,8 @@ def named_table(result: object, name: str) -> Table:
     """One of the tables of a result. Raises UsageError for a name that none has."""
     if name not in TABLE_NAMES:
         raise UsageError(
-            f"a result has no table {name!r}",
+            "a result has no table {!r}",
+            name,
             remedy=Remedy.CHOOSE_KNOWN(known=", ".join(TABLE_NAMES)),
         )
     table: Table = getattr(result, name)

@@ -13,10 +13,10 @@ import numpy as np
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
 from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import select_all
+from contam.corpus.columns import NAMEABLE, select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.documents import read_metadata
-from contam.corpus.shards import check_unchanged, shard_digest, survey
+from contam.corpus.shards import check_unchanged, leave_out, shard_digest, survey
 from contam.detect.finish import finish
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
 from contam.detect.match.matching import Matcher
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _MOST_WORKERS = 64
+_NAMED = 5
 #: Text read at once where a tokenizer file makes the tokens: about a second's work, so that a scan
 #: can be stopped soon.
 _TOKENIZER_BATCH_BYTES = 1 << 20
@@ -58,7 +59,7 @@ class ScanProgress(Protocol):
     def start(self, total_bytes: int) -> None:
         """Begin: the corpus has this many bytes to read."""
 
-    def advance(self, n_bytes: int) -> None:
+    def advance(self, n_bytes: int, /) -> None:
         """Add bytes that were read."""
 
     def note(self, message: str) -> None:
@@ -96,19 +97,28 @@ class Corpus:
 
     @classmethod
     def open(
-        cls, paths: Sequence[PathLike], text: str | None, tables: Sequence[Shard] = ()
+        cls,
+        paths: Sequence[PathLike],
+        text: str | None,
+        tables: Sequence[Shard] = (),
+        *,
+        columns: Mapping[str, str] | None = None,
+        exclude: Sequence[str] = (),
     ) -> Corpus:
         """Find shards and columns; shards that cannot be opened are failures in the coverage.
 
-        tables  shards besides those of the paths, under names of their own
+        tables   shards besides those of the paths, under names of their own
+        columns  field of a document (id, url, date) -> the column that holds it
+        exclude  patterns of shards to leave out on purpose (`contam.corpus.shards.leave_out`)
         """
         shards, skipped = survey(paths) if paths or not tables else ((), ())
         in_memory = frozenset(table.name for table in tables)
         if twice := sorted(in_memory.intersection(shard.name for shard in shards)):
-            raise UsageError(f"a table and a file of the corpus are both called {twice[0]}")
+            raise UsageError("a table and a file of the corpus are both called {}", twice[0])
         shards = tuple(sorted((*shards, *tables), key=lambda shard: natural_key(shard.name)))
+        shards, excluded = leave_out(shards, exclude)
         digests, unreadable = _digests(shards)
-        selections, no_columns = select_all(shards, text)
+        selections, no_columns = select_all(shards, text, columns)
         chunks, unopened = plan_chunks(shards, selections)
         failures = [*no_columns, *unopened]
         # Why a shard has no columns says more than that it could not be read.
@@ -122,8 +132,9 @@ class Corpus:
             digests=digests,
             selections=selections,
             chunks=chunks,
-            coverage=Coverage.expect(shards, chunks, failures),
+            coverage=Coverage.expect(shards, chunks, failures, excluded),
             notes=(
+                *excluded_note(excluded),
                 *(f"{LEFT_OUT}{file.path}: {file.reason}" for file in skipped),
                 *_unread_columns(shards, selections, text),
             ),
@@ -168,6 +179,26 @@ class Corpus:
         }
 
 
+def named_columns(columns: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The columns a caller named, None for none. Raises UsageError for other fields."""
+    for field_name in columns or ():
+        if field_name not in NAMEABLE:
+            raise UsageError(
+                f"no column can be named for {field_name!r}",
+                remedy=Remedy.CHOOSE_KNOWN(known=", ".join(NAMEABLE)),
+            )
+    return {name: columns[name] for name in NAMEABLE if name in columns} if columns else None
+
+
+def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
+    """What to say of shards that were left out on purpose."""
+    if not names:
+        return ()
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    count = "1 shard" if len(names) == 1 else f"{len(names):,} shards"
+    return (f"excluded on purpose, not searched: {count}: {', '.join(names[:_NAMED])}{more}",)
+
+
 def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[ShardFailure]]:
     """What tells every shard from other states of it, and the shards that cannot be read."""
     found: list[str | None] = []
@@ -177,22 +208,22 @@ def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[Shar
             found.append(shard_digest(shard))
         except ShardError as error:
             found.append(None)
-            failures.append(ShardFailure(number, shard.name, error.message, error.remedies))
+            failures.append(ShardFailure.of(number, shard.name, error))
     return tuple(found), failures
 
 
 def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
     """The coverage with every shard as not read that is not what it was when it was listed."""
     failed = {failure.shard for failure in coverage.failures}
+    changed = []
     for number, (shard, digest) in enumerate(zip(corpus.shards, corpus.digests, strict=True)):
         if number in failed:
             continue
         try:
             check_unchanged(shard, digest)
         except ShardError as error:
-            failure = ShardFailure(number, shard.name, error.message, error.remedies)
-            coverage = coverage.with_failure(failure)
-    return coverage
+            changed.append(ShardFailure.of(number, shard.name, error))
+    return coverage.with_failures(*changed)
 
 
 def _unread_columns(
@@ -224,6 +255,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     seed: int = 5,
     min_run: int = 8,
     text: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    exclude: str | Sequence[str] = (),
     mapping: str | Mapping[str, str] | None = None,
     name: str | None = None,
     split: str | None = None,
@@ -239,6 +272,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     policies           ids (`contam policies` lists them), id:preset, or policy files
     workers            threads; None takes one a core. The result does not depend on it.
     text               column of the document text, where the usual names do not find it
+    columns            "id", "url" or "date" of a document -> the column that holds it
+    exclude            patterns of shards to leave out on purpose, as `--exclude`
     mapping            part of an item -> field of the benchmark's rows
     allow_missing      judge items although shards could not be read (recorded in the result)
     max_evidence       documents kept as evidence per item; counts stay exact
@@ -257,13 +292,17 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         allow_missing=allow_missing,
         keep_text=keep_text,
         text=text,
+        columns=named_columns(columns),
+        exclude=tuple([exclude] if isinstance(exclude, str) else exclude),
         mapping=named_fields(mapping),
         name=name,
         split=split,
     )
     n_workers = worker_count(workers)
     with given_corpus(corpus) as (paths, tables):
-        opened = Corpus.open(paths, text, tables)
+        opened = Corpus.open(
+            paths, text, tables, columns=parameters.columns, exclude=parameters.exclude
+        )
         compile_once("scan", scan_a_little, progress)
         plan = make_plan(given_benchmark(benchmark, name), parameters)
         return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
@@ -341,11 +380,11 @@ def scan_chunk(
                 reported += step
     except ShardError as error:
         name = corpus.shards[chunk.shard].name
-        failure = ShardFailure(chunk.shard, name, error.message, error.remedies)
-        partial.coverage = partial.coverage.with_failure(failure)
+        failure = ShardFailure.of(chunk.shard, name, error)
+        partial.read.add_failure(failure)
         partial.chunks.add(chunk)
         return
-    partial.coverage = partial.coverage.with_chunk(chunk, counts)
+    partial.read.add_chunk(chunk, counts)
     partial.chunks.add(chunk)
     if progress is not None:
         progress.advance(max(chunk.n_bytes - reported, 0))
@@ -389,7 +428,9 @@ def worker_count(workers: int | None) -> int:
         return max(1, min(_MOST_WORKERS, os.cpu_count() or 1))
     if not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
-            f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
+            "workers must be 1 to {}, not {}",
+            _MOST_WORKERS,
+            workers,
             remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
         )
     return workers
@@ -409,8 +450,8 @@ def benchmark_shards(
     swept = [shard for shard in own if Path(shard.uri).resolve() not in named]
     if swept and len(own) < len(shards):
         raise UsageError(
-            f"the benchmark file {swept[0].name} lies in the corpus, too: "
-            "its items would match themselves",
+            "the benchmark file {} lies in the corpus, too: its items would match themselves",
+            swept[0].name,
             remedy=Remedy.KEEP_BENCHMARKS_OUT_OF_CORPUS,
         )
     return tuple(shard.name for shard in own)

@@ -51,6 +51,12 @@ def query_a_little() -> None:
     match_a_little()
 
 
+def run_a_little() -> None:
+    """Index, query and scan a corpus of one text: all that has kernels."""
+    query_a_little()
+    scan_a_little()
+
+
 @contextmanager
 def _small_files() -> Iterator[tuple[Path, Path]]:
     """A corpus of one document, and a benchmark of one item that it holds."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
-from contam.corpus.shards import survey
+from contam.corpus.shards import leave_out, survey
 from contam.errors import IndexMismatchError, OutputError, Place, Remedy, ShardError, UsageError
 from contam.index.array_files import writing
 from contam.index.manifest import (
@@ -41,7 +41,7 @@ from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.corpus.shards import Shard
     from contam.index.model import Recipe, SegmentRecord, ShardRecord
@@ -74,6 +74,8 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     workers: int | None = None,
     memory: int = DEFAULT_MEMORY,
     text: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    exclude: Sequence[str] = (),
     overwrite: bool = False,
     progress: BuildProgress | None = None,
 ) -> Manifest:
@@ -84,6 +86,8 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     workers    threads; None takes one a core. The index does not depend on it.
     memory     bytes to hold at most, besides the program itself; decides how segments are cut
     text       column of the document text, where the usual names do not find it
+    columns    "id", "url" or "date" of a document -> the column that holds it
+    exclude    patterns of shards to leave out on purpose; the index remembers them
     overwrite  begin afresh although there is an index
 
     A shard that cannot be read does not raise: the manifest records it with the reason. Raises
@@ -96,14 +100,16 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     check_limits(workers, memory)
     refuse_inside(folder, paths)
     check_free(folder, overwrite=overwrite)
-    shards = listed(paths, progress)
+    shards, excluded = leave_out(listed(paths, progress), exclude)
     fresh = Manifest(
         recipe=recipe,
         paths=tuple(sorted(str(path) for path in paths)),
-        shards=tuple(new_record(shard, text) for shard in shards),
+        shards=tuple(new_record(shard, text, columns) for shard in shards),
         segments=(),
         pending=tuple(shard.name for shard in shards),
         retired=None,
+        exclude=tuple(sorted(set(exclude))),
+        excluded=excluded,
     )
     with writer_lock(folder):
         there = (folder / MANIFEST).exists() and not overwrite
@@ -371,12 +377,21 @@ def _resumed(folder: Path, fresh: Manifest) -> Manifest:
             remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
         )  # fmt: skip
     for name, record in theirs.items():
-        if name not in old.pending and record.digest != mine[name].digest:
+        if name in old.pending:
+            continue
+        if record.digest != mine[name].digest:
             raise IndexMismatchError(
                 "shard {} changed since it was indexed", Place(name), remedy=Remedy.BEGIN_AFRESH
             )
+        if (record.column, record.columns) != (mine[name].column, mine[name].columns):
+            raise IndexMismatchError(
+                "{} holds an unfinished index of other columns: shard {} is in it already", folder,
+                Place(name), remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
+            )  # fmt: skip
     return replace(
         old,
+        exclude=fresh.exclude,
+        excluded=fresh.excluded,
         shards=tuple(
             mine[record.name] if record.name in old.pending and not record.retired else record
             for record in old.shards

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.shards import file_sha256
+from contam.corpus.shards import file_sha256, is_excluded, leave_out
 from contam.errors import IndexMismatchError, Place, Public, Remedy, ShardError, UsageError
 from contam.files.listed import FileState
+from contam.files.natural_order import natural_key
 from contam.index.build import (
     DEFAULT_MEMORY,
     check_limits,
@@ -31,11 +32,12 @@ from contam.index.writing.merge import merge_segments, merged_id
 from contam.index.writing.sampling import sketcher_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
+    from contam.corpus.shards import Shard
     from contam.index.model import Manifest, SegmentRecord, ShardRecord
     from contam.index.states import States
     from contam.index.writing.intake import BuildProgress
@@ -57,18 +59,21 @@ class Added:
     restored: tuple[str, ...]
 
 
-def add(
+def add(  # noqa: PLR0913 - the options of an addition, all but two of them by name
     index: PathLike,
     corpus: PathLike | Sequence[PathLike],
     *,
     workers: int | None = None,
     memory: int = DEFAULT_MEMORY,
     text: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    exclude: Sequence[str] = (),
     progress: BuildProgress | None = None,
 ) -> Added:
     """Index the shards that the index does not hold yet, and those it could not read before.
 
-    Options as in `build`; the text column is the one of the other shards unless `text` names it.
+    Options as in `build`; the columns are those of the other shards unless they are named. What the
+    index excludes already is left out as well.
     Raises IndexMismatchError for a shard of a known name with other bytes, and what `build` raises.
     """
     folder = Path(index)
@@ -78,17 +83,29 @@ def add(
         manifest = read_manifest(folder)
         check_normaliser(folder, manifest.recipe)
         refuse_inside(folder, paths)
-        columns = {record.column for record in manifest.shards}
-        column = text if text is not None or len(columns) != 1 else columns.pop()
-        offered = [new_record(shard, column) for shard in listed(paths, progress)]
+        known = {record.column for record in manifest.shards}
+        column = text if text is not None or len(known) != 1 else known.pop()
+        alike = [record.columns for record in manifest.shards]
+        if columns is None and alike and all(one == alike[0] for one in alike):
+            columns = alike[0]
+        shards, excluded = _left(manifest, listed(paths, progress), exclude)
+        offered = [new_record(shard, column, columns) for shard in shards]
         states = read_states(folder)
         found, passed = _with_shards(manifest, offered, states)
         restored = _restored(manifest, found)
         note_states(folder, states)
         named = sorted({*manifest.paths, *(str(path) for path in paths)})
-        found = replace(found, paths=tuple(named))
+        found = replace(
+            found,
+            paths=tuple(named),
+            exclude=tuple(sorted({*manifest.exclude, *exclude})),
+            excluded=tuple(sorted({*manifest.excluded, *excluded}, key=natural_key)),
+        )
         if not found.pending:
-            # Nothing to read: the index stays as it is.
+            # Nothing to read: the index stays as it is, but for what it leaves out.
+            if (found.exclude, found.excluded) != (manifest.exclude, manifest.excluded):
+                manifest = replace(manifest, exclude=found.exclude, excluded=found.excluded)
+                publish_manifest(folder, manifest)
             return Added(manifest, passed, restored)
         done = index_pending(folder, found, workers=workers, memory=memory, progress=progress)
         return Added(done, passed, restored)
@@ -156,6 +173,24 @@ def _writing(folder: Path) -> AbstractContextManager[None]:
     """The lock of an index that is there: a wrong path must not leave a folder behind."""
     read_manifest(folder)
     return writer_lock(folder)
+
+
+def _left(
+    manifest: Manifest, shards: Sequence[Shard], exclude: Sequence[str]
+) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
+    """Those of the shards that are offered, and the names of what is left out on purpose.
+
+    Raises UsageError for a new pattern that fits no shard, or one that is in the index already.
+    """
+    there = {record.name for record in manifest.shards if not record.retired}
+    left, gone = leave_out(shards, exclude)
+    if clash := sorted(there.intersection(gone)):
+        raise UsageError(
+            "shard {} is in the index", Place(clash[0]),
+            remedy=Remedy.RETIRE_SHARD_FIRST(shard=clash[0]),
+        )  # fmt: skip
+    offered = tuple(shard for shard in left if not is_excluded(shard.name, manifest.exclude))
+    return offered, (*gone, *(shard.name for shard in left if shard not in offered))
 
 
 def _with_shards(

@@ -5,8 +5,10 @@ indexes/FORMAT.md specifies how each of these is written down.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
+
+from contam.index.json_values import LEFT_OUT
 
 FORMAT: Final = 1
 """Version of everything on disk; a reader refuses any other."""
@@ -79,6 +81,8 @@ class ShardRecord:
     counts   ShardCoverage.to_dict() of its rows
     failure  why it could not be indexed, None when it was; a failed shard has no segment
     retired  no answer counts it any more
+    columns  field of a document (id, url, date) -> the column that was named for it; left out where
+             none was
     """
 
     name: str
@@ -91,6 +95,7 @@ class ShardRecord:
     counts: dict[str, int]
     failure: str | None = None
     retired: bool = False
+    columns: dict[str, str] | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +147,8 @@ class Manifest:
     paths        what the user named as corpus, sorted
     pending      names of shards that a build still has to read; () when it is whole
     retired      file of retired documents, None when there is none
+    exclude      patterns of shards that are excluded on purpose; left out where there is none
+    excluded     names of the shards that they exclude; left out where there is none
     """
 
     recipe: Recipe
@@ -150,3 +157,5 @@ class Manifest:
     segments: tuple[SegmentRecord, ...]
     pending: tuple[str, ...]
     retired: FileRecord | None
+    exclude: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    excluded: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from contam.corpus.listing import list_files
-from contam.corpus.shards import Shard, file_sha256, seen, shard_digest, survey
+from contam.corpus.shards import Shard, file_sha256, is_excluded, seen, shard_digest, survey
 from contam.errors import ContamError, ShardError
 from contam.files.natural_order import natural_key
 from contam.index.writing.intake import shard_of
@@ -58,20 +58,32 @@ def not_indexed(manifests: Sequence[Manifest], moved: Mapping[str, Shard]) -> tu
     """Names of files in the corpora of some indexes that none of them has, in order.
 
     moved  present paths of shards, by their digests; empty: where they were
-    What was retired, or could not be read, is in an index all the same.
+    What was retired, or could not be read, is in an index all the same, and what an index excludes
+    is left out on purpose.
     """
     records = [record for manifest in manifests for record in manifest.shards]
     known = {record.uri for record in records}
     digests = {record.digest for record in records}
-    found = {shard.name for digest, shard in moved.items() if digest not in digests}
-    for place in (
-        () if moved else sorted({place for manifest in manifests for place in _places(manifest)})
-    ):
+    patterns = [pattern for manifest in manifests for pattern in manifest.exclude]
+    found = {
+        shard.name
+        for digest, shard in moved.items()
+        if digest not in digests and not is_excluded(shard.name, patterns)
+    }
+    places: dict[str, set[str]] = {}
+    for manifest in () if moved else manifests:
+        for place in _places(manifest):
+            places.setdefault(place, set()).update(manifest.exclude)
+    for place, own in sorted(places.items()):
         try:
             listed, _ = list_files([place])
         except ContamError:
             continue  # gone: its shards are reported as missing
-        found |= {file.name for file in listed if str(file.path) not in known}
+        found |= {
+            file.name
+            for file in listed
+            if str(file.path) not in known and not is_excluded(file.name, [*own])
+        }
     return tuple(sorted(found, key=natural_key))
 
 

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from contam.kernels._ahead import compile_ahead
 from contam.kernels._cache import CACHE_FOLDER, IS_READ_ONLY, cache_folder, unsaved
-from contam.kernels._compiler import KERNELS, report_compiled, target_name
+from contam.kernels._compiler import IS_KNOWN, KERNELS, report_compiled, target_name
 from contam.kernels._jit import INTERPRETED
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _thread = threading.local()
 #: The marks of what this process compiled: where nothing can be kept, it leaves none behind.
 _run_here: set[Path] = set()
 
-Kind: TypeAlias = Literal["scan", "build", "query"]
+Kind: TypeAlias = Literal["scan", "build", "query", "all"]
 
 
 class CompileProgress(Protocol):
@@ -35,7 +36,7 @@ class CompileProgress(Protocol):
 
 def is_warm(kind: Kind) -> bool:
     """Whether an earlier run compiled all that this kind of run needs, from the same sources."""
-    return INTERPRETED or _mark(kind).exists()
+    return INTERPRETED or _mark(kind).exists() or _mark("all").exists()
 
 
 def compile_once(
@@ -68,14 +69,22 @@ def compile_once(
 
 
 def _run(workload: Callable[[], None], progress: CompileProgress | None) -> None:
-    if progress is None:
+    furthest = 0
+
+    def report(done: int) -> None:
+        nonlocal furthest
+        furthest = max(furthest, done)  # what was compiled ahead is now loaded, and counts once
+        if progress is not None:
+            progress.compiled(furthest, len(KERNELS))
+
+    if progress is not None:
+        once = "" if unsaved else ": only the first run after an installation does this"
+        progress.note(f"compiling kernels{once}")
+    if IS_KNOWN and not (IS_READ_ONLY or unsaved):
+        compile_ahead(workload, report)
+    with report_compiled(report):
         workload()
-        return
-    once = "" if unsaved else ": only the first run after an installation does this"
-    progress.note(f"compiling kernels{once}")
-    with report_compiled(lambda done: progress.compiled(done, len(KERNELS))):
-        workload()
-    progress.compiled(len(KERNELS), len(KERNELS))
+    report(len(KERNELS))
 
 
 def _mark(kind: Kind) -> Path:

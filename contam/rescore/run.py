@@ -17,7 +17,7 @@ from contam.extras import require
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
 from contam.rescore.direction import directed
-from contam.rescore.export.plots import draw, plot_names
+from contam.rescore.export.plots import draw, plot_names, score_figure
 from contam.rescore.export.summary import markdown
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
@@ -34,6 +34,7 @@ from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY, TABLES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from contam.rescore.join import Joined
@@ -54,6 +55,10 @@ class Rescore:
     summary: str
     run: dict[str, Any]
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {table.num_rows}" for name, table in self.tables.items())
+        return f"<{type(self).__name__}: rows of {sizes}>"
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of one table as dictionaries."""
         return schemas.rows(self.tables[name])
@@ -65,6 +70,20 @@ class Rescore:
     def to_polars(self, table: str = "scores") -> Any:  # noqa: ANN401 - Polars may be missing
         """One of `tables` as a Polars DataFrame. Raises MissingExtraError without Polars."""
         return to_polars(self._named(table))
+
+    def plot(
+        self, *, benchmark: str | None = None, metric: str | None = None, policy: str | None = None
+    ) -> Figure:
+        """A figure of each model's scores on all and on clean items, with their intervals.
+
+        benchmark, metric, policy  of these only; a plot for each is drawn below the other
+
+        Raises UsageError for names without scores, MissingExtraError without matplotlib.
+        """
+        require("scores", "matplotlib")
+        wanted = {"benchmark": benchmark, "metric": metric, "policy": policy}
+        chosen = {name: value for name, value in wanted.items() if value is not None}
+        return score_figure(self.tables["scores"], self.run["parameters"]["least"], chosen)
 
     def _named(self, table: str) -> Table:
         if table not in self.tables:
@@ -141,17 +160,17 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
         [(joined_log.log, joined_log.model) for joined_log in joined_logs]
         + [(log, names[id(log)]) for log in second_logs]
     )
-    series = [one for joined in joined_logs for one in joined.series()]
-    unscored = [one for joined in joined_logs for one in joined.unscored()]
+    series = [own for joined in joined_logs for own in joined.series()]
+    unscored = [own for joined in joined_logs for own in joined.unscored()]
     second = list(_second_series(second_logs, names))
     sources = [_source(joined_log.log, joined_log.joined.index) for joined_log in joined_logs]
     sources += [_source(log, None) for log in second_logs]
     notes = [f"bad log, left out: {reason}" for _, reason in damaged]
     notes += [*judging.notes, *(note for joined_log in joined_logs for note in joined_log.notes())]
     notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
-    unknown = set(settings.references) - {one.model for one in series}
+    unknown = set(settings.references) - {own.model for own in series}
     if unknown:
-        known = ", ".join(sorted({one.model for one in series}))
+        known = ", ".join(sorted({own.model for own in series}))
         raise UsageError(
             "no log of reference model {}", min(unknown), remedy=Remedy.CHOOSE_MODEL(known=known)
         )
@@ -163,8 +182,12 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             lambda log: models[id(log)],
         )
     )
-    main = main_metrics([*series, *(one for _, one in groups)], settings.metrics)
-    notes += [f"{one.why}; {one.shown} is shown" for one in main.values() if one.metric is None]
+    main = main_metrics([*series, *(group for _, group in groups)], settings.metrics)
+    notes += [
+        f"{metric.why}; {metric.shown} is shown"
+        for metric in main.values()
+        if metric.metric is None
+    ]
     tables = make_tables(series, judging.flags, settings, groups, second, unscored)
     run = {
         "tool": "contam",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -235,7 +235,7 @@ def _plain_array(column: Sequence[Any] | NDArray[Any], field: pa.Field) -> pa.Ar
     return array
 
 
-def write_parquet(table: Table, path: Path) -> None:
+def write_parquet(table: Table, path: Path | BinaryIO) -> None:
     """Write one file; equal tables give equal bytes under one pyarrow version. Raises OSError."""
     with _writer(path, table.schema) as writer:
         writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
@@ -259,7 +259,7 @@ def write_columns(columns: Columns, schema: pa.Schema, path: Path) -> None:
             writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
 
 
-def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def _writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         path,
         schema,
@@ -336,6 +336,21 @@ def column(table: Table, name: str) -> list[Any]:
     """One column as a list of plain Python values."""
     values: list[Any] = table.column(name).to_pylist()
     return values
+
+
+DUPES: Final = pa.schema(
+    [
+        *(
+            pa.field(f"{side}_{name}", pa.string(), nullable=False)
+            for side in ("one", "other")
+            for name in ("benchmark", "split", "item_id")
+        ),
+        pa.field("similarity", pa.float64(), nullable=False),
+        # Null where one of the items has no such part.
+        *(pa.field(part, pa.float64()) for part in ("passage", "question", "choices", "answer")),
+        pa.field("group", pa.int64(), nullable=False),
+    ]
+)
 
 
 CALIBRATION: Final = pa.schema(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+import contextlib
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import duckdb
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 from contam.errors import Remedy, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from contam.tables.schemas import Table
@@ -23,6 +24,7 @@ _NO_DOCUMENTS = (
     "NULL::VARCHAR AS language, NULL::VARCHAR AS text WHERE false"
 )
 
+_BATCH_ROWS: Final = 1 << 16
 _INSTANT = "TIMESTAMP WITH TIME ZONE"
 
 
@@ -52,17 +54,64 @@ class Database:
 
         values  values of $name in the query
         """
-        try:
-            relation = self._connection.sql(query, params=dict(values) if values else None)
-            # None for a statement without an answer, which the library's types do not mention.
-            found = cast("duckdb.DuckDBPyRelation | None", relation)
+        with _said():
+            found = self._relation(query, values)
             return ([], []) if found is None else (list(found.columns), _rows(found))
-        except duckdb.Error as error:
+
+    def write_parquet(self, query: str, file: BinaryIO) -> int:
+        """Write the answer as Parquet, batch by batch; returns the number of rows.
+
+        Raises UsageError for a query that fails, has no answer, gives two columns one name or a
+        type that Parquet does not have.
+        """
+        with _said():
+            found = self._relation(query, None)
+            names = [] if found is None else list(found.columns)
+            if found is None or not names:
+                raise UsageError("the query has no answer to write", remedy=Remedy.ASK_KNOWN_VIEWS)
+            refuse_same_names(names)
+            n_rows = 0
+            try:
+                reader = found.to_arrow_reader(_BATCH_ROWS)
+                with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+                    for batch in reader:
+                        writer.write_batch(batch)
+                        n_rows += batch.num_rows
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+                raise UsageError(
+                    "the answer cannot be written as Parquet: {}", _reason(str(error)),
+                    remedy=Remedy.ASK_AS_TEXT,
+                ) from error  # fmt: skip
+            return n_rows
+
+    def _relation(
+        self, query: str, values: Mapping[str, object] | None
+    ) -> duckdb.DuckDBPyRelation | None:
+        relation = self._connection.sql(query, params=dict(values) if values else None)
+        # None for a statement without an answer, which the library's types do not mention.
+        return cast("duckdb.DuckDBPyRelation | None", relation)
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    """Raise what the database says against a query as UsageError."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise UsageError(
+            "the query fails: {}", _reason(str(error)), remedy=Remedy.ASK_KNOWN_VIEWS
+        ) from error
+
+
+def refuse_same_names(names: Sequence[str]) -> None:
+    """Raise UsageError where two columns have one name: of such columns only one would be left."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
             raise UsageError(
-                "the query fails: {}",
-                _reason(str(error)),
-                remedy=Remedy.ASK_KNOWN_VIEWS,
-            ) from error
+                "two columns of the answer are called {}", name, remedy=Remedy.NAME_COLUMNS_APART
+            )
+        seen.add(name)
 
 
 def _rows(found: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:

@@ -107,7 +107,7 @@ def test_a_damaged_log_stops_an_audit_or_is_named_in_every_report(tmp_path, from
     path.write_text(path.read_text() + "skip_damaged = true\n")
     pack = run_audit(load_spec(path))
     (left_out,) = pack.facts.logs_left_out
-    assert left_out["path"] == str(cut)
+    assert left_out["path"] == "logs/cut.json"
     assert "1 log is damaged" in pack.facts.headline.text
     for name in ("report.json", "report.md", "report.html", "scores/summary.md"):
         assert "cut.json" in (pack.folder / name).read_text("utf-8"), name

@@ -9,12 +9,14 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from contam.audit.chance.qvalues import QValues, q_values
+from contam.audit.facts import read_facts
 from contam.audit.pack import run_audit
 from contam.audit.report.html import write_html
 from contam.audit.report.pages import PAGE_ITEMS
 from contam.audit.spec import load_spec
 from contam.detect.report import load_report
-from contam.detect.show.side_by_side import flagged_items, view_items
+from contam.detect.show.choose import flagged_items
+from contam.detect.show.side_by_side import view_items
 from tests.audit.conftest import FIXTURES, write_spec
 
 HOSTILE = (
@@ -31,6 +33,18 @@ QUESTION = (
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory):
     return run_audit(load_spec(write_spec(tmp_path_factory.mktemp("report")))).folder
+
+
+@pytest.fixture(scope="module")
+def without_logs(tmp_path_factory):
+    home = tmp_path_factory.mktemp("without-logs")
+    items = ", ".join(f'"{FIXTURES}/items/{n}.jsonl"' for n in ("brook_math", "tinker_code"))
+    (home / "AUDIT.toml").write_text(
+        '[audit]\nout = "pack"\npolicies = ["contam", "gpt3-test"]\ndecoys = 0\n'
+        f'[[corpus]]\nname = "web"\npaths = ["{FIXTURES}/corpus"]\n'
+        f"[[benchmark]]\npaths = [{items}]\nreleased = 2021-06-01\n"
+    )
+    return run_audit(load_spec(home / "AUDIT.toml")).folder
 
 
 @pytest.fixture(scope="module")
@@ -166,8 +180,6 @@ def test_q_values_stand_beside_the_verdicts_and_sort(browser, pack):
 
 
 def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
-    from contam.audit.facts import read_facts
-
     facts = read_facts(pack / "report.json")
     page = browser()
     page.open(pack / "report.html")
@@ -195,6 +207,35 @@ def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
     every = page.run("return [...document.images].map(one => one.alt)")
     for shows in ("Gain of each model", "Gain as the threshold", "Rank on all and on clean"):
         assert [caption for caption in every if caption.startswith(shows)], shows
+
+
+def test_without_logs_there_are_pictures_with_a_key_that_fit_a_phone(browser, without_logs, shots):
+    facts = read_facts(without_logs / "report.json")
+    for width, dark in ((1280, False), (390, False), (390, True)):
+        page = browser(width, 800, dark)
+        page.open(without_logs / "report.html")
+        page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        assert page.overflow() == []
+        assert page.nameless() == []
+        assert page.problems() == []
+        for css in (".key strong", ".terms dt", ".axis span", "figcaption"):
+            assert page.contrast(page.find(css)) >= 4.5, css
+        shots(page, f"report-without-logs-{width}-{'dark' if dark else 'light'}")
+    bars = page.run(
+        "return [...document.querySelectorAll('figure.picture table .bar')].map(one => ({"
+        "bar: one.getBoundingClientRect().width, parts: [...one.querySelectorAll('rect')]"
+        ".map(part => [part.getAttribute('class').slice(2), part.getBoundingClientRect().width])}))"
+    )
+    policies = [one for bench in facts.benchmarks for one in bench.policies]
+    assert len(bars) == 2 * len(policies)
+    for policy, bar in zip(policies, bars[: len(policies)], strict=True):
+        for name, width in bar["parts"]:
+            share = getattr(policy, name) / policy.n_items
+            assert width / bar["bar"] == pytest.approx(share, abs=0.03)
+    keys = set(page.texts(".key strong"))
+    assert {"contaminated", "suspect", "clean", "question"} <= keys
+    for kind, name in (("sources", "source"), ("months", "month")):
+        assert page.run("return document.querySelectorAll('.' + arguments[0]).length", kind), name
 
 
 def test_links_lead_to_parts_of_the_page(browser, pack):
@@ -253,8 +294,6 @@ def test_without_scripts_the_tables_are_there(browser, pack):
 
 
 def test_ten_thousand_items_are_listed_and_their_evidence_is_read_by_page(browser, pack, tmp_path):
-    from contam.audit.facts import read_facts
-
     facts = read_facts(pack / "report.json")
     report = load_report(pack / "checks" / "together")
     from contam.audit.report.pages import make_pages

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from contam.cli.main import app
 from contam.detect.report import write_report
 from tests.cli.processes import (
     ROOT,
@@ -108,6 +109,14 @@ def test_help_names_every_command_and_the_exit_codes():
     text = contam("--help").stdout
     for word in ("scan", "show", "policies", "130"):
         assert word in text
+
+
+@pytest.mark.parametrize("group", [None, *app.registered_groups])
+def test_a_group_without_a_command_prints_its_help(group):
+    words = [group.name] if group else []
+    alone = contam(*words)
+    assert (alone.returncode, alone.stderr) == (0, "")
+    assert alone.stdout == contam(*words, "--help").stdout
 
 
 @pytest.mark.parametrize(

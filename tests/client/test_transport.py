@@ -281,8 +281,9 @@ def test_an_address_that_is_none_is_refused(address):
         [],
         [ITEM, ITEM],
         {"id": "1"},
-        {"id": 1, "question": "x"},
-        {"id": "1", "question": "x", "colour": "blue"},
+        {"id": True, "question": "x"},
+        {"id": "1", "question": "x", "options": 5},
+        {"id": "1", "colour": "blue"},
         {"id": "1", "question": "half a \ud800 character"},
     ],
 )

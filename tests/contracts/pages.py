@@ -2,6 +2,7 @@
 
 A block marked `console` holds commands behind `$ ` and, below each, what it prints. `python` blocks
 of one page share their names; a `text` block right behind a `python` or `sql` block is its output.
+A block marked `bash FILE` is that file, which commands below it run.
 `python -m tests.contracts.pages` writes the outputs of all pages afresh.
 """
 
@@ -26,17 +27,19 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 #: Pages whose blocks are run. The others show no commands or repeat those of these.
 RUN = (
     "README.md",
+    "docs/guides/start.md",
     "docs/guides/batch.md",
     "docs/guides/evaluation.md",
     "docs/guides/audit.md",
     "docs/guides/service.md",
+    "docs/guides/recipes.md",
     "docs/policies.md",
 )
 #: Width of the terminal that the shown outputs come from.
 COLUMNS = "92"
 #: Installing is tested by `make demo` itself, on a fresh machine; long targets are only looked up.
 _INSTALLS = re.compile(r"^(\S+/)?(pip|python3?) (-m (pip|venv) )?|^make (?!demo)")
-_FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHORTER = re.compile(r"^(?P<call>.*?) \| (?P<how>head|tail) -(?P<n>\d+)$", re.DOTALL)
 _FIRST_RUN = "compiling kernels"
 #: Behind these words another library speaks, and its next release may say it otherwise.
@@ -45,9 +48,10 @@ _FOREIGN = re.compile(r"(cannot be read: ).*")
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: its language, its text, and where the text stands in the page."""
+    """One fenced block: its language, the file it is, its text, and where that begins and ends."""
 
     language: str
+    file: str
     text: str
     start: int
     end: int
@@ -57,7 +61,8 @@ class Block:
 class Shown:
     """Something a page runs, and the stretch of the page that shows what it prints.
 
-    start  where the output stands, -1 where the page shows none
+    start  where the output begins, -1 where the page shows none
+    file   the file that is written, for one that is run by commands
     """
 
     kind: str
@@ -65,6 +70,7 @@ class Shown:
     output: str
     start: int = -1
     end: int = -1
+    file: str = ""
 
 
 @dataclass
@@ -81,6 +87,9 @@ class Session:
         with contextlib.chdir(self.folder):
             if shown.kind == "console":
                 return self._command(shown.source)
+            if shown.file:
+                Path(shown.file).write_text(shown.source, encoding="utf-8")
+                return ""
             if shown.kind == "sql":
                 import duckdb
 
@@ -107,7 +116,12 @@ class Session:
         if words[0] == "contam":
             return self._contam(words[1:])
         done = subprocess.run(
-            ["bash", "-c", line], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            ["bash", "-c", line],
+            # A script calls the contam that is tested.
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         self.exit_code = done.returncode
         return done.stdout
@@ -162,7 +176,8 @@ def recipe(target: str) -> list[str]:
 def blocks(page: str) -> list[Block]:
     """The fenced blocks of a page, in order."""
     return [
-        Block(found[1], found[2], found.start(2), found.end(2)) for found in _FENCE.finditer(page)
+        Block(found[1], found[2], found[3], found.start(3), found.end(3))
+        for found in _FENCE.finditer(page)
     ]
 
 
@@ -183,6 +198,8 @@ def things_run(page: str) -> list[Shown]:
     for at, block in enumerate(all_blocks):
         if block.language == "console":
             found += _commands(block)
+        elif block.language == "bash" and block.file:
+            found.append(Shown("bash", block.text, "", file=block.file))
         elif block.language in ("python", "sql"):
             behind = all_blocks[at + 1] if at + 1 < len(all_blocks) else None
             shown = Shown(block.language, block.text, "")

@@ -10,7 +10,7 @@ import pytest
 from contam.corpus.batches import DocBatch, read_chunk
 from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import Selection, select_all
-from contam.corpus.coverage import Coverage, ShardCoverage
+from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
 from tests.corpus_files import find_shards
@@ -47,7 +47,7 @@ def read_corpus() -> Callable[..., Corpus]:
         for failure in [*failures, *more]:
             if not failing:
                 raise ShardError(failure.reason, shard=failure.name, remedy=failure.remedies)
-        coverage = Coverage.expect(shards, units, [*failures, *more])
+        read = CoverageCounter(Coverage.expect(shards, units, [*failures, *more]))
         texts: list[list[str]] = [[] for _ in shards]
         batches = []
         for unit in units:
@@ -59,7 +59,7 @@ def read_corpus() -> Callable[..., Corpus]:
                 texts[batch.shard] += batch_texts(batch)
                 batches.append(batch)
                 counts += ShardCoverage.of_batch(batch)
-            coverage = coverage.with_chunk(unit, counts)
-        return Corpus(shards, selections, texts, batches, coverage)
+            read.add_chunk(unit, counts)
+        return Corpus(shards, selections, texts, batches, read.coverage())
 
     return read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 
 from contam.corpus.batches import read_chunk
 from contam.corpus.chunks import Chunk, plan_chunks
-from contam.corpus.columns import select_all
-from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
+from contam.corpus.columns import Selection, select_all
+from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage, ShardFailure
 from contam.corpus.shards import Shard
-from contam.errors import CorpusError
+from contam.errors import CorpusError, ShardError
 from tests.corpus_files import find_shards
 
 SHARDS = tuple(Shard(f"/c/{i}", f"{i}.parquet", "parquet", 10) for i in range(3))
@@ -24,28 +25,34 @@ UNITS = [Chunk(shard, (group,), group, 1, 5) for shard in range(2) for group in 
 START = Coverage.expect(SHARDS, UNITS)
 
 
+def read(*parts):
+    """The coverage once these chunks were read, with these counts."""
+    counter = CoverageCounter(START)
+    for chunk, counts in parts:
+        counter.add_chunk(chunk, counts)
+    return counter.coverage()
+
+
 def test_a_shard_is_read_when_all_its_units_are():
-    one = START.with_chunk(UNITS[0], ShardCoverage(rows=1, n_bytes=4))
+    one = read((UNITS[0], ShardCoverage(rows=1, n_bytes=4)))
     assert one.shards_read == (2,)
-    both = one.with_chunk(UNITS[1], ShardCoverage(rows=1, n_bytes=6, n_null=1))
+    both = one.merge(read((UNITS[1], ShardCoverage(rows=1, n_bytes=6, n_null=1))))
     assert both.shards_read == (0, 2)
     assert both.total == ShardCoverage(units=2, rows=2, n_bytes=10, n_null=1)
     assert not both.complete
 
 
 def test_a_failed_shard_is_never_read_whole():
-    coverage = START
-    for unit in UNITS:
-        coverage = coverage.with_chunk(unit, ShardCoverage(rows=1))
+    coverage = read(*((unit, ShardCoverage(rows=1)) for unit in UNITS))
     assert coverage.complete
-    failed = coverage.with_failure(ShardFailure(1, "1.parquet", "cut"))
+    failed = coverage.with_failures(ShardFailure.noted(1, "1.parquet", "cut"))
     assert failed.shards_read == (0, 2)
     assert failed.to_dict()["shards_failed"] == [{"shard": "1.parquet", "reason": "cut"}]
     assert failed.to_dict()["complete"] is False
 
 
 def test_the_report_is_plain_json():
-    coverage = START.with_chunk(UNITS[2], ShardCoverage(rows=3, n_empty=1))
+    coverage = read((UNITS[2], ShardCoverage(rows=3, n_empty=1)))
     report = json.loads(json.dumps(coverage.to_dict()))
     assert report["shards_expected"] == 3
     assert report["shards_read"] == 1
@@ -56,12 +63,12 @@ def test_the_report_is_plain_json():
 events = st.lists(
     st.one_of(
         st.builds(
-            lambda i, n: START.with_chunk(UNITS[i], ShardCoverage(rows=n, n_bytes=n * 3)),
+            lambda i, n: read((UNITS[i], ShardCoverage(rows=n, n_bytes=n * 3))),
             st.integers(0, 3),
             st.integers(0, 9),
         ),
         st.builds(
-            lambda i, why: START.with_failure(ShardFailure(i, f"{i}.parquet", why)),
+            lambda i, why: START.with_failures(ShardFailure.noted(i, f"{i}.parquet", why)),
             st.integers(0, 2),
             st.sampled_from(["cut", "gone"]),
         ),
@@ -131,3 +138,20 @@ def test_an_open_index_does_not_count_its_shards_again_for_every_answer(monkeypa
     monkeypatch.setattr(ShardCoverage, "__add__", None)
     assert coverage.to_dict() == first
     assert first["rows"] == sum(range(50))
+
+
+def test_a_failure_keeps_the_facts_of_its_error_and_travels(tmp_path):
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(b"PAR1")
+    shards = find_shards([path])
+    _, (failure,) = plan_chunks(shards, Selection(text="text"))
+    with pytest.raises(ShardError) as caught:
+        raise failure.error()
+    error = caught.value
+    assert (failure.code, failure.reason) == ("shard", error.message)
+    assert (error.shard, error.remedies) == ("cut.parquet", failure.remedies)
+    assert not failure.statement.is_hidden
+    assert not failure.statement.without_quotes().is_hidden, "its facts are known"
+    assert pickle.loads(pickle.dumps(failure)) == failure  # noqa: S301 - of our own making
+    noted = ShardFailure.noted(0, "a.parquet", "a.parquet: gone from 'here'", *failure.remedies)
+    assert noted.statement.without_quotes().is_hidden, "nobody knows what is in a sentence"

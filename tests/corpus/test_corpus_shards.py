@@ -108,6 +108,29 @@ def test_colliding_names_get_their_argument_in_front(tmp_path):
     assert all(name.endswith("data/a.jsonl") for name in both)
 
 
+@pytest.mark.parametrize(
+    "folders",
+    [
+        ["corpus", "more/corpus"],
+        ["a/data", "b/data", "other"],
+        ["a/x/data", "b/x/data", "c/y/data"],
+        ["data", "data/data", "data/data/data"],
+    ],
+)
+def test_shards_of_one_name_are_called_alike_wherever_the_corpus_is(tmp_path, folders):
+    told = []
+    for home in (tmp_path / "here", tmp_path / "there" / "below"):
+        make(home, *(f"{folder}/part.jsonl" for folder in folders))
+        files = [home / folder / "part.jsonl" for folder in folders]
+        shards, _ = survey(files)
+        assert sorted(shard.uri for shard in shards) == sorted(map(str, files))
+        assert all(shard.uri.endswith(f"/{shard.name}") for shard in shards)
+        told.append([shard.name for shard in shards])
+        assert len(set(told[-1])) == len(files)
+        assert not any(str(tmp_path) in name for name in told[-1])
+    assert told[0] == told[1]
+
+
 def test_names_and_order_do_not_depend_on_the_order_of_arguments(tmp_path):
     make(tmp_path, "x/a.jsonl", "x/b.jsonl", "y/a.jsonl", "c.jsonl")
     paths = [tmp_path / "x", tmp_path / "y", tmp_path / "c.jsonl", tmp_path / "x/b.jsonl"]

@@ -74,6 +74,7 @@ sys.exit(main([*call, "--benchmark", folder + "/many.jsonl", "--out", folder + "
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and RLIMIT_AS")
 def test_a_plan_without_room_says_to_split_the_benchmark(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"text": "the lanterns are lit"}\n', encoding="utf-8")

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect.labels import SHOWN
+from contam.detect.notebook import result_line
 from contam.detect.policies.verdict import Verdict
 from contam.detect.report import load_report, write_report
 from contam.detect.result import item_ranks, label_counts
@@ -158,6 +159,20 @@ def test_a_notebook_shows_counts_coverage_and_notes_and_no_text(tmp_path):
     assert not [text for text in texts if text in shown]
     write_report(result, tmp_path / "out")
     assert load_report(tmp_path / "out")._repr_html_() == shown
+
+
+def test_an_interpreter_shows_a_result_in_a_line_without_its_texts(tmp_path):
+    result = make_result()
+    texts = {*schemas.column(result.items, "question"), *schemas.column(result.verdicts, "reason")}
+    write_report(result, tmp_path / "out")
+    for one in (result, load_report(tmp_path / "out")):
+        shown = repr(one)
+        assert shown.startswith(f"<{type(one).__name__}: maths by contam 1 clean; ")
+        assert "; quiz by contam 1 contaminated, 1 clean; " in shown
+        assert shown.endswith("; complete>")
+        assert not [text for text in (*texts, str(tmp_path), "\n") if text in shown]
+    many = {f"b{n}": {"contam": {"clean": 1}} for n in range(300)}
+    assert len(result_line("ScanResult", many, {"complete": False})) < 500
 
 
 def test_a_notebook_says_what_was_not_read():

@@ -102,3 +102,145 @@ def test_the_command_prints_a_table_json_and_exit_codes(tmp_path, capsys):
 def test_a_threshold_out_of_range_is_refused(tmp_path):
     with pytest.raises(UsageError, match="threshold"):
         find_dupes([write(tmp_path / "b.jsonl", [row("a", LEAK)])], threshold=1.5)
+
+
+class Heard:
+    """Progress as it was heard."""
+
+    def __init__(self):
+        self.counted = []
+
+    def count(self, total, thing):
+        self.counted.append([thing, total, 0])
+
+    def advance(self, n):
+        self.counted[-1][2] += n
+
+
+def many(n):
+    """Items of which every tenth is a copy of its neighbour in the other split."""
+    rows = []
+    for at in range(n):
+        text = f"Number {at} of {at * 7919 % 10007}: how far does cart {at * 31 % 977} roll?"
+        rows.append(row(f"t{at}", text))
+        if at % 10 == 0:
+            rows.append(row(f"c{at}", text, "train"))
+    return rows
+
+
+@pytest.mark.parametrize("n", [0, 1, 300, 1000])
+def test_progress_ends_where_it_said_it_would(tmp_path, n):
+    heard = Heard()
+    path = write(tmp_path / "b.jsonl", [row("x", LEAK), *many(n)])
+    found = find_dupes([path], progress=heard)
+    assert [thing for thing, _, _ in heard.counted] == ["item", "pair"]
+    assert [total for _, total, _ in heard.counted] == [done for _, _, done in heard.counted]
+    assert heard.counted[0][1] == len(found.items)
+    assert found.pairs == find_dupes([path]).pairs
+
+
+def test_a_file_has_all_pairs_in_every_form(tmp_path, capsys):
+    import csv
+    import io
+
+    import pyarrow.parquet as pq
+
+    path = write(tmp_path / "b.jsonl", many(700))
+    found = find_dupes([path])
+    assert len(found.pairs) > 50
+    for name in ("a.csv", "a.json", "a.parquet"):
+        assert main(["dupes", "--benchmark", path, "--out", str(tmp_path / name)]) == 0
+    assert "all pairs written to" in capsys.readouterr().out
+    assert main(["dupes", "--benchmark", path, "--json"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert json.loads((tmp_path / "a.json").read_text()) == tree
+    table = pq.read_table(tmp_path / "a.parquet").to_pylist()
+    wanted = [
+        (pair["one"]["item_id"], pair["other"]["item_id"], pair["similarity"], pair["parts"])
+        for pair in tree["pairs"]
+    ]
+    parts = ("passage", "question", "choices", "answer")
+    assert [
+        (
+            line["one_item_id"],
+            line["other_item_id"],
+            line["similarity"],
+            {part: line[part] for part in parts if line[part] is not None},
+        )
+        for line in table
+    ] == wanted
+    for line in table:
+        group = [item["item_id"] for item in tree["groups"][line["group"]]]
+        assert {line["one_item_id"], line["other_item_id"]} <= set(group)
+    read = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    assert [dict.fromkeys(line) for line in read] == [dict.fromkeys(line) for line in table]
+    shown = [{k: "" if v is None else str(v) for k, v in line.items()} for line in table]
+    assert read == shown
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_a_file_without_pairs_has_its_columns(tmp_path, capsys, form):
+    path = write(tmp_path / "b.jsonl", [row("a", LEAK), row("b", OTHER)])
+    out = tmp_path / f"a.{form}"
+    assert main(["dupes", "--benchmark", path, "--out", str(out)]) == 0
+    assert out.stat().st_size > 0
+    assert main(["dupes", "--benchmark", path, "--out", str(out)]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_a_search_that_fails_leaves_no_file(tmp_path, capsys):
+    path = tmp_path / "b.jsonl"
+    path.write_text('{"id": "a", "question": "cut off')
+    out = tmp_path / "out" / "a.csv"
+    out.parent.mkdir()
+    assert main(["dupes", "--benchmark", str(path), "--out", str(out)]) == 1
+    assert list(out.parent.iterdir()) == []
+    out.write_text("mine")
+    call = ["dupes", "--benchmark", str(path), "--out", str(out), "--overwrite"]
+    assert main(call) == 1
+    assert [one.read_text() for one in out.parent.iterdir()] == ["mine"]
+    assert main(["dupes", "--benchmark", str(path), "--out", "a.xlsx"]) == 2
+    assert ".parquet" in capsys.readouterr().err
+
+
+def test_a_log_gets_a_line_for_each_tenth_of_what_is_counted(capsys):
+    from contam.cli.progress import LineReporter
+
+    reporter = LineReporter()
+    reporter.count(30_000, "item")
+    for _ in range(30):
+        reporter.advance(1_000)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10
+    assert lines[3].startswith(" 40 %  12,000 of 30,000 items  ")
+    assert "items/s" in lines[3]
+    assert lines[-1].endswith("0:00 left")
+    reporter.count(100, "pair")
+    reporter.advance(100)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_bar_of_what_is_counted(tmp_path):
+    import os
+    import pty
+    import subprocess
+
+    from tests.cli.processes import command, environment
+
+    path = write(tmp_path / "b.jsonl", many(3000))
+    ours, theirs = pty.openpty()
+    env = environment(TERM="xterm-256color", COLUMNS="120")
+    with subprocess.Popen(
+        command("dupes", "--benchmark", path, "--json"),
+        stdout=subprocess.DEVNULL, stderr=theirs, env=env,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        said = b""
+        try:
+            while part := os.read(ours, 65536):
+                said += part
+        except OSError:
+            os.close(ours)
+        assert process.wait() == 0
+    assert b"items/s" in said
+    assert b"of 3300" in said

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 
 #: Compiles two small kernels, one of which calls the other, and says what it compiled.
 WORK = """
-import json, sys
+import json, os, sys
 import numba
 if "other" in sys.argv:
     numba.version_info = numba.version_info._replace(short=(9, 9))
@@ -50,6 +50,10 @@ def work():
     if "stop" in sys.argv:
         print("stopped", flush=True)
         sys.stdin.read()
+if "ahead" in sys.argv:
+    os.sched_getaffinity = lambda pid: {0, 1}
+    from tests.kernels.workload import count_a_little as work
+    found.append(work.__module__)
 compile_once("scan", work, Progress())
 if "again" in sys.argv:
     compile_once("scan", work, Progress())
@@ -115,6 +119,51 @@ def test_what_kernels_call_is_compiled_once_for_all_of_them(tmp_path):
         "counts": [],
         "notes": 0,
     }
+
+
+def test_several_processes_leave_nothing_to_compile_to_the_one_that_waits(tmp_path):
+    found = finish(start(tmp_path, "ahead"))
+    assert (found["compiled"], found["warm"]) == ([], True)
+    done, total = zip(*found["counts"], strict=True)
+    assert done[:2] == (1, 2)
+    assert list(done) == sorted(done)
+    assert done[-1] == total[-1]
+
+
+@pytest.mark.slow
+def test_python_and_the_compiler_call_every_kernel_with_the_same_types(tmp_path):
+    """What other processes compiled is all that this one needs."""
+    code = (
+        "import os, sys; os.sched_getaffinity = lambda pid: {0, 1}\n"
+        "from numba.core import event\n"
+        "with event.install_recorder('numba:compile') as recorder:\n"
+        "    from contam.cli.main import main\n"
+        "    main(['warm', '--quiet'])\n"
+        "print([made.data['dispatcher'].py_func.__name__ for _, made in recorder.buffer])"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "CONTAM_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (asked.returncode, asked.stdout) == (0, "[]\n"), asked.stderr
+
+
+@pytest.mark.parametrize("fault", ["dies", "fails"])
+def test_a_process_that_fails_leaves_its_work_to_the_one_that_waits(tmp_path, fault):
+    end = {"dies": "os._exit(1)", "fails": "raise MemoryError"}[fault]
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, os\n"
+        "if sys.argv[0] == '-c' and len(sys.argv) == 1:\n"
+        "    import contam.kernels._compiler as compiler\n"
+        f"    def end(*args): {end}\n"
+        "    compiler._OneSignature.compile = end\n"
+    )
+    found = finish(
+        start(tmp_path, "ahead", before=f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n")
+    )
+    assert (found["compiled"], found["warm"]) == (["count_code_points", "next_bytes"], True)
 
 
 def test_a_numba_that_was_never_tried_compiles_in_its_own_way_to_the_same(tmp_path):

@@ -136,7 +136,7 @@ def test_kernels_take_what_was_merged_without_compiling_anew(world):
     compiled = list(scan_batch.signatures)
     whole.take(answer, plan, shards)
     assert numba.typeof(collection.longest_at) == before
-    scan_chunk(plan, shards, first, matchers, Partial([collection], whole.coverage))
+    scan_chunk(plan, shards, first, matchers, Partial([collection], whole.read))
     assert list(scan_batch.signatures) == compiled
 
 

@@ -11,7 +11,8 @@ import contam
 from contam.benchmark import read_benchmarks
 from contam.client import AsyncClient, Client, ItemName, ServiceError
 from contam.detect.report import load_report
-from contam.detect.show.side_by_side import flagged_items, view_items
+from contam.detect.show.choose import flagged_items
+from contam.detect.show.side_by_side import view_items
 from contam.errors import OutputError, UsageError
 from contam.rescore.run import rescore
 from contam.rescore.tables import RescoreSettings
@@ -204,7 +205,8 @@ def test_the_command_writes_what_a_query_writes(
     for name in ("verdicts.parquet", "evidence.parquet", "items.parquet"):
         assert (out / name).read_bytes() == (theirs / name).read_bytes(), name
     # A service tells no places: what it judged is shown beside its texts where its shards lie.
-    shown = processes.contam_here("show", out, "--limit", "1")
+    item = flagged_items(load_report(out))[0]
+    shown = processes.contam_here("show", out, item.item_id)
     assert "lies with the service that was asked" in shown.stdout
     views = list(view_items(load_report(out), flagged_items(load_report(out))[:1]))
     assert views[0].documents[0].parts[0].document == ()

@@ -25,6 +25,7 @@ MARKER = "zyzzogeton"
 TEXT = f"seven {MARKER} lanterns {MARKER} over the {MARKER} harbour"
 LINES = f'{{"id": "a", "question": "{TEXT}"}}\n'.encode()
 GRAMS = spelling(load_recipe("standard"))
+ROW = {"id": "one", "question": TEXT, MARKER: TEXT, "metadata": {MARKER: TEXT}}
 ITEM = {"id": "one", "question": TEXT, "passage": TEXT, "choices": [TEXT, "b"], "answer": TEXT}
 
 
@@ -68,8 +69,14 @@ def files_with_marker(*folders):
 
 def refused_and_broken(client):
     """Requests that fail in every way there is, each with the marker where it can stand."""
-    yield client.post("/v1/check", json={"items": [{**ITEM, "id": 1}]})
-    yield client.post("/v1/check", json={"items": [{**ITEM, MARKER: TEXT}]})
+    for wrong in (
+        {"id": 1.5, MARKER: TEXT}, {"question": [{MARKER: TEXT}]}, {"choices": {MARKER: []}},
+        {"answer": {MARKER: TEXT}}, {"answer_index": MARKER}, {"passage": [TEXT, {MARKER: TEXT}]},
+        {"question": {"stem": TEXT, "choices": TEXT}, MARKER: TEXT},
+    ):  # fmt: skip
+        yield client.post("/v1/check", json={"items": [{**ITEM, **wrong}]})
+    options = {"id": "1", "question": TEXT, "options": TEXT, MARKER: TEXT}
+    yield client.post("/v1/check", json={"items": [options]})
     yield client.post("/v1/check", json={"items": [ITEM], "policies": [TEXT]})
     yield client.post("/v1/check", json={"items": [ITEM], "index": TEXT})
     yield client.post("/v1/check", json={"items": [ITEM, ITEM]})
@@ -203,7 +210,7 @@ def test_what_was_asked_is_nowhere_but_in_its_own_answer(small_index, tmp_path):
             bearer = {"Authorization": f"Bearer {secret}"}
             with service.client(headers=bearer) as client:
                 headers = {"X-Request-ID": "asked-1"}
-                answer = client.post("/v1/check", json={"items": [ITEM]}, headers=headers)
+                answer = client.post("/v1/check", json={"items": [ROW]}, headers=headers)
                 assert answer.status_code == 200
                 assert answer.headers["x-request-id"] == "asked-1"
                 assert client.post("/v1/check", json={"text": TEXT}).status_code == 200

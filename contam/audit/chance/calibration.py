@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from contam.audit.chance.decoys import Decoys
     from contam.audit.checks import Items
+    from contam.audit.public_names import PublicNames
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress, StageCache
     from contam.detect.report import Report
@@ -43,7 +44,12 @@ class Searched:
 
 
 def search_decoys(
-    spec: AuditSpec, items: Items, stage_cache: StageCache, workers: int | None, talk: AuditProgress
+    spec: AuditSpec,
+    items: Items,
+    names: PublicNames,
+    stage_cache: StageCache,
+    workers: int | None,
+    talk: AuditProgress,
 ) -> Searched | None:
     """Look for the audit's decoys in every corpus; None when it has none.
 
@@ -61,12 +67,12 @@ def search_decoys(
     for corpus in spec.corpora:
         # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
         hidden = replace(spec, no_text=True)
-        key = make_key(hidden, corpus, searched)
+        key = make_key(hidden, corpus, searched, names)
         name = stages[corpus.name] = f"{DECOYS}/{corpus.name}"
         stage_cache.stage(
             name,
             digest_of([key, MAKER, [decoy.digest() for decoy in decoys]]),
-            checking(name, hidden, corpus, searched, workers, talk),
+            checking(name, hidden, corpus, searched, names, workers, talk),
         )
     return Searched(tuple(decoys), stages)
 

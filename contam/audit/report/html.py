@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.facts import to_tree
+from contam.audit.report import pictures
 from contam.audit.report.chapters import chapters, largest_changes
-from contam.audit.report.pages import PAGE_ITEMS
+from contam.audit.report.items_page import (
+    COLUMNS,
+    TEMPLATES,
+    inert,
+    items_section,
+    script,
+    script_digest,
+    style,
+)
 from contam.audit.spec import TOGETHER
 from contam.rescore.export.summary import small
 
@@ -37,8 +42,6 @@ def write_html(
     """
     from jinja2 import Environment, StrictUndefined, select_autoescape
 
-    home = files("contam.audit.report") / "templates"
-    script = (home / "report.js").read_text("utf-8")
     environment = Environment(
         autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -48,33 +51,31 @@ def write_html(
         "figure": _figure,
         "shade": _shade,
         "small": _small,
+        "css": lambda name: name.replace("+", "-"),
+        "words": lambda name: name.replace("_", " "),
     }
-    template = environment.from_string((home / _TEMPLATE).read_text("utf-8"))
+    template = environment.from_string((TEMPLATES / _TEMPLATE).read_text("utf-8"))
     tree = to_tree(facts)
     own, others = chapters(tree, scores)
     page = template.render(
         facts=tree,
         together=TOGETHER,
         policies=list(tree["policies"]),
-        style=(home / "report.css").read_text("utf-8"),
-        script=script,
-        # The browser runs a script of this digest and no other.
-        allowed=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=style(),
+        script=script(),
+        allowed=script_digest(),
+        items_section=items_section(COLUMNS),
         rows=inert(rows),
         pages=[inert(page) for page in pages],
         n_flagged=len(rows),
-        page_items=PAGE_ITEMS,
         chapters=own,
         others=others,
         changes=largest_changes(tree),
+        rows_drawn=pictures.overview(tree),
+        picture_key=pictures.key_of,
+        picture_months=pictures.months,
     )
     path.write_text(page, "utf-8", errors="replace")
-
-
-def inert(value: object) -> str:
-    """JSON for the inside of a script element: nothing in it can end the element."""
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _percent(share: float | None) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.report.tally import CLASSES, class_of
-from contam.detect.labels import FLAGGED
+from contam.detect.show.choose import Choice, flagged_items
 from contam.detect.show.highlights import shortened
-from contam.detect.show.side_by_side import flagged_items, view_items
+from contam.detect.show.side_by_side import view_items
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from contam.audit.chance.qvalues import QValues
+    from contam.benchmark.items import ItemName
     from contam.detect.report import Report
     from contam.detect.show.highlights import Mark
     from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
@@ -27,37 +28,51 @@ _MANY: Final = 1_000
 
 def make_pages(
     report: Report,
-    released: Mapping[str, str],
+    released: Mapping[str, str] | None,
     waived: Mapping[tuple[str, str, str], str],
-    chance: QValues,
+    chance: QValues | None,
+    *,
+    keys: Sequence[ItemName] | None = None,
+    choice: Choice | None = None,
+    max_documents: int | None = None,
 ) -> tuple[list[Tree], list[list[Tree]]]:
-    """(rows of the list of flagged items, pages of evidence in the order of the rows).
+    """(rows of the list of items, pages of evidence in the order of the rows).
 
-    released  day each benchmark came out, by name
+    released  day each benchmark came out, by name; None: dates of documents are not judged
     waived    (benchmark, split, item id) -> why a reviewer waived it
     chance    what decoys say of every item and policy
+    keys      the items to list; None: all that are flagged
+    choice    as which they were chosen: whose verdicts and documents are shown
+    max_documents  shown beside each item
 
     Documents are read again from the corpora; one that cannot be says so. Of many flagged items
     only the best document is shown: all of them are in evidence.parquet. Where the result keeps no
     texts no document is quoted either: what matches there is the text of the item.
     """
-    keys = flagged_items(report)
-    most = 3 if len(keys) <= _MANY else 1
+    keys = flagged_items(report) if keys is None else keys
+    choice = choice or Choice()
+    most = max_documents or (3 if len(keys) <= _MANY else 1)
     quoting = bool(report.run["parameters"]["keep_text"])
     rows: list[Tree] = []
     pages: list[list[Tree]] = []
-    for number, view in enumerate(view_items(report, keys, max_documents=most)):
+    views = view_items(
+        report, keys, policy=choice.policy, max_documents=most, sources=choice.sources
+    )
+    for number, view in enumerate(views):
         if number % PAGE_ITEMS == 0:
             pages.append([])
-        day = released.get(view.key.benchmark)
-        rows.append({**_row(view, day, chance), "waived": waived.get(view.key, "")})
+        day = released.get(view.key.benchmark) if released else None
+        rows.append({**_row(view, day, chance, choice), "waived": waived.get(view.key, "")})
         pages[-1].append(
             {
-                "reasons": {one.policy: f"{one.label}: {one.reason}" for one in view.verdicts},
+                "reasons": {
+                    verdict.policy: f"{verdict.label}: {verdict.reason}"
+                    for verdict in view.verdicts
+                },
                 "chance": {
                     verdict.policy: chance.describe(*view.key, verdict.policy)
                     for verdict in view.verdicts
-                    if verdict.label in FLAGGED
+                    if chance is not None and verdict.flagged
                 },
                 "documents": [
                     _document(document, day, quoting=quoting) for document in view.documents
@@ -68,11 +83,11 @@ def make_pages(
     return rows, pages
 
 
-def _row(view: ItemView, released: str | None, chance: QValues) -> Tree:
-    """What the list shows of one item; the first policy that flags it speaks for it."""
-    first = next(verdict for verdict in view.verdicts if verdict.label in FLAGGED)
+def _row(view: ItemView, released: str | None, chance: QValues | None, choice: Choice) -> Tree:
+    """What the list shows of one item: the facts of the first verdict that was chosen."""
+    first = next(verdict for verdict in view.verdicts if choice.takes(verdict))
     kinds = [class_of(document.date, released) for document in view.documents]
-    q = chance.of(*view.key, first.policy)
+    q = chance.of(*view.key, first.policy) if chance else None
     return {
         "benchmark": view.key.benchmark,
         "split": view.key.split,

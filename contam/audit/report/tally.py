@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from contam.audit.facts import Counted, PolicyFacts, SourceFacts
 from contam.corpus.dates import span_of
 from contam.detect.labels import FLAGGED
 from contam.detect.result import label_counts
+from contam.detect.show.choose import source_of
 from contam.tables.sql import Database
 
 if TYPE_CHECKING:
@@ -36,6 +36,14 @@ def class_of(date: str | None, released: str | None) -> str:
     if when[1] < day:
         return SHARED
     return LEAK if when[0] >= day else UNKNOWN
+
+
+def month_of(date: str | None) -> str:
+    """The month of a date as "2021-06"; "unknown" of one that may be of several."""
+    when = span_of(date)
+    if when is None or (when[0].year, when[0].month) != (when[1].year, when[1].month):
+        return UNKNOWN
+    return f"{when[0]:%Y-%m}"
 
 
 MOST_SOURCES: Final = 20
@@ -84,7 +92,7 @@ def tally(
             kinds[key][kind or "none"] += n
         else:
             reasons[key][reason] += n
-    dates, sources = _provenance(documents, released)
+    dates, sources, months = _provenance(documents, released)
     flagged_keys: defaultdict[Key, list[tuple[str, str, str, str]]] = defaultdict(list)
     for flag in flags:
         flagged_keys[flag[0], flag[3]].append(flag)
@@ -108,26 +116,21 @@ def tally(
                 dates=tuple(Counted(name=name, n=dates[key][name]) for name in CLASSES),
                 sources=sources.get(key, ()),
                 not_checkable_reasons=_most(reasons[key])[:MOST_REASONS],
+                months=months.get(key, ()),
                 waived=n_waived,
                 accepted=n_accepted,
             )
     return found
 
 
-def host_of(url: str | None) -> str:
-    """The host of an address; "" when there is none."""
-    if not url:
-        return ""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
 def _provenance(
     documents: Iterable[tuple[Any, ...]], released: Mapping[str, str]
-) -> tuple[defaultdict[Key, Counter[str]], dict[Key, tuple[SourceFacts, ...]]]:
-    """Flagged items by date class, the worst of each item, and where the documents come from."""
+) -> tuple[
+    defaultdict[Key, Counter[str]],
+    dict[Key, tuple[SourceFacts, ...]],
+    dict[Key, tuple[Counted, ...]],
+]:
+    """Flagged items by date class (the worst of each item), by source and by month."""
     classes: dict[tuple[Key, str, str], str] = {}
     items: defaultdict[Key, defaultdict[str, set[tuple[str, str]]]] = defaultdict(
         lambda: defaultdict(set)
@@ -135,14 +138,18 @@ def _provenance(
     places: defaultdict[Key, defaultdict[str, set[tuple[str, int]]]] = defaultdict(
         lambda: defaultdict(set)
     )
+    by_month: defaultdict[Key, defaultdict[str, set[tuple[str, str]]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
     for benchmark, policy, split, item, shard, row, date, source, url in documents:
         key = (benchmark, policy)
         kind = class_of(date, released.get(benchmark))
         before = classes.get((key, split, item), CLASSES[-1])
         classes[key, split, item] = min(before, kind, key=CLASSES.index)
-        name = source or host_of(url) or "unknown"
+        name = source_of(source, url)
         items[key][name].add((split, item))
         places[key][name].add((shard, row))
+        by_month[key][month_of(date)].add((split, item))
     dates: defaultdict[Key, Counter[str]] = defaultdict(Counter)
     for (key, _, _), kind in classes.items():
         dates[key][kind] += 1
@@ -153,7 +160,11 @@ def _provenance(
             SourceFacts(source=name, n_items=len(by_name[name]), n_documents=len(places[key][name]))
             for name in order[:MOST_SOURCES]
         )
-    return dates, sources
+    months = {
+        key: tuple(Counted(name=name, n=len(found[name])) for name in sorted(found))
+        for key, found in by_month.items()
+    }
+    return dates, sources, months
 
 
 def _most(counts: Counter[str]) -> tuple[Counted, ...]:

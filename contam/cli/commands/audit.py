@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from contam.cli.sheet import Sheet
     from contam.detect.scan import ScanProgress
 
-app = typer.Typer(no_args_is_help=True, help="Audit a release: check, score, report, verify.")
+app = typer.Typer(help="Audit a release: check, score, report, verify.", rich_markup_mode=None)
+app.callback(invoke_without_command=True)(options.help_without_command)
 app.command("waive", short_help="Waive a flag after review.")(audit_waive.waive)
 app.command("gate", short_help="Check a pack against the rules of a release.")(audit_gate.gate)
 app.command("diff", short_help="Show what changed since the last audit.")(audit_diff.diff)

@@ -15,7 +15,7 @@ from contam.errors import UsageError
 if TYPE_CHECKING:
     from contam.index.model import Manifest
 
-SPREAD_OPTIONS = ("--corpus", "--shard", "--document")
+SPREAD_OPTIONS = ("--corpus", "--exclude", "--shard", "--document")
 INTERRUPTED = "what is finished is kept, and the same call goes on from there"
 EXIT_INCOMPLETE = 4
 
@@ -26,6 +26,7 @@ app = typer.Typer(
     help="Index a corpus once, and check any benchmark against it.",
     rich_markup_mode=None,
 )
+app.callback(invoke_without_command=True)(options.help_without_command)
 
 _Index = Annotated[
     str,
@@ -56,13 +57,6 @@ _Moved = Annotated[
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
-@app.callback(invoke_without_command=True)
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        emit(context.get_help() + "\n")
-        raise typer.Exit
-
-
 @app.command("build")
 def build(
     *,
@@ -78,6 +72,10 @@ def build(
     workers: _Workers = None,
     memory: _Memory = "2GB",
     text: options.Text = None,
+    id_column: options.IdColumn = None,
+    url_column: options.UrlColumn = None,
+    date_column: options.DateColumn = None,
+    exclude: options.Exclude = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start over, and replace an existing index.")
     ] = False,
@@ -102,6 +100,8 @@ def build(
             workers=workers,
             memory=n_bytes,
             text=text,
+            columns=options.columns_of(id_column, url_column, date_column),
+            exclude=exclude or (),
             overwrite=overwrite,
             progress=progress,
         )
@@ -116,6 +116,10 @@ def add(
     workers: _Workers = None,
     memory: _Memory = "2GB",
     text: options.Text = None,
+    id_column: options.IdColumn = None,
+    url_column: options.UrlColumn = None,
+    date_column: options.DateColumn = None,
+    exclude: options.Exclude = None,
     home: options.Home = None,
     as_json: options.Json = False,
     quiet: _Quiet = False,
@@ -130,7 +134,14 @@ def add(
 
     with reporter(quiet=quiet) as progress:
         added = change.add(
-            folder, corpus, workers=workers, memory=n_bytes, text=text, progress=progress
+            folder,
+            corpus,
+            workers=workers,
+            memory=n_bytes,
+            text=text,
+            columns=options.columns_of(id_column, url_column, date_column),
+            exclude=exclude or (),
+            progress=progress,
         )
     lists = {"passed_over": list(added.passed_over), "restored": list(added.restored)}
     for names, said in (

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from contam.server.middleware.keys import Key, KeyStore
 
 app = typer.Typer(help="Make, list and revoke the keys of a service.", rich_markup_mode=None)
+app.callback(invoke_without_command=True)(options.help_without_command)
 
 _Data = Annotated[
     str | None,
@@ -22,13 +23,6 @@ _Data = Annotated[
         help="The service's data folder. [default: as for `contam serve`]",
     ),
 ]
-
-
-@app.callback(invoke_without_command=True)
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        emit(context.get_help() + "\n")
-        raise typer.Exit
 
 
 @app.command("add", short_help="Make a key and print it, once.")

@@ -72,6 +72,7 @@ def query(
     ] = 8,
     fail_on_flagged: options.FailOnFlagged = False,
     quiet: options.Quiet = False,
+    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search indexed documents for benchmark items; write the same files as `contam scan`.
@@ -169,7 +170,9 @@ def _read_text(path: str) -> str:
     try:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        raise UsageError(
+            f"cannot read {path}: {error.strerror or error}", hint="check the path"
+        ) from error
     return raw.decode("utf-8", "replace")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
+from contam.cli.defaults import noted
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
-SPREAD_OPTIONS = ("--corpus", "--benchmark", "--policy", "--map")
+SPREAD_OPTIONS = ("--corpus", "--exclude", "--benchmark", "--policy", "--map")
 EXIT_FLAGGED = 3
 _NOTES_SHOWN = 20
 
@@ -38,6 +39,10 @@ def scan(
     workers: options.Workers = None,
     as_json: options.Summary = False,
     text: options.Text = None,
+    id_column: options.IdColumn = None,
+    url_column: options.UrlColumn = None,
+    date_column: options.DateColumn = None,
+    exclude: options.Exclude = None,
     mapping: options.Mapping = None,
     name: options.Name = None,
     split: options.Split = None,
@@ -55,6 +60,7 @@ def scan(
     ] = 8,
     fail_on_flagged: options.FailOnFlagged = False,
     quiet: options.Quiet = False,
+    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search a corpus for benchmark items; write verdicts and the text that proves them.
@@ -84,6 +90,8 @@ def scan(
             seed=seed,
             min_run=min_run,
             text=text,
+            columns=options.columns_of(id_column, url_column, date_column),
+            exclude=exclude or (),
             mapping=parts,
             name=name,
             split=split,
@@ -121,6 +129,7 @@ def write_result(
     with report_draft(folder, overwrite=overwrite) as draft:
         with reporter(quiet=quiet) as progress:
             result = search(progress)
+        noted(result.run)
         draft.write(result)
     return result
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
+from contam.cli.options import split_names
+from contam.detect.labels import FLAGGED, SHOWN
+from contam.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
     from contam.audit.chance.qvalues import QValues
     from contam.detect.policies.verdict import Verdict
     from contam.detect.report import Report
+    from contam.detect.show.choose import Choice
     from contam.detect.show.highlights import Mark
     from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
 
+SPREAD_OPTIONS = ("--label", "--benchmark", "--source")
 _LISTED = 20
 
 
@@ -32,60 +37,150 @@ def show(
     ],
     item: Annotated[
         str | None,
-        typer.Argument(metavar="[ITEM]", help="An item id, or benchmark/id. Default: all flagged."),
+        typer.Argument(
+            metavar="[ITEM]", help="An item id, or benchmark/id. Default: list the flagged items."
+        ),
     ] = None,
+    *,
     policy: Annotated[
         str | None, typer.Option(metavar="NAME", help="Show only verdicts of this policy.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL,...",
+            help="List items with these labels: contaminated, suspect, clean, not_checkable."
+            " [default: contaminated,suspect]",
+        ),
+    ] = None,
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="List items of these benchmarks."),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="List items that share text with documents of these sources, or hosts of"
+            " addresses; of the documents only these are shown.",
+        ),
     ] = None,
     documents: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Documents shown per item. [default: 1; with ITEM 5]"
+            min=1,
+            metavar="N",
+            help="Documents shown beside each item. [default: none in a list, 5 with ITEM]",
         ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Items shown. [default: 20; with --json all]"),
+        typer.Option(
+            min=1, metavar="N", help="Items shown. [default: 20; with --json, --csv, --html all]"
+        ),
     ] = None,
     as_json: options.Json = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print the chosen verdicts as CSV.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write items and documents side by side, as one file of HTML."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file of --html.")
+    ] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Show flagged items and documents side by side.
+    """List flagged items by score, or show an item and its documents side by side.
 
     Matching text is marked and coloured. Documents are read again from the corpus. For a pack,
     verdicts have their q-values.
     """
+    form = _form(as_json=as_json, as_csv=as_csv, html=html)
+    choosing = {"--label": label, "--benchmark": benchmark, "--source": source}
+    if item is not None and (useless := [flag for flag, given in choosing.items() if given]):
+        raise UsageError(
+            f"{', '.join(useless)}: of no use with an item that is named",
+            hint="leave it out, or leave out the item",
+        )
     from contam.audit.chance.qvalues import chance_of
     from contam.audit.review.sample import open_result
     from contam.cli import render
-    from contam.detect.show.side_by_side import check_policy, find_items, flagged_items, view_items
+    from contam.cli.item_list import html_page, item_csv, item_table
+    from contam.cli.terminal import emit, visible
+    from contam.detect.show.choose import (
+        Choice,
+        check_policy,
+        choose_items,
+        find_items,
+        flagged_items,
+    )
+    from contam.detect.show.side_by_side import view_items
 
     report = open_result(folder)
     chance = chance_of(folder)
     check_policy(report, policy)
-    keys = flagged_items(report, policy) if item is None else find_items(report, item)
-    limit = limit or (len(keys) if as_json else _LISTED)
-    if documents is None:
-        documents = 1 if item is None and not as_json else 5
-    views = view_items(report, keys[:limit], policy=policy, max_documents=documents)
-    if as_json:
-        render.emit_json({"flagged": len(keys), "items": [as_tree(view, chance) for view in views]})
+    choice = Choice(
+        policy=policy,
+        labels=tuple(split_names(label or FLAGGED)) if item is None else SHOWN,
+        benchmarks=tuple(split_names(benchmark or ())),
+        sources=tuple(split_names(source or ())),
+    )
+    keys = choose_items(report, choice) if item is None else find_items(report, item)
+    shown = keys[: limit or (_LISTED if form == "text" else len(keys))]
+    if html is not None:
+        from contam.files.single import write_file
+
+        page = html_page(shown, choice, report, chance, documents)
+        write_file(html, page.encode("utf-8", "replace"), overwrite=overwrite)
+        emit(visible(f"{render.counted(len(shown), 'item')} written to {html}") + "\n")
         return
-    if not keys:
-        _say_nothing_flagged(report, policy)
-    for view in views:
-        render.emit_renderable(*item_blocks(view, chance))
-    if len(keys) > limit:
-        render.emit_renderable(
-            f"{len(keys) - limit:,} more flagged items: --limit {len(keys)}, or name an item"
-        )
+    whole = item is not None or form == "json"
+    views = view_items(
+        report,
+        shown,
+        policy=policy,
+        max_documents=documents or (5 if whole else 0),
+        sources=choice.sources,
+    )
+    if form == "json":
+        flagged = len(set(keys).intersection(flagged_items(report, policy)))
+        trees = [as_tree(view, chance) for view in views]
+        render.emit_json({"chosen": len(keys), "flagged": flagged, "items": trees})
+    elif form == "csv":
+        emit(item_csv(views, choice, report, chance))
+    elif not keys:
+        render.emit_renderable(_nothing(report, choice))
+    else:
+        if whole or documents:
+            for view in views:
+                render.emit_renderable(*item_blocks(view, chance))
+        else:
+            render.emit_renderable(item_table(views, choice, report, chance), "")
+        if len(keys) > len(shown):
+            more = len(keys) - len(shown)
+            render.emit_renderable(f"{render.counted(more, 'more item')}: --limit {len(keys)}")
+        if not (whole or documents):
+            render.emit_renderable(visible(f"side by side: contam show {folder} ITEM"))
 
 
-def _say_nothing_flagged(report: Report, policy: str | None) -> None:
-    from contam.cli import render
+def _form(*, as_json: bool, as_csv: bool, html: Path | None) -> str:
+    """What is asked for: text, json, csv or html. Raises UsageError for two of them."""
+    asked = {"--json": as_json, "--csv": as_csv, "--html": html is not None}
+    given = [flag for flag, chosen in asked.items() if chosen]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", hint="choose one")
+    return given[0].removeprefix("--") if given else "text"
 
-    by = f" by {policy}" if policy else ""
-    render.emit_renderable(f"no item is flagged{by} in {report.folder}")
+
+def _nothing(report: Report, choice: Choice) -> str:
+    by = f" by {choice.policy}" if choice.policy else ""
+    if choice.labels == FLAGGED and not choice.benchmarks and not choice.sources:
+        return f"no item is flagged{by} in {report.folder}"
+    return f"no item of {report.folder} fits"
 
 
 def as_tree(view: ItemView, chance: QValues | None = None) -> dict[str, Any]:

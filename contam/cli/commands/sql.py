@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from contam.cli import options
+from contam.cli.row_file import csv_text, form_of
+from contam.errors import UsageError
 
 
 def sql(
@@ -22,6 +24,13 @@ def sql(
         bool, typer.Option("--json", help="Print the rows as JSON, one object each.")
     ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the rows to a file: .csv, .json or .parquet by its name."
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.")] = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Query a result folder in SQL (DuckDB).
@@ -29,22 +38,58 @@ def sql(
     `documents` is a view of the shards that were searched: shard, row, document_id, url, date,
     source, language, text. Offsets in `evidence` count characters of `text` from 0.
     """
-    from contam.errors import UsageError
-
-    if as_json and as_csv:
-        raise UsageError("--json and --csv exclude each other", hint="choose one")
+    asked = {"--json": as_json, "--csv": as_csv, "--out": out is not None}
+    given = [flag for flag, chosen in asked.items() if chosen]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", hint="choose one")
+    if out is not None:
+        form_of(out)
     from contam.cli import render
-    from contam.cli.terminal import emit
+    from contam.cli.terminal import emit, visible
     from contam.detect.show.ask import open_database
 
+    if out is not None:
+        n_rows = _write(folder, query, out, overwrite=overwrite)
+        emit(visible(f"{render.counted(n_rows, 'row')} written to {out}") + "\n")
+        return
     with open_database(folder, query) as database:
         names, rows = database.ask(query)
     if as_json:
-        render.emit_json([dict(zip(names, map(_value, row), strict=True)) for row in rows])
+        render.emit_json(_trees(names, rows))
     elif as_csv:
-        emit(_csv(names, rows))
+        emit(csv_text(names, rows))
     else:
         _print(names, rows)
+
+
+def _write(folder: Path, query: str, out: Path, *, overwrite: bool) -> int:
+    """Write the answer to a file, whole or not at all; returns the number of rows."""
+    import json
+
+    from contam.detect.show.ask import open_database
+    from contam.files.single import whole_file
+
+    form = form_of(out)
+    with whole_file(out, overwrite=overwrite) as file, open_database(folder, query) as database:
+        if form == ".parquet":
+            return database.write_parquet(query, file)
+        names, rows = database.ask(query)
+        if not names:
+            raise UsageError("the query has no answer to write", hint="ask with SELECT")
+        if form == ".csv":
+            text = csv_text(names, rows)
+        else:
+            text = json.dumps(_trees(names, rows), indent=2) + "\n"
+        file.write(text.encode("utf-8", "replace"))
+        return len(rows)
+
+
+def _trees(names: list[str], rows: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """The rows as JSON has them. Raises UsageError where two columns have one name."""
+    from contam.tables.sql import refuse_same_names
+
+    refuse_same_names(names)
+    return [dict(zip(names, map(_value, row), strict=True)) for row in rows]
 
 
 def _value(value: Any) -> Any:  # noqa: ANN401 - whatever a column of a database holds
@@ -56,17 +101,6 @@ def _value(value: Any) -> Any:  # noqa: ANN401 - whatever a column of a database
     if isinstance(value, dict):
         return {str(key): _value(entry) for key, entry in value.items()}
     return str(value)
-
-
-def _csv(names: list[str], rows: list[tuple[Any, ...]]) -> str:
-    import csv
-    import io
-
-    page = io.StringIO()
-    writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return page.getvalue()
 
 
 def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:

@@ -16,14 +16,11 @@ def warm(
     from contam.cli import render
     from contam.cli.progress import reporter
     from contam.cli.terminal import talk
-    from contam.detect.warm import query_a_little, scan_a_little
-    from contam.index.warm import build_a_little
+    from contam.detect.warm import run_a_little
     from contam.kernels.warm_up import compile_once, folder, is_kept
 
     with reporter(quiet=quiet) as progress:
-        compile_once("query", query_a_little, progress)
-        compile_once("scan", scan_a_little, progress)
-        compile_once("build", build_a_little, progress)
+        compile_once("all", run_a_little, progress)
     if as_json:
         render.emit_json({"folder": str(folder()) if is_kept() else None})
     elif not quiet and is_kept():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -161,13 +161,13 @@ class IndexSet:
 
     def fail(self, number: int, error: ShardError) -> None:
         """A shard cannot be read, or is not what was indexed: nothing is called clean over it."""
-        failure = ShardFailure(number, self.names[number], error.message, error.remedies)
+        failure = ShardFailure.of(number, self.names[number], error)
         source = self.sources[number]
         gone = source is not None and not Path(source.shard.uri).exists()
         with self.failing:
             if gone:
                 self.gone = self.gone | {number}
-            self.coverage = self.coverage.with_failure(failure)
+            self.coverage = self.coverage.with_failures(failure)
 
     @cached_property
     def windows(self) -> tuple[Windows, ...]:
@@ -240,6 +240,7 @@ class IndexSources:
                     "size_bytes": shard.size_bytes,
                     "digest": record.digest or None,
                     "column": record.column,
+                    **({"columns": record.columns} if record.columns else {}),
                 }
             )
         return {"index": [str(index.folder) for index in self.whole.indexes], "shards": shards}
@@ -369,11 +370,20 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
         if shard.place in coverage.read:
             read[place] = coverage.read[shard.place]
         failures += [
-            ShardFailure(place, shard.name, failure.reason, failure.remedies)
+            replace(failure, shard=place, name=shard.name)
             for failure in coverage.failures
             if failure.shard == shard.place
         ]
-    return Coverage(tuple(shard.name for shard in known), tuple(units), read, tuple(failures))
+    names = tuple(shard.name for shard in known)
+    # What one index excludes another may have.
+    excluded = {name for one in own for name in one.excluded}.difference(names)
+    return Coverage(
+        names,
+        tuple(units),
+        read,
+        tuple(failures),
+        tuple(sorted(excluded, key=natural_key)),
+    )
 
 
 def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> IndexedShard:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import PARTS, ItemName
-from contam.detect.labels import FLAGGED
 from contam.detect.policies.verdict import Verdict
+from contam.detect.show.choose import source_of
 from contam.detect.show.highlights import Mark, mark
+from contam.detect.show.in_common import tokens_in_common, units_of
 from contam.detect.show.reread import Library, Place
-from contam.errors import Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _CHUNK_ITEMS: Final = 128
 class PartMatch:
     """One part of the item beside one document. An empty side means that its text is not there.
 
-    n_tokens  tokens of the runs that match;  turn  of a conversation, in which they begin
+    n_tokens  tokens of the part that match;  turn  of a conversation, in which they begin
     mark      "letter" or "number" where the document names the right choice by it; else ""
     """
 
@@ -79,68 +78,36 @@ class ItemView:
     n_more_documents: int
 
 
-def flagged_items(report: Report, policy: str | None = None) -> list[ItemName]:
-    """The items called contaminated or suspect, by this policy or by any, in table order.
-
-    Raises UsageError when the result has no such policy.
-    """
-    check_policy(report, policy)
-    names = ("benchmark", "split", "item_id", "policy", "label")
-    columns = (schemas.column(report.verdicts, name) for name in names)
-    found = {
-        ItemName(benchmark, split, item_id): None
-        for benchmark, split, item_id, judge, label in zip(*columns, strict=True)
-        if label in FLAGGED and policy in {None, judge}
-    }
-    return list(found)
-
-
-def find_items(report: Report, name: str) -> list[ItemName]:
-    """The items of that id; `benchmark/id` or `benchmark/split/id` tells equal ids apart.
-
-    Raises UsageError, naming close matches, when there is none.
-    """
-    keys = _keys(report.items)
-    found = [key for key in keys if name in _names(key)]
-    if not found:
-        close = get_close_matches(name, [key.item_id for key in keys[:100_000]], n=3)
-        advice = (
-            Remedy.CHOOSE_CLOSE_ITEM(close=", ".join(close)) if close else Remedy.SEE_ITEMS_TABLE
-        )
-        raise UsageError(f"there is no item {name!r} in {report.folder}", remedy=advice)
-    return found
-
-
-def check_policy(report: Report, policy: str | None) -> None:
-    """Raise UsageError unless the result holds verdicts of this policy (None: of any)."""
-    if policy is not None:
-        known = list(dict.fromkeys(schemas.column(report.verdicts, "policy")))
-        if policy not in known:
-            raise UsageError(
-                f"{report.folder} has no verdicts of policy {policy!r}",
-                remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=", ".join(known) or "none"),
-            )
-
-
 def view_items(
     report: Report,
     keys: Sequence[ItemName],
     *,
     policy: str | None = None,
     max_documents: int = 3,
+    sources: Sequence[str] = (),
 ) -> Iterator[ItemView]:
     """The items in the order given, each beside its best `max_documents` documents.
+
+    sources  of the documents (`contam.detect.show.choose.source_of`); none means all
+    max_documents 0 reads nothing again.
 
     Document texts are read again from the shards of the run. A shard that is gone, unreadable or
     no longer the one scanned is not an error: its documents say so in `problem`.
     """
-    library = Library(report.run)
+    library = Library(report.run, report.folder)
+    units = units_of(report.run)
     tables = {
         name: _RowsByItem(getattr(report, name), keys) for name in ("verdicts", "items", "evidence")
     }
     for start in range(0, len(keys), _CHUNK_ITEMS):
         yield from _view_chunk(
-            tables, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents
+            tables,
+            library,
+            units,
+            keys[start : start + _CHUNK_ITEMS],
+            policy,
+            max_documents,
+            sources,
         )
 
 
@@ -167,16 +134,23 @@ class _RowsByItem:
 def _view_chunk(
     tables: dict[str, _RowsByItem],
     library: Library,
+    units: Sequence[str],
     keys: Sequence[ItemName],
     policy: str | None,
     max_documents: int,
+    sources: Sequence[str],
 ) -> Iterator[ItemView]:
     verdicts, items = tables["verdicts"].of(keys), tables["items"].of(keys)
-    evidence = {key: _by_document(rows) for key, rows in tables["evidence"].of(keys).items()}
+    evidence = {
+        key: _by_document(
+            row for row in rows if not sources or source_of(row["source"], row["url"]) in sources
+        )
+        for key, rows in tables["evidence"].of(keys).items()
+    }
     shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
     library.fetch(place for places in shown.values() for place in places)
     for key in keys:
-        texts = _part_texts(items[key][0]) if items[key] else {}
+        own = _Own.of(items[key], units)
         yield ItemView(
             key=key,
             verdicts=tuple(
@@ -184,16 +158,32 @@ def _view_chunk(
                 for verdict in (Verdict(**row) for row in verdicts[key])
                 if policy in {None, verdict.policy}
             ),
-            texts=texts,
+            texts=own.texts,
             documents=tuple(
-                _document(evidence[key][place], texts, library, place) for place in shown[key]
+                _document(evidence[key][place], own, library, place) for place in shown[key]
             ),
             n_more_documents=len(evidence[key]) - len(shown[key]),
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """An item's texts, as far as they are known, and their sizes in the first of the units."""
+
+    texts: dict[str, str]
+    sizes: Mapping[str, int | None]
+    units: Sequence[str]
+
+    @classmethod
+    def of(cls, rows: Sequence[dict[str, Any]], units: Sequence[str]) -> _Own:
+        if not rows:
+            return cls({}, {}, units)
+        sizes = {part: rows[0].get(f"{part}_tokens") for part in PARTS}
+        return cls(_part_texts(rows[0]), sizes, units)
+
+
 def _document(
-    rows: list[dict[str, Any]], texts: dict[str, str], library: Library, place: Place
+    rows: list[dict[str, Any]], own: _Own, library: Library, place: Place
 ) -> DocumentMatch:
     first = rows[0]
     document = library.document(place)
@@ -207,7 +197,7 @@ def _document(
         column=document.column or None if document is not None else None,
         problem=library.problem(place),
         parts=tuple(
-            _part_match(part, [row for row in rows if row["part"] == part], texts, document)
+            _part_match(part, [row for row in rows if row["part"] == part], own, document)
             for part in PARTS
             if any(row["part"] == part for row in rows)
         ),
@@ -217,22 +207,23 @@ def _document(
 def _part_match(
     part: str,
     rows: list[dict[str, Any]],
-    texts: dict[str, str],
+    own: _Own,
     document: Document | None,
 ) -> PartMatch:
     verified = all(row["verified"] for row in rows)
     if not verified:
         document = None  # such rows count the tokens of a text that was gone, not its characters
+    text = own.texts.get(part)
     # A choice that is named by its letter has no text to mark.
     in_item = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
     in_document = [(row["document_start"], row["document_end"]) for row in rows]
     return PartMatch(
         part=part,
-        n_tokens=sum(row["n_tokens"] for row in rows),
+        n_tokens=tokens_in_common(rows, text, own.units, own.sizes.get(part)),
         verified=verified,
         mark=mark_of(rows),
         turn=document.turn_at(min(in_document)[0]) if document is not None else None,
-        item=mark(texts[part], in_item, _ITEM_CONTEXT) if part in texts else (),
+        item=mark(text, in_item, _ITEM_CONTEXT) if text is not None else (),
         document=mark(document.text, in_document, _DOCUMENT_CONTEXT)
         if document is not None
         else (),
@@ -244,7 +235,7 @@ def mark_of(rows: Iterable[Mapping[str, Any]]) -> str:
     return next((str(row["answer_mark"]) for row in rows if row["answer_mark"]), "")
 
 
-def _by_document(rows: list[dict[str, Any]]) -> dict[Place, list[dict[str, Any]]]:
+def _by_document(rows: Iterable[dict[str, Any]]) -> dict[Place, list[dict[str, Any]]]:
     grouped: dict[Place, list[dict[str, Any]]] = {}
     for row in rows:
         grouped.setdefault((row["shard"], row["row"]), []).append(row)
@@ -257,16 +248,3 @@ def _part_texts(item: dict[str, Any]) -> dict[str, str]:
     if "choices" in texts:
         texts["choices"] = "\n".join(texts["choices"])
     return texts
-
-
-def _keys(table: Table) -> list[ItemName]:
-    columns = (schemas.column(table, name) for name in ItemName._fields)
-    return [ItemName(*row) for row in zip(*columns, strict=True)]
-
-
-def _names(key: ItemName) -> tuple[str, ...]:
-    return (
-        key.item_id,
-        f"{key.benchmark}/{key.item_id}",
-        f"{key.benchmark}/{key.split}/{key.item_id}",
-    )

@@ -69,8 +69,10 @@ class Resampler:
 
     def _text(self, shard: int, row: int) -> str:
         if shard not in self._selections:
-            column = self._manifest.shards[shard].column
-            self._selections[shard] = select_columns(self._readable[shard], column)
+            record = self._manifest.shards[shard]
+            self._selections[shard] = select_columns(
+                self._readable[shard], record.column, record.columns
+            )
         return read_texts(self._readable[shard], self._selections[shard], [row])[0]
 
     def _hashes(self, raw: bytes) -> NDArray[np.uint64]:

@@ -22,7 +22,7 @@ from contam.index.writing.sampling import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
@@ -37,7 +37,7 @@ class BuildProgress(Protocol):
     def start(self, total_bytes: int) -> None:
         """The shards have this many bytes to read."""
 
-    def advance(self, n_bytes: int) -> None:
+    def advance(self, n_bytes: int, /) -> None:
         """This many more bytes are read."""
 
     def note(self, message: str) -> None:
@@ -122,7 +122,7 @@ class Intake:
                 shards[place], digest = seen(shards[place])
                 if digest != record.digest:
                     raise _changed(record)
-                selections[place] = select_columns(shards[place], record.column)
+                selections[place] = select_columns(shards[place], record.column, record.columns)
             except (CorpusError, ShardError) as error:
                 failures[place] = error.message
                 if isinstance(error, CorpusError):
@@ -206,7 +206,9 @@ def shard_of(record: ShardRecord) -> Shard:
     return Shard(record.uri, record.name, record.format, record.size_bytes)
 
 
-def new_record(shard: Shard, text: str | None) -> ShardRecord:
+def new_record(
+    shard: Shard, text: str | None, columns: Mapping[str, str] | None = None
+) -> ShardRecord:
     """The record of a shard that was not read yet; `failure` is set when it cannot be."""
     failure = None
     digest = ""
@@ -224,6 +226,7 @@ def new_record(shard: Shard, text: str | None) -> ShardRecord:
         column=text,
         counts=ShardCoverage().to_dict(),
         failure=failure,
+        columns=dict(columns) if columns else None,
     )
 
 

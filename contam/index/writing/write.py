@@ -74,7 +74,12 @@ def segment_id(
     dropped  what compaction left out of it
     """
     rows = [
-        [shards[span.shard].digest, shards[span.shard].column, *to_plain(span).values()]
+        [
+            shards[span.shard].digest,
+            shards[span.shard].column,
+            *([shards[span.shard].columns] if shards[span.shard].columns else []),
+            *to_plain(span).values(),
+        ]
         for span in spans
     ]
     whole = json.dumps([to_plain(recipe), rows, dropped], sort_keys=True)

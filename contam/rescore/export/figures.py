@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+from contam.detect.figures import (
+    BLUE,
+    GREY,
+    GRID,
+    MOST_ROWS,
+    RED,
+    SMALL,
+    page,
+    plain,
+    short,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,15 +28,6 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_PLOT: Final = 4.0
-_LETTER: Final = 0.068
-"""Inches of the plot itself, and of a letter beside it."""
-
-_ROW: Final = 0.2
-_AROUND: Final = 1.5
-_MOST: Final = 200
-"""Models in one picture; of more the tables have all."""
-
 _LABELLED: Final = 12
 """Curves with a name and a colour; the others stay grey."""
 
@@ -30,36 +35,31 @@ _LINES: Final = 17
 """Lines of text that the height of a picture of curves has room for."""
 
 _TRIES: Final = 50
-_NAME: Final = 44
-_SMALL: Final = 8
-_GAP: Final = "\N{NO-BREAK SPACE}" * 2
-_PLAIN, _MARKED, _OTHER = "#8a939c", "#b5442e", "#1f6aa5"
-_GRID: Final = "#d5dae0"
 
 
 def forest(rows: Sequence[Row]) -> Figure:
     """The gain of each model with its interval, what leaks favour most on top."""
     sign = _sign(rows)
     ordered = sorted(rows, key=lambda row: (-sign * row["gain"], row["model"]))
-    kept = ordered[:_MOST]
-    names, figures = [_name(row["model"]) for row in kept], [_gain_text(row) for row in kept]
-    figure, axes = _page(len(kept), names, figures)
+    kept = ordered[:MOST_ROWS]
+    names, figures = [short(row["model"]) for row in kept], [_gain_text(row) for row in kept]
+    figure, (axes,) = page([len(kept)], names, figures)
     axes.axvline(0, color="black", linewidth=0.8)
     for place, row in enumerate(kept):
         known = row["gain_low"] is not None and row["gain_high"] is not None
         apart = known and (row["gain_low"] > 0 or row["gain_high"] < 0)
-        colour = _MARKED if apart else _PLAIN
+        colour = RED if apart else GREY
         if known:
             axes.plot(
                 [row["gain_low"], row["gain_high"]], [place, place], color=colour, linewidth=1.4
             )
         axes.plot(row["gain"], place, "o", color=colour, markersize=4.5)
-    _rows_of(axes, names, figures)
-    axes.grid(axis="x", color=_GRID, linewidth=0.6)
+    write_rows(axes, names, figures)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_xlabel(
         "gain: score on all items less score on clean items, 95 % interval\n"
         "(coloured: the interval does not hold 0)",
-        fontsize=_SMALL,
+        fontsize=SMALL,
     )
     _title(axes, rows, "Gain from flagged items", len(kept))
     return figure
@@ -71,37 +71,84 @@ def _gain_text(row: Row) -> str:
     return f"{row['gain']:+.3f}  [{row['gain_low']:+.3f}, {row['gain_high']:+.3f}]"
 
 
+def both_scores(panels: Sequence[Sequence[Row]]) -> Figure:
+    """The scores of each model on all items and on the clean ones, with their intervals.
+
+    panels  rows of the table of scores, those of one benchmark, metric and policy together
+    """
+    fitting = int((np.cumsum([len(rows) for rows in panels]) <= MOST_ROWS).sum())
+    kept = [_best_first(rows)[:MOST_ROWS] for rows in panels[: max(1, fitting)]]
+    names = [[short(row["model"]) for row in rows] for rows in kept]
+    figures = [[f"{_span(row, 'full')}  →  {_span(row, 'clean')}" for row in rows] for rows in kept]
+    texts = [[*chain.from_iterable(lines)] for lines in (names, figures)]
+    figure, plots = page([*map(len, kept)], *texts)
+    for axes, rows, left, right in zip(plots, kept, names, figures, strict=True):
+        for place, row in enumerate(rows):
+            for side, colour, beside in (("full", GREY, -0.15), ("clean", RED, 0.15)):
+                if row[side] is None:
+                    continue
+                if row[f"{side}_lo"] is not None:
+                    ends = [row[f"{side}_lo"], row[f"{side}_hi"]]
+                    axes.plot(ends, [place + beside] * 2, color=colour, linewidth=1.4)
+                axes.plot(row[side], place + beside, "o", color=colour, markersize=4.5)
+        write_rows(axes, left, right)
+        axes.grid(axis="x", color=GRID, linewidth=0.6)
+        axes.set_xlabel(
+            "score with its 95 % interval (grey: all items, red: clean items)", fontsize=SMALL
+        )
+        _title(axes, rows, "Scores on all and on clean items", len(rows))
+    if len(kept) < len(panels):
+        figure.supxlabel(
+            f"the first {len(kept)} of {len(panels)}: choose by benchmark, metric or policy",
+            fontsize=SMALL,
+        )
+    return figure
+
+
+def _best_first(rows: Sequence[Row]) -> list[Row]:
+    sign = _sign(rows)
+    return sorted(rows, key=lambda row: (-sign * row["full"], row["model"]))
+
+
+def _span(row: Row, side: str) -> str:
+    if row[side] is None:
+        return "too few items"
+    if row[f"{side}_lo"] is None:
+        return f"{row[side]:.3f}"
+    return f"{row[side]:.3f}  [{row[f'{side}_lo']:.3f}, {row[f'{side}_hi']:.3f}]"
+
+
 def slopes(rows: Sequence[Row]) -> Figure:
     """Each model's place on all items, left, and on the clean ones, right.
 
     Models stand one below the other on both sides, tied ones too, so that no two names meet; the
     rank and its interval are written beside.
     """
-    left = sorted(rows, key=lambda row: (row["rank_full"], row["model"]))[:_MOST]
+    left = sorted(rows, key=lambda row: (row["rank_full"], row["model"]))[:MOST_ROWS]
     place = {row["model"]: at for at, row in enumerate(left)}
     right = sorted(left, key=lambda row: (row["rank_clean"], place[row["model"]]))
-    names = [f"{_name(row['model'])}  {text}" for row, text in _with_ranks(left, "full")]
-    others = [f"{text}  {_name(row['model'])}" for row, text in _with_ranks(right, "clean")]
-    figure, axes = _page(len(left), names, others)
+    names = [f"{short(row['model'])}  {text}" for row, text in _with_ranks(left, "full")]
+    others = [f"{text}  {short(row['model'])}" for row, text in _with_ranks(right, "clean")]
+    figure, (axes,) = page([len(left)], names, others)
     for at, row in enumerate(right):
         begin = place[row["model"]]
         fell = row["rank_clean"] - row["rank_full"]
-        colour = _PLAIN if abs(fell) < 1 else _MARKED if fell > 0 else _OTHER
+        colour = GREY if abs(fell) < 1 else RED if fell > 0 else BLUE
         beyond = row["rank_full_lo"] is not None and not (
             row["rank_full_lo"] <= row["rank_clean"] <= row["rank_full_hi"]
         )
         width = 2.2 if beyond else 1.0
         axes.plot([0, 1], [begin, at], "-o", color=colour, linewidth=width, markersize=3.5)
-    _rows_of(axes, names, others)
+    write_rows(axes, names, others)
     for side in ("left", "right"):
         axes.spines[side].set_visible(False)
     axes.set_xlim(-0.02, 1.02)
-    axes.set_xticks([0, 1], ["all items", "clean items"], fontsize=_SMALL + 1)
+    axes.set_xticks([0, 1], ["all items", "clean items"], fontsize=SMALL + 1)
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel(
         "score, rank and its 95 % interval\n"
         "(red: falls, blue: rises by a place or more, thick: beyond its interval)",
-        fontsize=_SMALL,
+        fontsize=SMALL,
     )
     _title(axes, rows, "Ranking on all and on clean items", len(left))
     return figure
@@ -139,12 +186,12 @@ def curves(rows: Sequence[Row]) -> Figure:
         by_model, key=lambda model: (-sign * (marks[model] or by_model[model][-1])["epg"], model)
     )
     named = order[:_LABELLED]
-    figure, axes = _page(16, [" " * 20], [_name(model) for model in named])
+    figure, (axes,) = page([16], [" " * 20], [short(model) for model in named])
     axes.axhline(0, color="black", linewidth=0.8, zorder=2.5)
     ends = []
     for model in reversed(order):
         own = by_model[model]
-        colour = f"C{named.index(model) % 10}" if model in named else _GRID
+        colour = f"C{named.index(model) % 10}" if model in named else GRID
         x, y = [100 * row["share_flagged"] for row in own], [row["epg"] for row in own]
         axes.plot(x, y, "-", color=colour, linewidth=1.3 if model in named else 0.7)
         mark = marks[model]
@@ -155,19 +202,19 @@ def curves(rows: Sequence[Row]) -> Figure:
         if model in named:
             ends.append((x[-1], y[-1], model, colour))
     _chosen_line(axes, [mark for mark in marks.values() if mark])
-    axes.grid(color=_GRID, linewidth=0.6)
+    axes.grid(color=GRID, linewidth=0.6)
     axes.set_xlabel(
         "items flagged, %\n(dot: the policy's threshold, star: the threshold with the largest z)",
-        fontsize=_SMALL,
+        fontsize=SMALL,
     )
-    axes.set_ylabel("gain: full less clean", fontsize=_SMALL)
-    axes.tick_params(labelsize=_SMALL)
+    axes.set_ylabel("gain: full less clean", fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL)
     _end_labels(axes, ends)
     left = len(order) - len(named)
     _title(axes, rows, "Gain as the threshold moves", len(order))
     if left:
         axes.text(
-            0.01, 0.01, f"grey: {left} other models", transform=axes.transAxes, fontsize=_SMALL
+            0.01, 0.01, f"grey: {left} other models", transform=axes.transAxes, fontsize=SMALL
         )
     return figure
 
@@ -196,7 +243,7 @@ def _chosen_line(axes: Axes, marks: Sequence[Row]) -> None:
         xytext=(-4 if before else 4, -10),
         textcoords="offset points",
         ha="right" if before else "left",
-        fontsize=_SMALL,
+        fontsize=SMALL,
     )
 
 
@@ -218,12 +265,12 @@ def _end_labels(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> No
     axes.set_ylim(low, high)
     for (x, y, model, colour), place in zip(ordered, places, strict=True):
         axes.annotate(
-            _name(model),
+            short(model),
             (x, y),
             xytext=(1.03, place),
             textcoords=("axes fraction", "data"),
             va="center",
-            fontsize=_SMALL,
+            fontsize=SMALL,
             color=colour,
             arrowprops={
                 "arrowstyle": "-",
@@ -256,61 +303,18 @@ def _end(group: Sequence[float], step: float) -> float:
     return _begin(group, step) - step * (len(group) - 1)
 
 
-def _page(n_rows: int, left: Sequence[str], right: Sequence[str]) -> tuple[Figure, Axes]:
-    """A figure with room for a line of text for each row, and for the labels on both sides."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    beside = sum(max(map(len, texts), default=0) for texts in (left, right))
-    size = (_PLOT + _LETTER * beside, _AROUND + _ROW * max(4, n_rows))
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    axes.spines["top"].set_visible(False)
-    axes.spines["right"].set_visible(False)
-    return figure, axes
-
-
-def _rows_of(axes: Axes, left: Sequence[str], right: Sequence[str]) -> None:
-    """A line of text on both sides of each row."""
-    places = range(len(left))
-    # An SVG makes one of several plain spaces.
-    left, right = ([text.replace("  ", _GAP) for text in texts] for texts in (left, right))
-    axes.set_yticks(places, left, fontsize=_SMALL)
-    axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", labelsize=_SMALL)
-    axes.set_ylim(len(left) - 0.4, -0.6)
-    other = axes.secondary_yaxis("right")
-    other.set_yticks(places, right, fontsize=_SMALL)
-    other.tick_params(length=0)
-    other.spines["right"].set_visible(False)
-
-
 def _title(axes: Axes, rows: Sequence[Row], what: str, n_shown: int) -> None:
-    one = rows[0]
-    way = "" if one["higher_is_better"] else " (lower is better)"
-    runs = f", {one['setup']}" if one.get("setup") else ""
+    first = rows[0]
+    way = "" if first["higher_is_better"] else " (lower is better)"
+    runs = f", {first['setup']}" if first.get("setup") else ""
     n_models = len({row["model"] for row in rows})
     part = f", {n_shown} of {n_models} models" if n_shown < n_models else ""
-    text = f"{what}\n{one['benchmark']}, {one['metric']}{way}, by {one['policy']}{runs}{part}"
-    axes.set_title(_plain(text), fontsize=10, loc="left")
+    text = f"{what}\n{first['benchmark']}, {first['metric']}{way}, by {first['policy']}{runs}{part}"
+    axes.set_title(plain(text), fontsize=10, loc="left")
 
 
 def _sign(rows: Sequence[Row]) -> int:
     return 1 if rows[0]["higher_is_better"] else -1
-
-
-def _name(model: str) -> str:
-    """A model's name in one line; of a long one both ends."""
-    text = "".join(c if c.isprintable() else " " for c in str(model))
-    if len(text) > _NAME:
-        text = f"{text[: _NAME // 2 - 1]}…{text[-_NAME // 2 :]}"
-    return _plain(text)
-
-
-def _plain(text: str) -> str:
-    """A dollar sign is no formula."""
-    return text.replace("$", r"\$")
 
 
 DRAWN: Final[dict[str, Callable[[Sequence[Row]], Figure]]] = {

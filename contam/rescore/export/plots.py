@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.errors import Names, Public, Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -129,6 +130,36 @@ def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
                 )
             )
     return found
+
+
+def score_figure(scores: Table, least: int, chosen: Mapping[str, str]) -> Figure:
+    """The scores on all and on clean items, of the metrics shown.
+
+    least   clean items without which no score on them is drawn
+    chosen  values of `benchmark`, `metric` and `policy`; a metric that is asked for is drawn even
+            if it is not shown
+
+    Raises UsageError when there are none.
+    """
+    rows = [row for row in schemas.rows(scores) if row["subset_by"] in ("all", "group")]
+    for name, value in chosen.items():
+        known = list(dict.fromkeys(row[name] for row in rows))
+        rows = [row for row in rows if row[name] == value]
+        if not rows:
+            raise UsageError(
+                "there are no scores of the {} {!r}", Public(name), value,
+                remedy=Remedy.CHOOSE_KNOWN(known=Names(known)),
+            )  # fmt: skip
+    drawn = [
+        row if row["n_clean"] >= least else {**row, "clean": None}
+        for row in rows
+        if row["full"] is not None and (row["shown"] or "metric" in chosen)
+    ]
+    if not drawn:
+        raise UsageError("there are no scores to draw")
+    from contam.rescore.export.figures import both_scores
+
+    return both_scores([group for _, group in _grouped(drawn)])
 
 
 def _n_clean(row: Mapping[str, Any]) -> int:

@@ -154,6 +154,9 @@ def summary(coverage: Mapping[str, Any]) -> Row:
     short = {name: value for name, value in coverage.items() if name != "by_shard"}
     short["n_failed"] = len(short["shards_failed"])
     short["shards_failed"] = short["shards_failed"][:_MOST_FAILURES]
+    if excluded := short.get("shards_excluded"):
+        short["n_excluded"] = len(excluded)
+        short["shards_excluded"] = excluded[:_MOST_FAILURES]
     return short
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from contam.benchmark.items import BenchItem
+from contam.benchmark.items import BenchItem, ItemName
 from contam.detect.indexed.blind import (
     KEY_BYTES,
     BlindItem,
@@ -146,8 +146,9 @@ def answer(asked: CheckRequest, state: State, deadline: float) -> StreamedAnswer
 def late(asked: CheckRequest, state: State) -> StreamedAnswer:
     """The answer when the time is over: every item is not checkable."""
     policies = checked_policies(asked.policies)
-    named = asked.items or (asked.grams.items if asked.grams else ())
-    names = [(item.benchmark, item.split, item.id) for item in named] or [(TEXT_BENCHMARK, "", "1")]
+    hashed = asked.grams.items if asked.grams else ()
+    names = [(item.benchmark, item.split, item.id) for item in hashed]
+    names += [ItemName.of(item) for item in items_of(asked)]
     with registry_of(state).snapshot(asked.names) as snapshot:
         return late_answer(names, policies, snapshot)
 
@@ -175,19 +176,7 @@ def items_of(asked: CheckRequest) -> list[BenchItem]:
     """The items of a request as the library has them; none of hashed ones."""
     if asked.text is not None:
         return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=asked.text)]
-    return [
-        BenchItem(
-            benchmark=item.benchmark,
-            split=item.split,
-            item_id=item.id,
-            question=item.question,
-            passage=item.passage,
-            choices=item.choices,
-            answer=item.answer,
-            answer_index=item.answer_index,
-        )
-        for item in asked.items or ()
-    ]
+    return [item.read for item in asked.items or ()]
 
 
 def _hashed(item: check.HashedItem) -> BlindItem:
@@ -217,8 +206,7 @@ def _sizes(asked: CheckRequest) -> Iterator[int]:
     """Characters of each item; tokens where there is no text."""
     if asked.text is not None:
         yield len(asked.text)
-    for item in asked.items or ():
-        parts = (item.passage or "", item.question, *item.choices, item.answer or "")
-        yield sum(map(len, parts))
+    for item in items_of(asked) if asked.items else ():
+        yield sum(map(len, (item.passage or "", item.question, *item.choices, item.answer or "")))
     for hashed in asked.grams.items if asked.grams else ():
         yield sum(len(part.bits) for part in hashed.parts.values())

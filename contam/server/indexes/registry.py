@@ -15,7 +15,8 @@ from contam.detect.indexed.indexes import IndexSet
 from contam.errors import ConfigError, IndexDamageError, UsageError
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
-from contam.server.indexes.memory import text_cache_bytes, usable_bytes
+from contam.memory import usable_bytes
+from contam.server.indexes.memory import text_cache_bytes
 from contam.server.indexes.probing import probe
 from contam.server.indexes.watched import Watched
 from contam.server.problems.failures import RequestError

@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.benchmark.items import PARTS
+from contam.benchmark.one_item import USUAL_NAMES
 from contam.detect.policies.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _PARAMETERS: Final = frozenset(("query", "path", "header"))
 _KEY: Final = "[key]"
 _KIND: Final = "kind"
 #: How the validator names the ways in which a value may be given: `tuple[constrained-str, ...]`.
-_WAY: Final = re.compile(r"constrained-\w+|\w+\[.*\]")
+_WAY: Final = re.compile(r"constrained-\w+|\w+\[.*\]|str|int")
 
 _PLAIN: Final = {
     "missing": "it is missing",
@@ -160,5 +160,5 @@ def known_names() -> frozenset[str]:
     return frozenset(
         {name for model in models for name in model.model_fields}
         | {field.name for field in fields(Verdict)}
-        | {"evidence", "id", "score", "model", *PARTS}
+        | {"evidence", "id", "score", "model", *USUAL_NAMES}
     )

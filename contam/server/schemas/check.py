@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias, get_type_hints
 
-from pydantic import ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    create_model,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from contam.benchmark.field_names import plain
+from contam.benchmark.fields import RowError
+from contam.benchmark.items import BenchItem
+from contam.benchmark.one_item import read_item
 from contam.detect.labels import SHOWN
 from contam.detect.policies.verdict import Verdict
 from contam.server.schemas.common import Open, Strict
 
 Name = Annotated[str, Field(min_length=1, max_length=512)]
+Turns: TypeAlias = str | list[Any] | dict[str, Any]
+
+_AS_READ: Final = (
+    "benchmark", "split", "passage", "question", "choices", "answer", "answer_index",
+)  # fmt: skip
 
 ITEM_EXAMPLE: dict[str, Any] = {
     "id": "brook-001",
@@ -23,17 +42,55 @@ CHECK_EXAMPLE: dict[str, Any] = {"index": "corpus", "policies": ["contam"], "ite
 class Item(Strict):
     """One test item, by its parts; `benchmark`, `split` and `id` together name it.
 
-    answer_index  0-based place of the right choice: `answer: B` beside a question tells it, too
+    A row of a benchmark file can be sent as it is, and is read as `contam query` reads that file:
+    fields under other usual names (`options`, `context`, `label`, ...) are parts, too, where the
+    field of the part's own name is not there, and further fields are passed over.
+
+    question, passage  a text, or turns of which those of the user count
+    choices       texts, or records as benchmarks have them: `{"label": [...], "text": [...]}`
+    answer        the text, or the letter or number of a choice
+    answer_index  0-based place of the right choice, -1 if it is not known
     """
 
-    id: Name
+    model_config = ConfigDict(extra="allow")
+
+    id: Name | int
     benchmark: Name = "items"
     split: Annotated[str, Field(max_length=512)] = ""
-    passage: str | None = None
-    question: str
-    choices: tuple[str, ...] = ()
-    answer: str | None = None
-    answer_index: Annotated[int, Field(ge=0)] | None = None
+    passage: Turns | None = None
+    question: Turns
+    choices: list[Any] | dict[str, Any] | None = None
+    answer: Any = None
+    answer_index: int | str | None = None
+
+    _read: BenchItem = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _as_files_are_read(self) -> Self:
+        record = {name: getattr(self, name) for name in self.model_fields_set}
+        try:
+            found = read_item(record, self.benchmark)
+        except RowError as error:
+            message = error.statement.without_quotes().tell()
+            wrong = InitErrorDetails(
+                type=PydanticCustomError("value_error", "{error}", {"error": message}),
+                loc=(plain(error.field),) if error.field else (),
+                input=None,
+            )
+            raise ValidationError.from_exception_data("Item", [wrong]) from None
+        name = self.id if isinstance(self.id, str) else found.item_id
+        self._read = replace(found, benchmark=self.benchmark, split=self.split, item_id=name)
+        return self
+
+    @property
+    def read(self) -> BenchItem:
+        """The item, as the library has it."""
+        return self._read
+
+    @model_serializer
+    def _plain(self) -> dict[str, Any]:
+        item = self._read
+        return {"id": item.item_id, **{name: getattr(item, name) for name in _AS_READ}}
 
 
 class HashedPart(Strict):

@@ -29,8 +29,8 @@ def columns_of(text):
     return " ".join(rows)
 
 
-def test_flagged_items_are_shown_side_by_side_with_marks(folder):
-    process = contam_here("show", folder, COLUMNS="200")
+def test_an_item_is_shown_side_by_side_with_marks(folder):
+    process = contam_here("show", folder, "q9", COLUMNS="200")
     assert process.returncode == 0, process.stderr
     text = process.stdout
     assert "quiz/test/q9" in text
@@ -44,7 +44,7 @@ def test_flagged_items_are_shown_side_by_side_with_marks(folder):
 
 
 def test_nothing_in_the_data_steers_the_terminal(folder):
-    text = contam_here("show", folder).stdout
+    text = contam_here("show", folder, "q9").stdout
     for character in "\x1b\x9b\u202e":
         assert character not in text
     assert "<U+001B>[31m" in text
@@ -56,7 +56,7 @@ def test_a_terminal_sees_colour_unless_it_asks_for_none(folder):
         ours, theirs = pty.openpty()
         env = environment(**{"TERM": "xterm-256color", "COLUMNS": "120", **extra})
         with subprocess.Popen(
-            command("show", folder), stdout=theirs, stderr=subprocess.PIPE, env=env
+            command("show", folder, "q9"), stdout=theirs, stderr=subprocess.PIPE, env=env
         ) as process:
             os.close(theirs)
             said = b""
@@ -71,7 +71,7 @@ def test_a_terminal_sees_colour_unless_it_asks_for_none(folder):
 
 
 def test_a_terminal_without_unicode_gets_other_marks(folder):
-    text = contam("show", folder, PYTHONIOENCODING="ascii", COLUMNS="200").stdout
+    text = contam("show", folder, "q9", PYTHONIOENCODING="ascii", COLUMNS="200").stdout
     assert "[[How many apples does Zo\\xeb hold" in text
 
 
@@ -93,7 +93,7 @@ def test_one_item_by_name_flagged_or_not(folder):
 
 
 def test_one_policy(folder):
-    text = contam_here("show", folder, "--policy", "lmeval-13").stdout
+    text = contam_here("show", folder, "q9", "--policy", "lmeval-13").stdout
     assert "lmeval-13, score 1" in text
     assert "contam, score" not in text
     assert_one_line_error(contam_here("show", folder, "--policy", "gpt4"), 2, "gpt4", "lmeval-13")
@@ -101,7 +101,7 @@ def test_one_policy(folder):
 
 def test_a_shard_that_is_gone_is_said(folder, tmp_path):
     (tmp_path / "corpus" / "a.parquet").unlink()
-    process = contam_here("show", folder)
+    process = contam_here("show", folder, "--documents", "1")
     assert process.returncode == 0
     assert "its text cannot be shown" in process.stdout
     assert f"⟦{QUESTION[:20]}" in process.stdout
@@ -119,7 +119,8 @@ def test_a_limit_says_how_many_are_left(tmp_path):
     result.verdict_columns = {**result.verdict_columns, "label": ["suspect"] * 6}
     folder = write_report(result, tmp_path / "many")
     text = contam_here("show", folder, "--limit", "1").stdout
-    assert "2 more flagged items" in text
+    assert "2 more items: --limit 3" in text
+    assert text.count("quiz/") + text.count("maths/") == 1
     assert len(json.loads(contam_here("show", folder, "--json").stdout)["items"]) == 3
 
 

@@ -110,7 +110,7 @@ def test_a_wrong_query_says_what_there_is(make_result):
     process = contam_here("sql", folder, "select nonsense from verdicts")
     assert_one_line_error(process, 2, "nonsense", "views: verdicts")
     assert_one_line_error(contam_here("sql", folder, "select 1", "--json", "--csv"), 2, "exclude")
-    assert_one_line_error(contam_here("sql", Path("/nowhere"), "select 1"), 1, "nowhere")
+    assert_one_line_error(contam_here("sql", Path("/nowhere"), "select 1"), 2, "nowhere")
 
 
 def test_times_with_a_zone_need_no_other_package(make_result):
@@ -139,6 +139,89 @@ def test_text_cannot_steer_the_terminal(make_result):
     process = contam_here("sql", folder, "select chr(27) || '[31m' as x")
     assert "\x1b" not in process.stdout
     assert "<U+001B>[31m" in process.stdout
+
+
+ANSWER = (
+    "select row_number() over () as n, 'a,\"b' || chr(10) || 'ü\U0001f41a' as s, null::int as none,"
+    " [1, 2] as l, {'x': 1.5} as d, date '2020-01-02' as day from range(3)"
+)
+
+
+def test_an_answer_is_written_as_the_name_of_its_file_says(make_result, tmp_path):
+    folder, _ = make_result(parquet)
+    for name in ("a.csv", "b.json", "c.parquet", "D.CSV"):
+        done = contam_here("sql", folder, ANSWER, "--out", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"3 rows written to {tmp_path / name}\n"
+    printed = contam_here("sql", folder, ANSWER, "--csv").stdout
+    assert (tmp_path / "a.csv").read_bytes() == printed.encode()
+    assert (tmp_path / "D.CSV").read_bytes() == printed.encode()
+    shown = json.loads(contam_here("sql", folder, ANSWER, "--json").stdout)
+    assert json.loads((tmp_path / "b.json").read_text()) == shown
+    table = pq.read_table(tmp_path / "c.parquet")
+    assert table["l"].to_pylist() == [[1, 2]] * 3
+    assert [str(day) for day in table["day"].to_pylist()] == [row["day"] for row in shown]
+    assert table["s"].to_pylist() == [row["s"] for row in shown]
+
+
+def test_parquet_holds_every_row_of_a_large_answer(make_result, tmp_path):
+    folder, _ = make_result(parquet)
+    query = "select n, n * n as square from range(200000) t(n)"
+    assert contam_here("sql", folder, query, "--out", tmp_path / "a.parquet").returncode == 0
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert table["n"].to_pylist() == list(range(200_000))
+    assert table["square"][-1].as_py() == 199_999**2
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("selec", "the query fails"),
+        ("/* nothing */", "no answer"),
+        ("select error('half way') from range(3)", "half way"),
+        ("from documents", "gone"),
+    ],
+)
+def test_a_file_is_written_whole_or_not_at_all(make_result, tmp_path, form, query, words):
+    folder, corpus = make_result(parquet)
+    next(corpus.iterdir()).unlink()
+    out = tmp_path / "answers" / f"answer.{form}"
+    out.parent.mkdir()
+    assert_one_line_error(contam_here("sql", folder, query, "--out", out), 2, words)
+    assert list(out.parent.iterdir()) == []
+    out.write_text("mine")
+    refused = contam_here("sql", folder, query, "--out", out, "--overwrite")
+    assert_one_line_error(refused, 2, words)
+    assert_one_line_error(contam_here("sql", folder, "select 1", "--out", out), 1, "already")
+    assert [path.read_text() for path in out.parent.iterdir()] == ["mine"]
+    assert contam_here("sql", folder, "select 1", "--out", out, "--overwrite").returncode == 0
+    assert out.read_bytes() != b"mine"
+
+
+def test_what_would_lose_a_column_is_refused(make_result, tmp_path):
+    folder, _ = make_result(parquet)
+    query = "select 1 as a, 2 as a"
+    for out in (("--json",), ("--out", tmp_path / "a.json"), ("--out", tmp_path / "a.parquet")):
+        assert_one_line_error(contam_here("sql", folder, query, *out), 2, "two columns", "a")
+    assert contam_here("sql", folder, query, "--csv").stdout == "a,a\n1,2\n"
+    odd = contam_here("sql", folder, "select interval 1 day as i", "--out", tmp_path / "i.parquet")
+    assert_one_line_error(odd, 2, "cannot be written as Parquet", "::varchar")
+    assert_one_line_error(
+        contam_here("sql", folder, "select 1", "--out", tmp_path / "a.xlsx"), 2, ".parquet"
+    )
+    assert not list(tmp_path.glob("a.*"))
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@pytest.mark.parametrize("n_columns", [1, 3, 12])
+def test_every_value_is_readable_at_any_width(make_result, width, n_columns):
+    folder, _ = make_result(parquet)
+    values = [f"value-{at}-{'x' * at}" for at in range(n_columns)]
+    query = "select " + ", ".join(f"'{value}' as c{at}" for at, value in enumerate(values))
+    text = contam_here("sql", folder, query, COLUMNS=str(width)).stdout
+    for value in values:
+        assert value in text
 
 
 def test_a_table_that_is_too_wide_has_a_line_for_each_value(make_result):

@@ -9,7 +9,8 @@ import pytest
 import contam
 from contam.audit.verify import _is_mark
 from contam.detect.report import load_report, write_report
-from contam.detect.show.side_by_side import find_items, view_items
+from contam.detect.show.choose import find_items
+from contam.detect.show.side_by_side import view_items
 
 STEM = (
     "Which of the four towers on the {} shore was the first to be built by the keepers of the"

@@ -7,7 +7,8 @@ import pytest
 from contam.benchmark.items import ItemName
 from contam.corpus.shards import shard_digest
 from contam.detect.report import load_report, write_report
-from contam.detect.show.side_by_side import find_items, flagged_items, view_items
+from contam.detect.show.choose import find_items, flagged_items
+from contam.detect.show.side_by_side import view_items
 from contam.errors import UsageError
 from tests.corpus_files import find_shards
 from tests.detect.samples import DOCUMENT, QUESTION, make_result

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from contam.rescore.export.figures import DRAWN, spread
-from contam.rescore.export.plots import SHOWS, draw, planned, plot_names
+from contam.errors import UsageError
+from contam.rescore.export.figures import DRAWN, both_scores, spread
+from contam.rescore.export.plots import SHOWS, draw, planned, plot_names, score_figure
 from contam.rescore.tables import RescoreSettings, make_tables
+from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 from tests.rescore.test_direction import lowered
 
@@ -162,3 +164,38 @@ def test_crowded_places_are_spread(values, step):
         assert above - below >= step - 1e-9
     if len(values) == 1 or min(a - b for a, b in itertools.pairwise(values)) >= step:
         assert places == pytest.approx(values)
+
+
+def test_scores_on_all_and_on_clean_items_are_drawn_with_their_intervals():
+    tables = tables_of(3, metrics=("acc", "f1"))
+    figure = score_figure(tables["scores"], 50, {"metric": "f1"})
+    (axes,) = figure.axes
+    rows = [row for row in schemas.rows(tables["scores"]) if row["metric"] == "f1"]
+    rows = [row for row in rows if row["subset_by"] == "all"]
+    rows.sort(key=lambda row: (-row["full"], row["model"]))
+    lines = [sorted(line.get_xdata()) for line in axes.lines]
+    assert lines == [
+        figures
+        for row in rows
+        for side in ("full", "clean")
+        for figures in ([row[f"{side}_lo"], row[f"{side}_hi"]], [row[side]])
+    ]
+
+
+def test_a_score_on_too_few_clean_items_is_not_drawn_and_a_name_without_scores_is_refused():
+    scores = tables_of(3)["scores"]
+    figure = score_figure(scores, 10_000, {})
+    assert len(figure.axes[0].lines) == 2 * 3
+    (other,) = figure.axes[0].child_axes
+    assert all(label.get_text().endswith("too few items") for label in other.get_yticklabels())
+    with pytest.raises(UsageError, match="no scores of the policy 'nobody'") as caught:
+        score_figure(scores, 50, {"policy": "nobody"})
+    assert "'contam'" in caught.value.hint
+
+
+def test_more_plots_than_a_figure_holds_are_said_to_be_left_out(monkeypatch):
+    monkeypatch.setattr("contam.rescore.export.figures.MOST_ROWS", 5)
+    rows = [row for row in schemas.rows(tables_of(3)["scores"]) if row["subset_by"] == "all"]
+    figure = both_scores([rows, rows])
+    assert len(figure.axes) == 1
+    assert "the first 1 of 2" in figure.get_supxlabel()

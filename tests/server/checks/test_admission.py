@@ -56,6 +56,9 @@ def test_past_the_deadline_every_item_is_not_checkable(small_index, tmp_path):
         }
         assert answer["coverage"]["complete"] is True
         assert (await client.post("/v1/check", json={"items": []})).status_code == 422
+        row = {"id": 7, "question": "Which?", "subject": "law"}
+        (late,) = (await client.post("/v1/check", json={"items": [row]})).json()["verdicts"]
+        assert (late["item_id"], late["benchmark"]) == ("7", "items")
 
     asking(settings, work)
 

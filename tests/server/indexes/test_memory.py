@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from contam.server.indexes.memory import text_cache_bytes, usable_bytes
+from contam.memory import usable_bytes
+from contam.server.indexes.memory import text_cache_bytes
 
 MIB = 1 << 20
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -69,6 +70,7 @@ print(own_mib() - before - sum(one.nbytes for one in kept) / 2**20)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""),
     reason="another C library",

@@ -51,6 +51,7 @@ def item_file(bench_fixtures):
 # -- kills ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
     small_index, bench_fixtures, item_file, tmp_path
 ):
@@ -144,6 +145,7 @@ def job_folder(tmp_path, item_file):
     return folder
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_during_a_job_fails_it_and_leaves_no_part_of_a_result(
     job_folder, small_index, monkeypatch
 ):
@@ -164,6 +166,7 @@ def test_a_disk_that_fills_during_a_job_fails_it_and_leaves_no_part_of_a_result(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_job_that_takes_too_much_memory_fails_alone(job_folder, small_index):
     row = json.dumps({"question": "a word " * 4000})
     rows = (f'{{"id": {n}, {row[1:]}\n' for n in range(4000))
@@ -287,6 +290,7 @@ def test_a_client_that_goes_away_leaves_nothing(as_user, queueing):
     assert len(as_user["ann"].get("/v1/jobs").json()["jobs"]) == 1
 
 
+@pytest.mark.slow
 def test_a_locked_store_is_told_and_loses_nothing(as_user, queueing):
     service, _ = queueing
     client = as_user["ann"]
@@ -397,6 +401,7 @@ def test_a_damaged_store_keeps_a_service_from_starting_and_is_not_replaced(tmp_p
     assert (tmp_path / "jobs.db").read_bytes().startswith(b"not a database at all")
 
 
+@pytest.mark.slow
 def test_an_end_that_the_store_cannot_note_is_noted_when_it_can(tmp_path):
     hand = Hand(tmp_path)
     folder = hand.add("running")

@@ -14,6 +14,8 @@ from tests.server.jobs.jobbing import submit, submitted
 from tests.server.running import serving
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 CHECK = {"kind": "check", "options": {"name": "brook_math"}}
 ROW = b'{"id": "a", "question": "Who counts the lamps along the quay at night?"}\n'
 

@@ -12,6 +12,9 @@
   const form = document.getElementById("filters");
   const body = list.tBodies[0];
   const said = document.getElementById("count");
+  const shown = new Set([...list.tHead.rows[0].cells].map((th) => th.dataset.sort));
+  const filters = [...form.querySelectorAll("select")].map((select) => select.name);
+  const things = list.dataset.things;
 
   function make(name, text, kind) {
     const node = document.createElement(name);
@@ -26,7 +29,7 @@
   }
   function wanted() {
     const text = form.elements.text.value.trim().toLowerCase();
-    const chosen = ["benchmark", "label", "exposure", "kind", "date"].map((name) => [name, form.elements[name].value]);
+    const chosen = filters.map((name) => [name, form.elements[name].value]);
     return rows.filter((row) => {
       for (const [name, value] of chosen) {
         if (!value) continue;
@@ -72,23 +75,24 @@
   }
   const DATED = { leak: "not older than the benchmark", shared_source: "older than the benchmark", unknown: "date unknown or undecided" };
   function detail(row) {
-    const one = evidence(row.at);
+    const shown = evidence(row.at);
     const tr = make("tr", undefined, "detail");
     const td = make("td");
     td.colSpan = list.tHead.rows[0].cells.length;
     const reasons = make("ul");
-    for (const [policy, reason] of Object.entries(one.reasons)) {
-      const chance = one.chance[policy];
+    for (const [policy, reason] of Object.entries(shown.reasons)) {
+      const chance = shown.chance[policy];
       reasons.append(make("li", policy + ": " + reason + (chance ? "; " + chance : "")));
     }
     td.append(reasons);
     if (row.waived) td.append(make("p", "Waived: " + row.waived));
-    for (const doc of one.documents) {
+    for (const doc of shown.documents) {
       const box = make("section", undefined, "document");
       const title = make("h3");
       title.append(make("bdi", doc.id));
       box.append(title);
-      const facts = [doc.date ? "date " + doc.date + ", " + DATED[doc.dated] : DATED.unknown, doc.source, doc.url, "shard " + doc.shard + ", row " + doc.row];
+      const dated = shown.has("date") ? DATED[doc.dated] : "";
+      const facts = [doc.date ? ["date " + doc.date, dated].filter(Boolean).join(", ") : DATED.unknown, doc.source, doc.url, "shard " + doc.shard + ", row " + doc.row];
       const line = make("p", undefined, "soft small");
       facts.filter(Boolean).forEach((fact, i) => { if (i) line.append(" · "); line.append(make("bdi", fact)); });
       box.append(line);
@@ -102,7 +106,7 @@
       }
       td.append(box);
     }
-    if (one.more) td.append(make("p", one.more + " more documents are in evidence.parquet."));
+    if (shown.more) td.append(make("p", shown.more + " more documents are in evidence.parquet."));
     tr.append(td);
     return tr;
   }
@@ -130,19 +134,19 @@
       cell(tr, "benchmark", row.benchmark + (row.split ? " / " + row.split : ""));
       cell(tr, "verdict", Object.entries(row.labels).map(([p, l]) => p + ": " + l.replace("_", " ")).join(", ") + (row.waived ? " (waived)" : ""));
       cell(tr, "score", row.score === null ? "–" : row.score.toFixed(2), "n");
-      cell(tr, "q", row.q === null ? "not estimated" : row.q < 0.001 ? "<0.001" : row.q.toFixed(3), "n");
+      if (shown.has("q")) cell(tr, "q", row.q === null ? "not estimated" : row.q < 0.001 ? "<0.001" : row.q.toFixed(3), "n");
       cell(tr, "leaked", row.exposure);
       cell(tr, "kind", row.kind);
       cell(tr, "documents", row.documents.toLocaleString("en"), "n");
-      cell(tr, "dated", row.date.replace("_", " "));
+      if (shown.has("date")) cell(tr, "dated", row.date.replace("_", " "));
       cell(tr, "source", row.source);
       body.append(tr);
     }
-    said.textContent = found.length ? (begin + 1) + "–" + Math.min(begin + perPage, found.length) + " of " + found.length.toLocaleString("en") + " flagged items" : "No flagged item fits.";
+    said.textContent = found.length ? (begin + 1) + "–" + Math.min(begin + perPage, found.length) + " of " + found.length.toLocaleString("en") + " " + things : "No item fits.";
     document.getElementById("before").disabled = state.page === 0;
     document.getElementById("after").disabled = state.page >= last;
   }
-  for (const name of ["benchmark", "label", "exposure", "kind", "date"]) {
+  for (const name of filters) {
     const values = new Set();
     rows.forEach((row) => (name === "label" ? Object.values(row.labels) : [row[name]]).forEach((v) => v && values.add(v)));
     for (const value of [...values].sort()) {

@@ -1,0 +1,143 @@
+"""Name the inputs of an audit without their folders, and note beside a pack where they are.
+
+A pack is handed on, and its digest must be the same wherever it is made. A path keeps its name if
+it was written as a relative one; of an absolute one only the last name is published. A shard is
+named by its corpus: `web/part-000.parquet`.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.spec import data_paths
+from contam.corpus.shards import survey
+from contam.detect.show.reread import sources_file
+from contam.files.single import write_file
+from contam.index.home import resolve_index
+from contam.index.open import Index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from contam.audit.spec import AuditSpec, CorpusSpec
+
+_STARTS: Final = re.compile(r"(?<![\w.~-])/")
+_GOES_ON: Final = re.compile(r"[\w-]|\.\w")
+"""What follows a path that is only the beginning of another one: `/data/web-2`, `/data/web.zip`."""
+
+
+class PublicNames:
+    """Public names of the places that an audit reads, longest path first."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = dict(names)
+        self._lengths = sorted({len(path) for path in self._names}, reverse=True)
+
+    @classmethod
+    def of(cls, spec: AuditSpec) -> PublicNames:
+        """The names of all paths of an audit; those that end alike are told apart by a number."""
+        names: dict[str, str] = {}
+        taken: Counter[str] = Counter()
+        for path, name in _roots(spec):
+            if path not in names:
+                taken[name] += 1
+                names[path] = name if taken[name] == 1 else f"{name} ({taken[name]})"
+        return cls({spec.out: "pack", f"{spec.out}.work": "pack", **names})
+
+    def with_corpus(self, corpus: str, shards: Iterable[Mapping[str, Any]]) -> PublicNames:
+        """The same, and the folders of a corpus's shards by the name of the corpus."""
+        folders = {folder_of(shard["uri"], shard["name"]) for shard in shards}
+        return PublicNames({**dict.fromkeys(folders - {""}, corpus), **self._names})
+
+    def text(self, said: str) -> str:
+        """A text with names instead of these paths, and of all that lies below them."""
+        told, done = [], 0
+        for found in _STARTS.finditer(said):
+            at = found.start()
+            if at < done:
+                continue
+            for length in self._lengths:
+                name = self._names.get(said[at : at + length])
+                if name is not None and not _GOES_ON.match(said, at + length):
+                    told += [said[done:at], name]
+                    done = at + length
+                    break
+        return "".join((*told, said[done:]))
+
+    def tree(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any of its types
+        """A JSON value with names instead of paths in all its texts."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list | tuple):
+            return [self.tree(entry) for entry in value]
+        if isinstance(value, dict):
+            return {self.text(str(key)): self.tree(entry) for key, entry in value.items()}
+        return value
+
+    def run(self, run: Mapping[str, Any], corpus: str) -> dict[str, Any]:
+        """What a check recorded of itself, with names instead of paths."""
+        shards = run["inputs"]["shards"]
+        named = self.with_corpus(corpus, shards).tree(dict(run))
+        for shard in named["inputs"]["shards"]:
+            shard["uri"] = f"{corpus}/{shard['name']}"
+        return dict(named)
+
+    def parameters(self, spec: AuditSpec) -> dict[str, Any]:
+        """The settings of an audit; where it was made is none of them."""
+        plain = json.loads(json.dumps({**asdict(spec), "out": ""}, default=str))
+        del plain["written"]
+        return dict(self.tree(plain))
+
+
+def folder_of(uri: str, name: str) -> str:
+    """The folder that a shard's name is relative to; "" where its path does not end in its name."""
+    return uri.removesuffix(name).rstrip("/") if uri.endswith(f"/{name}") else ""
+
+
+def note_sources(folder: Path, corpora: Iterable[CorpusSpec]) -> None:
+    """Note beside a folder where the shards of its corpora are, for `contam.detect.show.reread`."""
+    found = {corpus.name: sorted(_folders(corpus) - {""}) for corpus in corpora}
+    data = json.dumps(found, indent=1).encode("ascii") + b"\n"
+    write_file(sources_file(folder), data, overwrite=True)
+
+
+def _folders(corpus: CorpusSpec) -> set[str]:
+    if not corpus.index:
+        return {folder_of(shard.uri, shard.name) for shard in survey(list(corpus.paths))[0]}
+    return {
+        folder_of(record.uri, record.name)
+        for name in corpus.index
+        for record in Index.open(name).records
+        if record is not None
+    }
+
+
+def _roots(spec: AuditSpec) -> Iterator[tuple[str, str]]:
+    """Every path that is read, without what follows a wildcard, and what it is called."""
+    for path in data_paths(spec):
+        written = spec.written.get(path)
+        fixed = _fixed(path)
+        yield fixed, _fixed(written) if written else _last(fixed)
+    indexes = [(str(resolve_index(name)), name) for each in spec.corpora for name in each.index]
+    reviews = [(path, path) for path in (spec.waivers, *spec.labels) if path]
+    for path, name in (*indexes, *reviews):
+        yield path, spec.written.get(name) or _last(path)
+
+
+def _fixed(path: str) -> str:
+    """The folders of a path that are before any wildcard."""
+    if not glob.has_magic(path) or Path(path).exists():
+        return path
+    parts = Path(path).parts
+    depth = next(at for at, part in enumerate(parts) if glob.has_magic(part))
+    return str(Path(*parts[:depth]))
+
+
+def _last(path: str) -> str:
+    return Path(path).name or path

@@ -1,0 +1,142 @@
+"""`contam show` without an item: which items it lists, in which order, and in which forms."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import contam
+from contam.detect.report import load_report, write_report
+from contam.detect.show.choose import source_of
+from tests.cli.processes import assert_one_line_error, contam_here
+
+FLAGGED = {"contaminated", "suspect"}
+
+
+@pytest.fixture(scope="module")
+def folder(bench_fixtures, tmp_path_factory):
+    """What a scan of the fixtures under two policies wrote."""
+    found = contam.scan(
+        bench_fixtures / "corpus", bench_fixtures / "items", policies=["contam", "lmeval-13"]
+    )
+    return write_report(found, tmp_path_factory.mktemp("list") / "out")
+
+
+@pytest.fixture(scope="module")
+def report(folder):
+    return load_report(folder)
+
+
+def rows(folder, *arguments):
+    done = contam_here("show", folder, "--csv", *arguments)
+    assert done.returncode == 0, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def sources(report):
+    found = {}
+    for row in report.evidence.to_pylist():
+        key = row["benchmark"], row["split"], row["item_id"]
+        found.setdefault(key, set()).add(source_of(row["source"], row["url"]))
+    return found
+
+
+def key(row):
+    return row["benchmark"], row["split"], row["item_id"]
+
+
+@pytest.mark.parametrize("policy", [None, "contam", "lmeval-13"])
+@pytest.mark.parametrize("labels", [None, "suspect", "clean,not_checkable", "contaminated"])
+@pytest.mark.parametrize("benchmark", [None, "tinker_code", "brook_math,lantern_quiz"])
+@pytest.mark.parametrize("source", [None, "old-almanac"])
+def test_the_verdicts_that_fit_are_listed_by_score(
+    folder, report, policy, labels, benchmark, source
+):
+    given = {"--policy": policy, "--label": labels, "--benchmark": benchmark, "--source": source}
+    flags = [word for flag, value in given.items() if value for word in (flag, value)]
+    found = rows(folder, *flags)
+    wanted = set(labels.split(",")) if labels else FLAGGED
+    having = sources(report)
+    expected = [
+        verdict
+        for verdict in report
+        if verdict.label in wanted
+        and policy in {None, verdict.policy}
+        and (benchmark is None or verdict.benchmark in benchmark.split(","))
+        and (source is None or source in having.get(key(verdict.to_dict()), ()))
+    ]
+    assert sorted((*key(row), row["policy"]) for row in found) == sorted(
+        (*key(verdict.to_dict()), verdict.policy) for verdict in expected
+    )
+    first = {}
+    for row in found:
+        first.setdefault(key(row), (row["policy"], -float(row["score"] or "-inf")))
+    assert list(first.values()) == sorted(first.values())
+
+
+def test_an_item_is_one_line_and_says_how_to_see_its_proof(folder, report):
+    text = contam_here("show", folder, "--limit", "1000", COLUMNS="120").stdout
+    flagged = {f"{verdict.benchmark}/{verdict.item_id}" for verdict in report if verdict.flagged}
+    lines = [line for line in text.splitlines() if line.split(" ")[0] in flagged]
+    assert len(lines) == len(flagged)
+    assert {line.split(" ")[0] for line in lines} == flagged
+    assert "⟦" not in text
+    assert f"contam show {folder} ITEM" in text
+
+
+def test_json_holds_all_chosen_items_in_the_same_order(folder):
+    shown = json.loads(contam_here("show", folder, "--json", "--label", "suspect").stdout)
+    listed = dict.fromkeys(key(row) for row in rows(folder, "--label", "suspect"))
+    assert [key(item) for item in shown["items"]] == list(listed)
+    assert shown["chosen"] == len(listed) > 0
+    clean = json.loads(contam_here("show", folder, "--json", "--label", "clean").stdout)
+    assert clean["flagged"] < clean["chosen"]
+
+
+def test_only_documents_of_the_source_are_shown(folder):
+    shown = json.loads(contam_here("show", folder, "--json", "--source", "old-almanac").stdout)
+    assert shown["items"]
+    documents = [document for item in shown["items"] for document in item["documents"]]
+    assert {document["source"] for document in documents} == {"old-almanac"}
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "close"),
+    [
+        ("--label", "cleen", "clean"),
+        ("--benchmark", "tinker", "tinker_code"),
+        ("--source", "old-almanack", "old-almanac"),
+        ("--policy", "contamm", "contam"),
+    ],
+)
+def test_a_name_that_is_not_there_is_refused_with_a_near_one(folder, flag, name, close):
+    assert_one_line_error(contam_here("show", folder, flag, name), 2, repr(name), close)
+
+
+@pytest.mark.parametrize("flag", ["--label", "--benchmark", "--source"])
+def test_a_named_item_is_not_filtered(folder, flag):
+    done = contam_here("show", folder, "brook-004", flag, "clean")
+    assert_one_line_error(done, 2, flag, "of no use with an item that is named")
+
+
+@pytest.mark.parametrize("two", [("--json", "--csv"), ("--csv", "--html"), ("--json", "--html")])
+def test_one_form_at_a_time(folder, tmp_path, two):
+    words = [
+        word for flag in two for word in ((flag, tmp_path / "x") if "html" in flag else (flag,))
+    ]
+    assert_one_line_error(contam_here("show", folder, *words), 2, *two)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_is_written_whole_and_replaces_nothing_unasked(folder, tmp_path):
+    page = tmp_path / "items.html"
+    page.write_text("mine")
+    assert_one_line_error(contam_here("show", folder, "--html", page), 1, "is there already")
+    assert page.read_text() == "mine"
+    assert contam_here("show", folder, "--html", page, "--overwrite").returncode == 0
+    first = page.read_bytes()
+    assert contam_here("show", folder, "--html", page, "--overwrite").returncode == 0
+    assert page.read_bytes() == first
+    nowhere = tmp_path / "no" / "items.html"
+    assert_one_line_error(contam_here("show", folder, "--html", nowhere), 1, "cannot write")
