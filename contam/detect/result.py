@@ -250,7 +250,8 @@ def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
 
 def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:
     """Places of (benchmark, split, item id) in the canonical order of results; equal for equals."""
-    names = sorted({name for row in rows for name in row}, key=natural_key)
+    # Not as a set: names come nearly in order, and are sorted all the sooner.
+    names = sorted(dict.fromkeys(name for row in rows for name in row), key=natural_key)
     place = {name: at for at, name in enumerate(names)}
     places = np.array([[place[name] for name in row] for row in rows], np.int64).reshape(-1, 3).T
     order = np.lexsort(places[::-1])

@@ -24,8 +24,10 @@ _SIX = np.uint64(6)
 _SHARE_BITS = np.uint64(48)
 _ONE = np.uint64(1)
 EMPTY = -1
-#: How many look-ups before it a word of a filter is asked for: it lies out of a core's own cache.
-_AHEAD = 32
+#: Beyond the number of any part.
+EVERY_PART = 1 << 31
+#: How many look-ups before it an entry of a table is asked for: it lies out of a core's own cache.
+AHEAD = 32
 
 
 class GramTable(NamedTuple):
@@ -154,7 +156,11 @@ def fill_table(
     """Enter distinct gram hashes, in their order, into the open-addressing table and the filter."""
     mask = np.uint64(slot_gram.shape[0] - 1)
     words = np.uint64(filter_words.shape[0] - 1)
+    last = keys.shape[0] - 1
     for gram in range(keys.shape[0]):
+        soon = keys[min(gram + AHEAD, last)]
+        prefetch(slot_gram, int64(soon & mask))
+        prefetch(filter_words, int64((soon >> np.uint64(12)) & words))
         key = keys[gram]
         slot = key & mask
         while slot_gram[slot] != EMPTY:
@@ -192,7 +198,7 @@ def find_hits(
     maybe = int64(found)
     last = count - 1
     for i in range(count):
-        prefetch(front_words, int64((grams[min(i + _AHEAD, last)] >> np.uint64(12)) & front))
+        prefetch(front_words, int64((grams[min(i + AHEAD, last)] >> np.uint64(12)) & front))
         key = grams[i]
         word = front_words[(key >> np.uint64(12)) & front]
         high = key >> np.uint64(52)
@@ -204,7 +210,7 @@ def find_hits(
         maybe = int64(found)
         last = passed - 1
         for j in range(found, passed):
-            soon = grams[hit_at[min(j + _AHEAD, last)]]
+            soon = grams[hit_at[min(j + AHEAD, last)]]
             prefetch(filter_words, int64((soon >> np.uint64(12)) & words))
             i = hit_at[j]
             key = grams[i]
@@ -261,6 +267,35 @@ def count_owners(
             owners[j] = per_benchmark[benchmark[place_part[j] >> 2]]
         for j in range(lo, hi):
             per_benchmark[benchmark[place_part[j] >> 2]] = 0
+
+
+@kernel
+def find_common(
+    gram_start: NDArray[np.int64],
+    place_part: NDArray[np.int32],
+    owners: NDArray[np.int32],
+    n_parts: int,
+    limits: tuple[int, int],
+) -> NDArray[np.bool_]:
+    """Which grams stand in more places than limits[0], or in more items than limits[1].
+
+    owners   int32[places], see count_owners
+    n_parts  of the items; places in later parts, those of variants, count only where there is no
+             other
+    """
+    common = np.zeros(gram_start.shape[0] - 1, np.bool_)
+    for gram in range(gram_start.shape[0] - 1):
+        lo, hi = gram_start[gram], gram_start[gram + 1]
+        # Places of a gram are in part order: its first one is an item's if any is.
+        end = n_parts if lo < hi and place_part[lo] < n_parts else EVERY_PART
+        places = int64(0)
+        most = int64(0)
+        for j in range(lo, hi):
+            if place_part[j] < end:
+                places += 1
+                most = max(most, int64(owners[j]))
+        common[gram] = places > limits[0] or most > limits[1]
+    return common
 
 
 @lean_kernel

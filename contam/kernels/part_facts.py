@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, kernel
-from contam.kernels.gram_table import EMPTY
+from contam.kernels.bits import prefetch
+from contam.kernels.gram_table import AHEAD, EMPTY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,7 +127,9 @@ def group_grams(
     """
     mask = np.uint64(slot.shape[0] - 1)
     n_keys = 0
+    last = grams.shape[0] - 1
     for i in range(grams.shape[0]):
+        prefetch(slot, int64(grams[min(i + AHEAD, last)] & mask))
         key = grams[i]
         at = key & mask
         while slot[at] != EMPTY and keys[slot[at]] != key:

@@ -129,6 +129,17 @@ def test_owners_are_items_not_places(world):
     assert per_place.tolist() == grams.owners(parts_of_grams, benchmark)
 
 
+@given(gram_places(), st.integers(0, 5), st.tuples(st.integers(1, 6), st.integers(1, 3)))
+@example(([], []), 0, (1, 1))
+def test_grams_in_many_places_or_items_are_common(world, n_items, limits):
+    parts_of_grams, benchmark = world
+    gram_start = np.cumsum([0, *map(len, parts_of_grams)])
+    places = np.array([part for parts in parts_of_grams for part in parts], np.int32)
+    per_place = np.array(grams.owners(parts_of_grams, benchmark), np.int32)
+    found = gram_table.find_common(gram_start, places, per_place, 4 * n_items, limits)
+    assert found.tolist() == grams.common(parts_of_grams, benchmark, n_items, limits)
+
+
 @given(gram_places(), st.integers(1, 12))
 def test_places_in_short_parts_come_first_and_keep_their_order(world, min_run):
     parts_of_grams, benchmark = world

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from contam.errors import InternalError
+from contam.kernels.hash_set import are_entered
 from contam.text.text_tables import NORMALISER, TABLE_FILE, FoldKind, load_tables, read_tables
 from contam.text.token_hash import hash_code_points, token_hash
-from contam.text.token_kinds import character_tokens, is_among
+from contam.text.token_kinds import character_tokens
 from tests.twins import tokens as twin
 from tests.word_tables import generate_tables, markup_names
 from tests.word_tables.lookalikes import CONSISTENT_BIT, FIRST, LAST
@@ -230,7 +231,7 @@ def test_tokens_of_one_character_are_known_by_their_hash():
     for text, where in (("a", "short"), ("7", "short"), ("x2", "pair"), ("ж", "pair"), ("中", "single"),
                         ("か", "single"), ("ก", "single"), ("abc", None), ("été", None)):  # fmt: skip
         hashes = np.array([token_hash(twin_fold(text).encode())], np.uint64)
-        found = [name for name in known._fields if is_among(hashes, getattr(known, name))[0]]
+        found = [name for name in known._fields if are_entered(hashes, getattr(known, name))[0]]
         assert found == ([where] if where else [])
 
 

@@ -5,6 +5,7 @@ Written from what the tool does, for texts of a page or less; shares nothing wit
 
 import math
 import string
+import struct
 from dataclasses import dataclass
 
 PUNCTUATION = set(string.punctuation) | set("\u201c\u201d\u2018\u2019\u2014")
@@ -160,29 +161,21 @@ class Index:
         excess = max(0, end - start + 1 - len(row.question))
         o_a = self._answer(row, tokens, end - excess + 1)
         o_p = self._passage(row, tokens, start)
-        c_q = min(1.0, 0.5 + 0.5 * len(question) / 20)
-        c_a = min(1.0, 0.5 + 0.5 * len(set(row.answer)) / 4)
-        if row.answer and row.passage:
-            freed = 0.7 * (1 - c_q)
-            answer, passage = 0.2 + freed / 2, 0.1 + freed / 2
-            base = share * 0.7 * c_q + o_a * answer * c_a + o_p * (passage + answer * (1 - c_a))
-        elif row.answer:
-            base = share * 0.75 * c_q + o_a * (0.25 + 0.75 * (1 - c_q))
-        elif row.passage:
-            base = share * 0.85 * c_q + o_p * (0.15 + 0.85 * (1 - c_q))
-        else:
-            base = share
+        found = [Single(part) for part in (share, o_a, o_p)]
+        base = base_score(row, len(question), *found).value
         length = len(row.question) + len(set(row.answer)) + len(row.passage)
         goal = self.settings.contamination_score_threshold
         needed = self.ramp(length, goal)
-        return base if base > 1 - 1e-6 else base * min(1.0, goal / needed)
+        # The tool asks for exactly 1, which rounding in 32 bits may miss where all was found.
+        return base if base == 1.0 else base * min(1.0, goal / needed)
 
     def _answer(self, row, tokens, begin):
         if not row.answer:
             return 0.0
         settings = self.settings
         if len(row.answer) <= settings.short_answer_token_threshold:
-            if sum(self.token_idf(token) for token in set(row.answer)) <= 0:
+            # Of rarities above and below 0 that cancel out, rounding leaves a rest.
+            if sum(self.token_idf(token) for token in set(row.answer)) < 1e-12:
                 return 0.0
             for at in range(begin, min(begin + settings.short_answer_window_length, len(tokens))):
                 if tokens[at : at + len(row.answer)] == row.answer:
@@ -212,6 +205,45 @@ class Index:
                 if misses > 2:
                     break
         return weighed(weight, there)
+
+
+class Single:
+    """A number of 32 bits, as the tool counts: every result is rounded."""
+
+    def __init__(self, value):
+        self.value = struct.unpack("f", struct.pack("f", value))[0]
+
+    def __add__(self, other):
+        return Single(self.value + other.value)
+
+    def __sub__(self, other):
+        return Single(self.value - other.value)
+
+    def __mul__(self, other):
+        return Single(self.value * other.value)
+
+
+def confidence(number, full):
+    """Half at nothing, whole from `full` on."""
+    return Single(min(1.0, 0.5 + Single(number / full).value / 2))
+
+
+def base_score(row, n_grams, o_q, o_a, o_p):
+    """The weighted sum of what was found, before short items lose some of it."""
+    one, half = Single(1), Single(0.5)
+    c_q, c_a = confidence(n_grams, 20), confidence(len(set(row.answer)), 4)
+    if row.answer and row.passage:
+        freed = Single(0.7) * (one - c_q)
+        answer, passage = Single(0.2) + freed * half, Single(0.1) + freed * half
+        of_passage = passage + answer * (one - c_a)
+        total = o_q * (Single(0.7) * c_q) + o_a * (answer * c_a) + o_p * of_passage
+    elif row.answer:
+        total = o_q * (Single(0.75) * c_q) + o_a * (Single(0.25) + Single(0.75) * (one - c_q))
+    elif row.passage:
+        total = o_q * (Single(0.85) * c_q) + o_p * (Single(0.15) + Single(0.85) * (one - c_q))
+    else:
+        total = o_q
+    return Single(min(1.0, total.value))
 
 
 def weighed(weight, there):

@@ -42,6 +42,22 @@ def owners(parts_of_grams: list[list[int]], benchmark: list[int]) -> list[int]:
     return per_place
 
 
+def common(
+    parts_of_grams: list[list[int]], benchmark: list[int], n_items: int, limits: tuple[int, int]
+) -> list[bool]:
+    """Whether each gram stands in more places, or in more items of a benchmark, than the limits.
+
+    Variants are numbered from n_items on, and count only where no item holds the gram.
+    """
+    per_place = iter(owners(parts_of_grams, benchmark))
+    found = []
+    for parts in parts_of_grams:
+        every = [(part // 4, next(per_place)) for part in parts]
+        counted = [n for item, n in every if item < n_items] or [n for _, n in every]
+        found.append(len(counted) > limits[0] or max(counted) > limits[1])
+    return found
+
+
 def short_first(places: list[tuple[int, int]], lengths: list[int], min_run: int) -> tuple:
     """The (place, part) pairs of one gram with those in short parts in front; how many those are."""
     short = [place for place in places if lengths[place[1]] < min_run]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, fields
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,11 +57,13 @@ class Grouped:
 
     full   float64[m], fullness of the matches;  order  int64[m], rows of the matches
     start  int64[k], where each item's rows begin in `order`
+    n_occurrences  int32[m], places that contain the question, or else the runs of a part
     """
 
     full: Float64s
     order: Int64s
     start: Int64s
+    n_occurrences: Int32s
 
     @classmethod
     def of(cls, matches: Matches) -> Grouped:
@@ -69,7 +72,10 @@ class Grouped:
         order = np.lexsort((matches.row, matches.shard, -full, matches.item))
         items = matches.item[order]
         fresh = np.concatenate([[True], items[1:] != items[:-1]])
-        return cls(full, order, np.flatnonzero(fresh))
+        # Column by column: a maximum over rows of four takes ten times as long.
+        runs = reduce(np.maximum, matches.n_runs.T)
+        n_occurrences = np.where(matches.n_places > 0, matches.n_places, np.maximum(runs, 1))
+        return cls(full, order, np.flatnonzero(fresh), n_occurrences)
 
     def best(self, score: Float64s) -> Int64s:
         """Of each item the first of its rows with the highest score, by item."""
@@ -106,10 +112,8 @@ class PolicyCount:
         self, matches: Matches, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped
     ) -> None:
         """Count matches of documents not counted before; `grouped` says which go together."""
-        places = np.maximum(matches.n_places, np.maximum(matches.n_runs.max(axis=1, initial=0), 1))
-        occurrences = np.where(matches.n_places > 0, matches.n_places, places)
         np.add.at(self.n_documents, matches.item[hit], 1)
-        np.add.at(self.n_occurrences, matches.item[hit], occurrences[hit])
+        np.add.at(self.n_occurrences, matches.item[hit], grouped.n_occurrences[hit])
         best = grouped.best(score)
         self.offer(matches, best, score[best], grouped.full[best])
 

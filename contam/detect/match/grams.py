@@ -20,6 +20,7 @@ from contam.kernels.gram_table import (
     GramTable,
     count_owners,
     fill_table,
+    find_common,
     item_grams,
     note_skips,
     short_places_first,
@@ -94,18 +95,8 @@ class GramPlaces:
 
     def common(self, owners: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
         """Which grams are common, bool[g]; variants decide about those that no item holds."""
-        common = np.zeros(len(self.key), np.bool_)
-        for some in self.pieces():
-            lo, hi = self.start[some.start], self.start[some.stop]
-            begin = self.start[some] - lo
-            counted = self.part[lo:hi] < N_PARTS * n_items
-            if not counted.all():
-                held = np.logical_or.reduceat(counted, begin)
-                counted |= ~np.repeat(held, np.diff(begin, append=hi - lo))
-            places = np.add.reduceat(counted, begin, dtype=np.int64)
-            most = np.maximum.reduceat(np.where(counted, owners[lo:hi], 0), begin)
-            common[some] = (places > COMMON_PLACES) | (most > COMMON_OWNERS)
-        return common
+        limits = (COMMON_PLACES, COMMON_OWNERS)
+        return find_common(self.start, self.part, owners, N_PARTS * n_items, limits)
 
     def spread(self, values: NDArray[Any], out: NDArray[Any]) -> None:
         """Write the value of each gram to out[t] for every token t where it begins.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from contam.detect.match.variant_texts import behind_each_other, variants_of
 from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.detect.policies.segments import part_sums
+from contam.kernels.hash_set import are_entered
 from contam.kernels.part_facts import count_words, longest_pieces, word_starts
 from contam.kernels.tokenize_items import code_point_spans, tokenize_parts
 from contam.kernels.tokens import CHARS
@@ -21,7 +23,7 @@ from contam.text.common_words import (
     SINGLE_WEIGHT,
     common_words,
 )
-from contam.text.token_kinds import character_tokens, is_among
+from contam.text.token_kinds import character_tokens, token_table
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
@@ -202,14 +204,19 @@ def _base_weights(
         single = (points[:, 1] - points[:, 0] == 1) & (n_bytes > _PAIR_BYTES)
     else:
         known = character_tokens()
-        weight[is_among(hashes, known.pair)] = PAIR_WEIGHT
-        weight[is_among(hashes, known.short)] = SHORT_WEIGHT
+        weight[are_entered(hashes, known.pair)] = PAIR_WEIGHT
+        weight[are_entered(hashes, known.short)] = SHORT_WEIGHT
         # Only what takes more than two bytes, in whatever spelling, can be such a character.
         single = n_bytes > _PAIR_BYTES
-        single[single] = is_among(hashes[single], known.single)
+        single[single] = are_entered(hashes[single], known.single)
     weight[single] = SINGLE_WEIGHT
-    weight[is_among(hashes, common_words())] = COMMON_WEIGHT
+    weight[are_entered(hashes, _common_words())] = COMMON_WEIGHT
     return weight, single
+
+
+@cache
+def _common_words() -> NDArray[np.uint64]:
+    return token_table(common_words())
 
 
 def _tokens(

@@ -12,13 +12,14 @@ from contam.detect.match.grams import make_table, without_table
 from contam.detect.match.item_tokens import Block, in_blocks, read_block, read_variants, spans_of
 from contam.detect.match.variants import Variants
 from contam.detect.model import N_PARTS, ViewItems
+from contam.kernels.hash_set import are_entered
 from contam.kernels.match_rows import ItemFacts
 from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.score_item import ViewSpec
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
 from contam.text.common_words import announcing_texts, announcing_words
-from contam.text.token_kinds import is_among, number_hashes
+from contam.text.token_kinds import number_hashes, token_table
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
@@ -163,8 +164,8 @@ def build_view(
         tokenizer=tokenizer,
     )
     if code == WORDS:
-        numbers = number_hashes(item.question for item in items)
-        view.is_number = is_among(view.gram_table.token, numbers)
+        numbers = token_table(number_hashes(item.question for item in items))
+        view.is_number = are_entered(view.gram_table.token, numbers)
     return view
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -105,9 +106,11 @@ def unit_name(
     """
     if spec.unit != "word":
         return "character"
-    columns = part_index(spec.parts if parts is None else parts)
     # As a list: a sum of two or three by NumPy costs ten times as much.
     of_parts = items.n_single[i].tolist()
+    if not any(of_parts):
+        return "word"
+    columns = part_index(spec.parts if parts is None else parts)
     n_single = sum([of_parts[column] for column in columns])
     if n_single == 0:
         return "word"
@@ -117,8 +120,8 @@ def unit_name(
 
 def percent(share: float) -> str:
     """A share in percent, rounded down: 79.96 % must not read like the 80 % it misses."""
-    tenths = np.floor(share * 1000.0 + 1e-6) / 10.0
-    return f"{tenths:.0f} %" if tenths == np.floor(tenths) else f"{tenths:.1f} %"
+    tenths = math.floor(share * 1000.0 + 1e-6) / 10.0
+    return f"{tenths:.0f} %" if tenths.is_integer() else f"{tenths:.1f} %"
 
 
 def flags_from(spec: PolicySpec) -> str:

@@ -41,6 +41,10 @@ def gram_keys(tokens: Int64s, n: int) -> Uint64s:
     return keys
 
 
+#: Rarities that add up to nothing may add up to this much, in one order and not in another.
+_ROUNDING: Final = 1e-12
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TextGrams:
     """The different grams of m texts, one text's behind the other's.
@@ -290,4 +294,4 @@ def _informative(
     mine = number[len(number) - len(owner) :]
     all_rows = _by_group(counts[1], groups[1])[owner]
     idf: Float64s = np.log(np.maximum(all_rows, 1) / np.maximum(fields[mine], 1))
-    return _sums(idf, owner, len(texts[2])) > 0
+    return _sums(idf, owner, len(texts[2])) > _ROUNDING

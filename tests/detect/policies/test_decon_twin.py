@@ -93,6 +93,53 @@ def test_the_score_of_every_pair_is_the_twins(name, rules, world):
             assert any(found[item, 0] == pytest.approx(one, abs=2e-6) for one in possible)
 
 
+@pytest.mark.parametrize("n_question", [13, 14, 20, 22, 23])
+@pytest.mark.parametrize("n_answer", [3, 4, 5])
+def test_a_whole_copy_scores_as_the_twins_where_the_sum_of_its_parts_is_rounded(
+    n_question, n_answer
+):
+    # With a passage of 8 words some of these add up to 1 in 32 bits, and some to less: the tool
+    # lowers the score of a short item unless it is exactly 1.
+    words = WORDS[: n_question + n_answer + 8]
+    question, answer, passage = (
+        " ".join(words[begin : begin + n])
+        for begin, n in ((0, n_question), (n_question, n_answer), (n_question + n_answer, 8))
+    )
+    other = {"question": " ".join(WORDS[-7:] * 3)}
+    items = [{"question": question, "answer": answer, "passage": passage}, other]
+    # The tool does not read the token right before a question.
+    document = f"{passage} between {question} {answer}"
+    found = get_policy("decon-default").reader(bench_items(items), None).read(document, [0])
+    score = decon.Index(items, decon.Settings()).score(0, document)
+    assert found[0, 1:].tolist() == [1.0, 1.0, 1.0]
+    assert found[0, 0] == pytest.approx(score, abs=2e-6)
+
+
+@pytest.mark.parametrize("first", range(12))
+def test_a_short_answer_whose_rarities_cancel_out_counts_as_nothing(first):
+    # Of 6 rows, 2 of 18 parts have the one word, 9 the other and 12 the last: 6 * 6 * 6 = 2 * 9 * 12.
+    rare, usual, common = WORDS[first : first + 3]
+    fields = [[] for _ in range(18)]
+    for word, n in ((rare, 2), (usual, 9), (common, 12)):
+        for field in fields[:n]:
+            field.append(word)
+    others = [word for word in WORDS if word not in {rare, usual, common}]
+    items = [
+        {
+            "question": " ".join([*others[row : row + 25], *fields[3 * row]]),
+            "passage": " ".join(["a", *fields[3 * row + 1]]),
+            "answer": " ".join(fields[3 * row + 2] or ["b"]),
+        }
+        for row in range(6)
+    ]
+    items[0] |= {"answer": f"{rare} {usual} {common}", "passage": f"{usual} {common}"}
+    document = f"{items[0]['passage']} between {items[0]['question']} {items[0]['answer']}"
+    found = get_policy("decon-default").reader(bench_items(items), None).read(document, [0])
+    assert found[0, 2] == 0.0
+    score = decon.Index(items, decon.Settings()).score(0, document)
+    assert found[0, 0] == pytest.approx(score, abs=2e-6)
+
+
 @given(world=worlds())
 @settings(deadline=None)
 def test_an_item_is_checkable_when_a_row_is_taken_and_its_grams_weigh_something(world):
