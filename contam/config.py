@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
 
@@ -13,7 +14,7 @@ from annotated_types import Ge, Gt, Le
 from contam.errors import ConfigError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 PREFIX: Final = "CONTAM_"
 """What the environment's names of settings begin with."""
@@ -23,6 +24,9 @@ FILE: Final = "contam.toml"
 
 TABLE: Final = "serve"
 """The table of the settings file that holds the service's settings."""
+
+TABLES: Final = (TABLE, "scan", "query", "rescore")
+"""The tables of a settings file: the commands that have settings."""
 
 MIB: Final = 1 << 20
 
@@ -203,24 +207,47 @@ def load_settings(
     return _checked(values, origin)
 
 
-def _from_file(file: str | Path | None, known: Mapping[str, DescribedSetting]) -> dict[str, Any]:
+def read_tables(file: str | Path | None = None) -> dict[str, dict[str, Any]]:
+    """The tables of a settings file; without `file`, of `contam.toml` here, if it is there.
+
+    Raises ConfigError for a file that cannot be read, and for what is none of `TABLES`.
+    """
     path = Path(file or FILE)
     if file is None and not path.exists():
         return {}
     try:
-        table = tomllib.loads(path.read_text("utf-8")).get(TABLE, {})
+        tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"cannot read {path}: {error}", remedy=Remedy.SEE_REFERENCE) from error
-    if not isinstance(table, dict):
-        raise ConfigError(
-            f"{path}: {TABLE} is no table", remedy=Remedy.WRITE_TABLE_ABOVE_SETTINGS(table=TABLE)
-        )
+    for name, table in tables.items():
+        if name not in TABLES:
+            raise unknown_setting(f"{path}: there is no table", name, TABLES)
+        if not isinstance(table, dict):
+            raise ConfigError(
+                f"{path}: {name} is no table",
+                remedy=Remedy.WRITE_TABLE_ABOVE_SETTINGS(table=name),
+            )
+    return tables
+
+
+def unknown_setting(fact: str, name: str, known: Iterable[str]) -> ConfigError:
+    """The error for a name that is no setting, with those nearest to it."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    remedy = (
+        Remedy.CHOOSE_CLOSE_ITEM(close=close[0])
+        if close
+        else Remedy.CHOOSE_KNOWN(known=", ".join(names))
+    )
+    return ConfigError(f"{fact} {name!r}", remedy=remedy)
+
+
+def _from_file(file: str | Path | None, known: Mapping[str, DescribedSetting]) -> dict[str, Any]:
+    path = Path(file or FILE)
+    table = read_tables(file).get(TABLE, {})
     for name in table:
         if name not in known:
-            raise ConfigError(
-                f"{path}: [{TABLE}] has no setting {name!r}",
-                remedy=Remedy.SEE_SERVE_HELP,
-            )
+            raise unknown_setting(f"{path}: [{TABLE}] has no setting", name, known)
         if known[name].secret:
             raise ConfigError(
                 f"{path}: {name} is a secret",

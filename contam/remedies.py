@@ -463,7 +463,6 @@ class Remedy(Enum):
     WRITE_BY_AUDIT_INIT = Own("contam.audit.init writes one")
     WRITE_BY_AUDIT_WAIVE = Own("waiving an item writes one")
     GIVE_OUT = Own("give `out`")
-    SEE_SERVE_HELP = Own("docs/reference.md lists them")
     SEE_SETTINGS = Own("docs/reference.md lists the settings")
     SKIP_DAMAGED = Own("skip_damaged=True goes on without such logs")
     SAY_WHICH_ITEM = Own("say which with `benchmark` or `split`")

@@ -21,7 +21,7 @@ def file(tmp_path):
 
 
 def test_a_flag_beats_the_environment_that_the_file_and_that_the_default(file):
-    path = file('[serve]\nport = 1\nhost = "file"\nmax_items = 3\n[other]\nport = 9\n')
+    path = file('[serve]\nport = 1\nhost = "file"\nmax_items = 3\n[scan]\nworkers = 9\n')
     environ = {"CONTAM_PORT": "2", "CONTAM_HOST": "environ", "CONTAM_NOTHING": "x"}
     found = load_settings({"port": 4, "host": None}, environ=environ, file=path)
     assert (found.port, found.host, found.max_items) == (4, "environ", 3)

@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TextIO
 
 import typer
@@ -40,6 +40,7 @@ from contam.cli.commands import (
     sql,
     warm,
 )
+from contam.cli.defaults import described, origin_of, supplied, with_defaults
 from contam.cli.grouped_help import GroupedHelp
 from contam.cli.options import help_without_command, spread_values
 from contam.cli.remedies import hint
@@ -113,6 +114,13 @@ SPREAD_OPTIONS = {
     "serve": serve.SPREAD_OPTIONS,
     "audit": audit.SPREAD_OPTIONS,
 }
+
+WITH_DEFAULTS: Final[dict[str, Callable[..., int]]] = {
+    "scan": scan.scan,
+    "query": query.query,
+    "rescore": rescore.rescore,
+}
+"""Commands whose options may come from the environment and from the settings file."""
 
 
 @app.callback(invoke_without_command=True)
@@ -190,6 +198,9 @@ def _dispatch(arguments: list[str]) -> int:
         arguments = audit.with_command(arguments)
     if command in SPREAD_OPTIONS:
         arguments = spread_values(arguments, SPREAD_OPTIONS[command])
+    arguments = with_defaults(arguments, command, WITH_DEFAULTS.get(command))
+    if supplied():
+        talk(plain(described(supplied())))
     try:
         code = app(arguments, prog_name="contam", standalone_mode=False)
     except Exception as error:
@@ -205,7 +216,9 @@ def _dispatch(arguments: list[str]) -> int:
 def _usage_error(message: str, command: str) -> UsageError:
     known = command if command in COMMANDS else ""
     call = f"contam {known}".strip()
-    return UsageError(message.rstrip("."), hint=f"see `{call} --help`")
+    origin = origin_of(message)
+    said = message.rstrip(".") + (f" (from {origin})" if origin else "")
+    return UsageError(said, hint=f"see `{call} --help`")
 
 
 def _print_error(message: str, hint: str) -> None:

@@ -116,6 +116,14 @@ Summary = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
+Settings = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="File with defaults of this command's options. [default: contam.toml if it exists]",
+    ),
+]
+"""Read by `main` before any command runs; a command lists it for --help."""
 Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
 """Read by `main` before any command runs; a command lists it for --help."""
 

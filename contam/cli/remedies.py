@@ -155,7 +155,6 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.WRITE_BY_AUDIT_INIT: "`contam audit init` writes one",
     Remedy.WRITE_BY_AUDIT_WAIVE: "`contam audit waive` writes one",
     Remedy.GIVE_OUT: "give out, or --out",
-    Remedy.SEE_SERVE_HELP: "`contam serve --help` lists them",
     Remedy.SEE_SETTINGS: "`contam serve --help` lists the settings",
     Remedy.SKIP_DAMAGED: "--skip-damaged goes on without such logs",
     Remedy.SAY_WHICH_ITEM: "say which with --benchmark or --split",

@@ -310,6 +310,7 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
         "coverage.shards_excluded",
         "parameters.columns",
         "parameters.exclude",
+        *(f"defaults[].{name}" for name in ("option", "values", "from")),
     }
 
 

@@ -137,7 +137,7 @@ def test_thousands_of_copies_in_one_document(tmp_path):
     assert (verdict(result).n_documents, verdict(result).n_occurrences) == (1, 5000)
     assert len(result.evidence) <= 400
     shown = write_report(result, tmp_path / "out")
-    assert contam_here("show", shown).returncode == 0
+    assert contam_here("show", shown, "--documents", "5").returncode == 0
 
 
 def test_a_copy_across_the_turns_of_a_chat_is_shown_with_its_turn(tmp_path):
@@ -148,7 +148,7 @@ def test_a_copy_across_the_turns_of_a_chat_is_shown_with_its_turn(tmp_path):
     joined = FILLER + "\n" + QUESTION
     assert quoted(result, [joined])[0][2] == QUESTION.rstrip("?")
     out = write_report(result, tmp_path / "out")
-    assert "1:assistant" in contam_here("show", out).stdout
+    assert "1:assistant" in contam_here("show", out, "--documents", "5").stdout
 
 
 # ------------------------------------------------------------------------------- odd files
@@ -165,7 +165,7 @@ def test_any_file_name_is_read_and_named_safely(tmp_path):
     process = run_scan(folder, items, tmp_path / "out")
     assert process.returncode == 4
     assert verdict(load_report(tmp_path / "out")).n_documents == 14
-    shown = contam_here("show", tmp_path / "out")
+    shown = contam_here("show", tmp_path / "out", "--documents", "5")
     for said in (process.stdout, process.stderr, shown.stdout):
         assert "\x1b" not in said
         assert not any(line.startswith("ERROR") for line in said.splitlines())
@@ -181,7 +181,7 @@ def test_a_name_that_is_not_utf8_costs_no_verdict(tmp_path, items):
     assert process.returncode == 0, process.stderr
     found = verdict(load_report(tmp_path / "out"))
     assert (found.label, found.best_shard) == ("contaminated", "bad\\xff.jsonl")
-    assert QUESTION.split()[3] in contam_here("show", tmp_path / "out").stdout
+    assert QUESTION.split()[3] in contam_here("show", tmp_path / "out", "--documents", "5").stdout
     items = write_items(tmp_path / os.fsdecode(b"\xfe.jsonl"), QUESTION)
     result = scan(folder, items)
     write_report(result, tmp_path / "again")
@@ -237,7 +237,7 @@ def test_a_shard_that_changes_after_the_scan_is_not_quoted(tmp_path, items):
     folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
     run_scan(folder, items, tmp_path / "out")
     write_parquet(folder / "part-0.parquet", [FILLER.upper() * 2])
-    shown = contam_here("show", tmp_path / "out")
+    shown = contam_here("show", tmp_path / "out", "--documents", "5")
     assert "has changed since the scan" in " ".join(shown.stdout.split())
     assert "THE COUNCIL" not in shown.stdout
 
@@ -289,7 +289,7 @@ def test_a_result_that_was_tampered_with_is_not_shown(tmp_path, items):
         raw = bytearray((copy / name).read_bytes())
         raw[len(raw) // 2] ^= 1
         (copy / name).write_bytes(bytes(raw))
-        shown = contam_here("show", copy)
+        shown = contam_here("show", copy, "--documents", "5")
         assert shown.returncode == 1
         assert name in shown.stderr
         assert "changed since the scan" in shown.stderr
@@ -297,7 +297,7 @@ def test_a_result_that_was_tampered_with_is_not_shown(tmp_path, items):
 
 def test_a_newcomer_who_shows_what_is_no_result_is_told_what_to_give(tmp_path, items):
     for given in (tmp_path / "missing", items, tmp_path):
-        shown = contam_here("show", given)
+        shown = contam_here("show", given, "--documents", "5")
         assert shown.returncode == 1
         assert "contam scan --out" in shown.stderr
     assert contam("show").returncode == 2

@@ -62,7 +62,7 @@ def test_an_item_in_a_row_whose_text_is_null_is_found(tmp_path, name):
     assert result.coverage["columns"] == {"text": 1, "content": 1}
     assert result.coverage["n_moved"] == 1
     out = write_report(result, tmp_path / "out")
-    shown = contam_here("show", out).stdout
+    shown = contam_here("show", out, "--documents", "1").stdout
     assert "row 1 column content" in shown
     assert "neighbours" in shown
     (item,) = json.loads(contam_here("show", out, "--json").stdout)["items"]
@@ -93,7 +93,7 @@ def test_a_pair_of_prompt_and_reply_is_a_document_with_named_turns(tmp_path, nam
     result = scan(corpus, items)
     assert verdict(result).exposure == "question+answer"
     out = write_report(result, tmp_path / "out")
-    shown = contam_here("show", out).stdout
+    shown = contam_here("show", out, "--documents", "1").stdout
     assert "turn 0:prompt" in shown
     assert "turn 1:response" in shown
 
@@ -108,7 +108,8 @@ def test_an_item_in_the_arguments_of_a_tool_is_found(tmp_path, name):
     corpus = store(tmp_path / "corpus" / name, [{"messages": chat}])
     result = scan(corpus, write_items(tmp_path / "items.jsonl", QUESTION))
     assert labels(result) == {"q0": "contaminated"}
-    assert "1:assistant" in contam_here("show", write_report(result, tmp_path / "out")).stdout
+    out = write_report(result, tmp_path / "out")
+    assert "1:assistant" in contam_here("show", out, "--documents", "1").stdout
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.arrow"])

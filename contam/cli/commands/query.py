@@ -72,6 +72,7 @@ def query(
     ] = 8,
     fail_on_flagged: options.FailOnFlagged = False,
     quiet: options.Quiet = False,
+    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search indexed documents for benchmark items; write the same files as `contam scan`.

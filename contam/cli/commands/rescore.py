@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
+from contam.cli.defaults import noted
 from contam.cli.options import split_names
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def rescore(
     overwrite: options.Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
+    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Score models with and without the flagged items: gains, intervals, rankings.
@@ -182,6 +184,7 @@ def rescore(
                 mixed_setups=mixed_setups,
             ),
         )
+    noted(result.run)
     write_rescore(result, out, overwrite=overwrite)
     complete = result.run["coverage"].get("complete", True)
     if not quiet:

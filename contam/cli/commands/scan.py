@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
+from contam.cli.defaults import noted
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def scan(
     ] = 8,
     fail_on_flagged: options.FailOnFlagged = False,
     quiet: options.Quiet = False,
+    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search a corpus for benchmark items; write verdicts and the text that proves them.
@@ -127,6 +129,7 @@ def write_result(
     with report_draft(folder, overwrite=overwrite) as draft:
         with reporter(quiet=quiet) as progress:
             result = search(progress)
+        noted(result.run)
         draft.write(result)
     return result
 
