@@ -114,7 +114,8 @@ harness: ## our clean scores beside the real lm-eval and Inspect, in an environm
 	@test -x $(VENV)-harness/bin/python || $(PYTHON) -m venv $(VENV)-harness
 	@$(call into,$(VENV)-harness,harness,dev$(comma)harness)
 	@$(VENV)-harness/bin/python -c 'import inspect_ai, lm_eval'
-	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/export/test_harness.py tests/client/test_harness.py
+	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/export/test_harness.py tests/rescore/export/test_clean.py \
+	  tests/client/test_harness.py
 
 browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-driver), without a window
 	$(PYTEST) tests/browser

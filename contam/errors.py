@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from contam.facts import Names, Place, Plain, Public, Statement
 from contam.remedies import Advice, Remedy
@@ -43,7 +43,7 @@ class ContamError(Exception):
     """Base of all errors; `message` states the fact, `hint` the way out.
 
     code       stable name for machines
-    exit_code  what the command line returns for it
+    exit_code  what the command line returns for it; 2 where the call as it was typed cannot run
     statement  what happened: a sentence and its facts, by whose types it is known who may be told
     remedies   the ways out, with their facts
     """
@@ -72,6 +72,11 @@ class ContamError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    def of_call(self) -> Self:
+        """The same error as a wrong call: what a path or name of the call means is not there."""
+        self.exit_code = UsageError.exit_code
+        return self
 
     def hint_of(self, sentences: Mapping[Remedy, str] | None = None) -> str:
         """The way out in the sentences of an interface, without them in those of the package."""
@@ -153,7 +158,9 @@ class BenchmarkError(ContamError):
             *(remedy.without_quotes() for remedy in self.remedies),
             Advice(Remedy.NOTHING_QUOTED),
         )
-        return BenchmarkError(self.statement.without_quotes(), remedy=advice)
+        error = BenchmarkError(self.statement.without_quotes(), remedy=advice)
+        error.exit_code = self.exit_code
+        return error
 
 
 class LogError(ContamError):

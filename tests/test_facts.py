@@ -192,7 +192,9 @@ def test_a_shard_has_its_name_also_in_what_a_library_said_of_its_place():
     assert tell(named)[0] == "c4/a.csv: row 3: '...', 7"
 
 
-@pytest.mark.parametrize("package", ["benchmark", "corpus", "files", "index", "tables", "text"])
+@pytest.mark.parametrize(
+    "package", ["audit", "benchmark", "corpus", "detect", "files", "index", "tables", "text"]
+)
 def test_readers_of_files_give_facts_and_no_finished_sentences(package):
     finished = [
         f"{module}:{call.lineno}"

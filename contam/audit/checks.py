@@ -21,7 +21,7 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
-from contam.errors import BenchmarkError, LogError, Remedy, ShardError
+from contam.errors import BenchmarkError, LogError, Public, Remedy, ShardError
 from contam.files.single import fingerprint
 from contam.index.manifest import content_id
 from contam.index.open import Index
@@ -68,7 +68,10 @@ def log_files(spec: AuditSpec) -> dict[str, Any]:
                     found[str(file)] = fingerprint(file)
                 except OSError as error:
                     raise LogError(
-                        f"cannot read {file}: {error.strerror}", remedy=Remedy.CHECK_RIGHTS
+                        "cannot read {}: {}",
+                        file,
+                        Public(error.strerror),
+                        remedy=Remedy.CHECK_RIGHTS,
                     ) from error
     return found
 
@@ -102,13 +105,15 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
     name, n = count.most_common(1)[0]
     if n > 1:
         raise BenchmarkError(
-            f"{name[0]}: item {name[2]} comes from two entries of the audit",
+            "{}: item {} comes from two entries of the audit",
+            name[0],
+            name[2],
             remedy=Remedy.NAME_BENCHMARKS_APART,
         )
     return Items(
-        tuple(sorted(reported, key=lambda one: one.name)),
+        tuple(sorted(reported, key=lambda benchmark: benchmark.name)),
         released,
-        tuple(sorted(natural, key=lambda one: one.name)),
+        tuple(sorted(natural, key=lambda benchmark: benchmark.name)),
     )
 
 
@@ -229,7 +234,7 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
     Of an index also that of the shards it answers for: it cannot vouch for one that changed.
     """
     if corpus.index:
-        indexes = [Index.open(one) for one in corpus.index]
+        indexes = [Index.open(name) for name in corpus.index]
         found: list[Any] = [index.id for index in indexes]
         shards = [
             (record, index.states.get(record.uri))
@@ -237,7 +242,10 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
             for record in index.records
             if record is not None
         ]
-        return [*found, *([one.name, one.uri, _state(one.uri), known] for one, known in shards)]
+        return [
+            *found,
+            *([shard.name, shard.uri, _state(shard.uri), known] for shard, known in shards),
+        ]
     found = []
     for shard in survey(list(corpus.paths))[0]:
         try:

@@ -99,8 +99,8 @@ def _columns_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
     first = next(iter(reports.values())).run
     every = [report.run for report in reports.values()]
-    same = [one["parameters"]["policy_definitions"] for one in every]
-    if any(one != same[0] for one in same):
+    same = [run["parameters"]["policy_definitions"] for run in every]
+    if any(definitions != same[0] for definitions in same[1:]):
         raise InternalError("corpora of one audit were judged by different policies")
     shards = [
         # A scan says once which column it read; an index says it of each shard.
@@ -121,7 +121,7 @@ def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
                 for name, value in first["parameters"].items()
                 if name not in {"columns", "exclude"}
             },
-            "allow_missing": any(one["parameters"]["allow_missing"] for one in every),
+            "allow_missing": any(run["parameters"]["allow_missing"] for run in every),
             "text": None,
             "corpora": list(reports),
         },

@@ -156,19 +156,19 @@ def _read(folder: Path) -> _Side:
 def _alike(first: Facts, second: Facts) -> tuple[str, ...]:
     if first.tool.get("normaliser") != second.tool.get("normaliser"):
         return ()
-    one, other = _policies(first), _policies(second)
-    return tuple(name for name in one if other.get(name) == one[name])
+    before, after = _policies(first), _policies(second)
+    return tuple(name for name in before if after.get(name) == before[name])
 
 
 def _incomparable(first: _Side, second: _Side) -> Iterable[str]:
     normalisers = [side.facts.tool.get("normaliser") for side in (first, second)]
     if normalisers[0] != normalisers[1]:
         yield f"words are told apart by {normalisers[0]} and by {normalisers[1]}"
-    one, other = _policies(first.facts), _policies(second.facts)
-    for name in sorted(one.keys() & other.keys()):
-        if one[name] != other[name]:
-            yield f"{name} is another policy in each: {one[name]['']} and {other[name]['']}"
-    if not one.keys() & other.keys():
+    before, after = _policies(first.facts), _policies(second.facts)
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            yield f"{name} is another policy in each: {before[name]['']} and {after[name]['']}"
+    if not before.keys() & after.keys():
         yield "they have no policy in common"
     if not {key[0] for key in first.keys} & {key[0] for key in second.keys}:
         yield "they have no benchmark in common"
@@ -223,18 +223,18 @@ def _figures(
 def _tree(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[FigureChange, ...]:
     """What differs between two tables of name -> figure -> value."""
     return tuple(
-        FigureChange(of=of, what=what, before=one.get(what), after=other.get(what))
+        FigureChange(of=of, what=what, before=old.get(what), after=new.get(what))
         for of in dict.fromkeys([*before, *after])
-        for one, other in [(before.get(of, {}), after.get(of, {}))]
-        for what in dict.fromkeys([*one, *other])
-        if not _equal(one.get(what), other.get(what))
+        for old, new in [(before.get(of, {}), after.get(of, {}))]
+        for what in dict.fromkeys([*old, *new])
+        if not _equal(old.get(what), new.get(what))
     )
 
 
-def _equal(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= _SAME
-    return one == other
+def _equal(old: object, new: object) -> bool:
+    if isinstance(old, float) and isinstance(new, float):
+        return abs(old - new) <= _SAME
+    return old == new
 
 
 def _coverage(facts: Facts) -> dict[str, Row]:
@@ -243,13 +243,13 @@ def _coverage(facts: Facts) -> dict[str, Row]:
 
 def _corpora(facts: Facts) -> dict[str, Row]:
     return {
-        one.name: {
-            "stage": one.stage,
-            "how": one.how,
-            "guarantee_tokens": one.guarantee_tokens,
-            **{name: one.coverage.get(name) for name in _COVERAGE},
+        corpus.name: {
+            "stage": corpus.stage,
+            "how": corpus.how,
+            "guarantee_tokens": corpus.guarantee_tokens,
+            **{name: corpus.coverage.get(name) for name in _COVERAGE},
         }
-        for one in facts.corpora
+        for corpus in facts.corpora
     }
 
 

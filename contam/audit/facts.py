@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError, Public, Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,11 +166,13 @@ class Facts:
 def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types
     """Dataclasses, tuples and dictionaries as plain JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: to_tree(getattr(value, one.name)) for one in fields(value)}
+        return {
+            attribute.name: to_tree(getattr(value, attribute.name)) for attribute in fields(value)
+        }
     if isinstance(value, (list, tuple)):
-        return [to_tree(one) for one in value]
+        return [to_tree(inner) for inner in value]
     if isinstance(value, dict):
-        return {str(name): to_tree(one) for name, one in value.items()}
+        return {str(name): to_tree(inner) for name, inner in value.items()}
     if isinstance(value, float) and value != value:  # noqa: PLR0124 - only NaN differs from itself
         return None
     return value
@@ -189,11 +191,11 @@ def read_facts(path: Path) -> Facts:
         return TypeAdapter(Facts).validate_json(path.read_bytes())
     except OSError as error:
         raise OutputError(
-            f"cannot read {path}: {error.strerror}", remedy=Remedy.GIVE_FOLDER_OF_AUDIT
+            "cannot read {}: {}", path, Public(error.strerror), remedy=Remedy.GIVE_FOLDER_OF_AUDIT
         ) from error
     except ValidationError as error:
         raise OutputError(
-            f"{path} is not the report of an audit of this version", remedy=Remedy.RUN_AUDIT_AGAIN
+            "{} is not the report of an audit of this version", path, remedy=Remedy.RUN_AUDIT_AGAIN
         ) from error
 
 

@@ -7,7 +7,7 @@ import json
 import platform
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError, Public, Remedy
 from contam.files.single import fingerprint
 
 if TYPE_CHECKING:
@@ -61,10 +61,11 @@ def read_verified(path: Path) -> dict[str, Any]:
         raw = path.read_bytes()
         tree = json.loads(raw)
     except FileNotFoundError as error:
-        raise OutputError(f"there is no {path}", remedy=Remedy.GIVE_AUDIT_FOLDER) from error
+        missing = OutputError("there is no {}", path, remedy=Remedy.GIVE_AUDIT_FOLDER)
+        raise (missing if path.parent.exists() else missing.of_call()) from error
     except OSError as error:
         raise OutputError(
-            f"cannot read {path}: {error.strerror}", remedy=Remedy.GIVE_AUDIT_FOLDER
+            "cannot read {}: {}", path, Public(error.strerror), remedy=Remedy.GIVE_AUDIT_FOLDER
         ) from error
     except ValueError as error:
         raise _altered(path) from error
@@ -91,4 +92,4 @@ def _with_digest(tree: Mapping[str, Any], digest: str) -> bytes:
 
 
 def _altered(path: Path) -> OutputError:
-    return OutputError(f"{path} was altered since the audit", remedy=Remedy.RUN_AUDIT_AGAIN)
+    return OutputError("{} was altered since the audit", path, remedy=Remedy.RUN_AUDIT_AGAIN)

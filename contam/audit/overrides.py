@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, Remedy
+from contam.errors import ConfigError, Plain, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -27,7 +27,7 @@ def overridden(values: Table, changes: Sequence[str], known: Mapping[str, Contai
     """
     found = {**values, "logs": dict(values.get("logs", {})), "models": dict(values["models"])}
     for name in _ENTRIES.values():
-        found[name] = [dict(one) for one in values[name]]
+        found[name] = [dict(entry) for entry in values[name]]
     for line in changes:
         for table, keys in _read(line).items():
             _change(found, table, keys, (line, known))
@@ -39,10 +39,10 @@ def _read(line: str) -> Table:
         tree = tomllib.loads(line)
     except ValueError as error:
         raise ConfigError(
-            f"--set {line}: not TOML: {error}", remedy=Remedy.SET_TABLE_AND_KEY
+            "--set {}: not TOML: {}", line, Plain(error), remedy=Remedy.SET_TABLE_AND_KEY
         ) from error
     if not tree or not all(isinstance(keys, dict) for keys in tree.values()):
-        raise ConfigError(f"--set {line}: names no table and key", remedy=Remedy.SET_TABLE_AND_KEY)
+        raise ConfigError("--set {}: names no table and key", line, remedy=Remedy.SET_TABLE_AND_KEY)
     return tree
 
 
@@ -53,7 +53,7 @@ def _change(
     if table == "audit":
         if clash := set(keys) & {"corpora", "benchmarks", "logs", "models"}:
             raise ConfigError(
-                f"--set {line}: [audit] has no key {min(clash)}", remedy=Remedy.SET_TABLE_AND_KEY
+                "--set {}: [audit] has no key {}", line, min(clash), remedy=Remedy.SET_TABLE_AND_KEY
             )
         found.update(keys)
     elif table == "logs":
@@ -62,7 +62,7 @@ def _change(
         for model, stated in keys.items():
             if not isinstance(stated, dict):
                 raise ConfigError(
-                    f"--set {line}: names no model and key", remedy=Remedy.SET_TABLE_AND_KEY
+                    "--set {}: names no model and key", line, remedy=Remedy.SET_TABLE_AND_KEY
                 )
             found["models"][model] = {**found["models"].get(model, {}), **stated}
     elif table in _ENTRIES:
@@ -73,13 +73,17 @@ def _change(
             change = {key: value} if for_all else value
             if not isinstance(change, dict):
                 raise ConfigError(
-                    f"--set {line}: names no key of {table} {key}", remedy=Remedy.SET_TABLE_AND_KEY
+                    "--set {}: names no key of {} {}",
+                    line,
+                    table,
+                    key,
+                    remedy=Remedy.SET_TABLE_AND_KEY,
                 )
-            for one in chosen:
-                one.update(change)
+            for entry in chosen:
+                entry.update(change)
     else:
         raise ConfigError(
-            f"--set {line}: there is no table {table}", remedy=Remedy.SET_TABLE_AND_KEY
+            "--set {}: there is no table {}", line, table, remedy=Remedy.SET_TABLE_AND_KEY
         )
 
 
@@ -89,6 +93,6 @@ def _named(entries: Sequence[Table], name: str, line: str) -> list[Table]:
     ]
     if not chosen:
         raise ConfigError(
-            f"--set {line}: nothing here is called {name}", remedy=Remedy.SET_TABLE_AND_KEY
+            "--set {}: nothing here is called {}", line, name, remedy=Remedy.SET_TABLE_AND_KEY
         )
     return chosen

@@ -120,7 +120,7 @@ def run_audit(
         items = read_items(spec, stage_cache.folder, logs)
         verdicts = _check_all(spec, items, names, stage_cache, workers, talk)
         note_sources(stage_cache.folder / CHECKS, spec.corpora)
-        corpora = [one.name for one in spec.corpora]
+        corpora = [corpus.name for corpus in spec.corpora]
         if waivers:
             # A waiver that does not hold is told before hours are spent on the rest.
             apply_waivers(waivers, load_report(stage_cache.folder / verdicts), corpora)

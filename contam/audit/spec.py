@@ -13,7 +13,7 @@ from annotated_types import Ge
 
 from contam.audit.overrides import overridden
 from contam.audit.toml import UNKNOWN_KEY, describe_mistake, first_wrong, read_toml
-from contam.errors import ConfigError, Public, Remedy, UsageError
+from contam.errors import ConfigError, Place, Public, Remedy, UsageError
 from contam.index.home import resolve_index
 
 if TYPE_CHECKING:
@@ -170,36 +170,45 @@ def make_spec(values: Mapping[str, Any], lines: Sequence[str] = ()) -> AuditSpec
 
 def _keys() -> dict[str, set[str]]:
     tables = {"corpus": CorpusSpec, "benchmark": BenchmarkSpec}
-    return {name: {one.name for one in fields(kind)} for name, kind in tables.items()}
+    return {name: {attribute.name for attribute in fields(kind)} for name, kind in tables.items()}
 
 
 def checked(spec: AuditSpec, origin: str) -> AuditSpec:
     """The spec, if an audit can be made of it. Raises ConfigError."""
     if not spec.out:
-        raise ConfigError(f"{origin}: no folder for the pack", remedy=Remedy.GIVE_OUT)
+        raise ConfigError("{}: no folder for the pack", Place(origin), remedy=Remedy.GIVE_OUT)
     if not spec.corpora:
-        raise ConfigError(f"{origin}: no corpus", remedy=Remedy.ADD_CORPUS_TABLE)
+        raise ConfigError("{}: no corpus", Place(origin), remedy=Remedy.ADD_CORPUS_TABLE)
     if all(each.decoys for each in spec.benchmarks):
-        raise ConfigError(f"{origin}: no benchmark", remedy=Remedy.ADD_BENCHMARK_TABLE)
-    names = [one.name for one in spec.corpora]
-    for one in spec.corpora:
-        if not _NAME.fullmatch(one.name) or one.name == TOGETHER:
+        raise ConfigError("{}: no benchmark", Place(origin), remedy=Remedy.ADD_BENCHMARK_TABLE)
+    names = [corpus.name for corpus in spec.corpora]
+    for corpus in spec.corpora:
+        if not _NAME.fullmatch(corpus.name) or corpus.name == TOGETHER:
             raise ConfigError(
-                f"{origin}: a corpus cannot be called {one.name!r}",
+                "{}: a corpus cannot be called {!r}",
+                Place(origin),
+                corpus.name,
                 remedy=Remedy.USE_PLAIN_CORPUS_NAME,
             )
-        if bool(one.paths) == bool(one.index):
+        if bool(corpus.paths) == bool(corpus.index):
             raise ConfigError(
-                f"{origin}: corpus {one.name} needs paths or an index, and not both",
+                "{}: corpus {} needs paths or an index, and not both",
+                Place(origin),
+                corpus.name,
                 remedy=Remedy.GIVE_PATHS_OR_INDEX,
             )
     if len(set(names)) != len(names):
-        raise ConfigError(f"{origin}: two corpora share one name", remedy=Remedy.NAME_EACH_ONCE)
+        raise ConfigError(
+            "{}: two corpora share one name", Place(origin), remedy=Remedy.NAME_EACH_ONCE
+        )
     _check_benchmarks(spec, origin)
     for model, stated in spec.models.items():
         if unknown := set(stated.corpora) - set(names):
             raise ConfigError(
-                f"{origin}: model {model} was trained on {min(unknown)}, which is no corpus here",
+                "{}: model {} was trained on {}, which is no corpus here",
+                Place(origin),
+                model,
+                min(unknown),
                 remedy=Remedy.CHOOSE_CORPUS(known=", ".join(names)),
             )
     return spec
@@ -209,11 +218,11 @@ def _check_benchmarks(spec: AuditSpec, origin: str) -> None:
     for each in spec.benchmarks:
         if bool(each.paths) == each.from_logs:
             raise ConfigError(
-                f"{origin}: a benchmark needs paths or from_logs = true, and not both"
+                "{}: a benchmark needs paths or from_logs = true, and not both", Place(origin)
             )
         if each.from_logs and not spec.logs.paths:
             raise ConfigError(
-                f"{origin}: from_logs, and there are no logs", remedy=Remedy.ADD_LOGS_TABLE
+                "{}: from_logs, and there are no logs", Place(origin), remedy=Remedy.ADD_LOGS_TABLE
             )
 
 
@@ -222,16 +231,20 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
     known = ("audit", "corpus", "benchmark", "logs", "model")
     if unknown := set(tree).difference(known):
         raise ConfigError(
-            f"{origin}: there is no table [{min(unknown)}]",
+            "{}: there is no table [{}]",
+            Place(origin),
+            min(unknown),
             remedy=Remedy.USE_KNOWN_TABLES(known=Public(", ".join(known))),
         )
     values = _listed(dict(tree.get("audit", {})), "policies", "labels")
     if clash := set(values) & {"corpora", "benchmarks", "logs", "models"}:
-        raise ConfigError(f"{origin}: [audit] has no key {min(clash)}", remedy=Remedy.IT_IS_A_TABLE)
+        raise ConfigError(
+            "{}: [audit] has no key {}", Place(origin), min(clash), remedy=Remedy.IT_IS_A_TABLE
+        )
     for table, name in (("corpus", "corpora"), ("benchmark", "benchmarks")):
         entries = tree.get(table, [])
         if not isinstance(entries, list):
-            raise ConfigError(f"{origin}: write [[{table}]], with two brackets")
+            raise ConfigError("{}: write [[{}]], with two brackets", Place(origin), table)
         values[name] = [_listed(entry, "paths", "index") for entry in entries]
     models = tree.get("model", {})
     if isinstance(models, dict):
@@ -258,7 +271,9 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
 
     if "written" in values:
         raise ConfigError(
-            f"{origin}: [audit]: written: {describe_mistake({'type': UNKNOWN_KEY})}",
+            "{}: [audit]: written: {}",
+            Place(origin),
+            Public(describe_mistake({"type": UNKNOWN_KEY})),
             remedy=Remedy.SEE_AUDIT_GUIDE,
         )
     try:
@@ -266,9 +281,11 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
     except ValidationError as error:
         first = first_wrong(error)
         table, key = _place(first["loc"])
-        stated = describe_mistake(first)
+        said = [part for part in (table, key, describe_mistake(first)) if part]
         raise ConfigError(
-            f"{origin}: {table}: {key}: {stated}" if key else f"{origin}: {table}: {stated}",
+            "{}: " + ": ".join(["{}"] * len(said)),
+            Place(origin),
+            *said,
             remedy=Remedy.SEE_AUDIT_GUIDE,
         ) from error
 
@@ -294,8 +311,8 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         waivers=_one(spec.waivers, base) if spec.waivers else None,
         labels=_all(spec.labels, base),
         corpora=tuple(
-            replace(one, paths=_all(one.paths, base), index=_indexes(one.index, base))
-            for one in spec.corpora
+            replace(corpus, paths=_all(corpus.paths, base), index=_indexes(corpus.index, base))
+            for corpus in spec.corpora
         ),
         benchmarks=tuple(
             replace(benchmark, paths=_all(benchmark.paths, base)) for benchmark in spec.benchmarks

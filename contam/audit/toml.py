@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, Remedy, UsageError
+from contam.errors import ConfigError, Place, Plain, Public, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ def toml_text(value: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise UsageError(f"{value!a} is not text", remedy=Remedy.GIVE_IN_UTF8) from error
+        raise UsageError("{!a} is not text", value, remedy=Remedy.GIVE_IN_UTF8) from error
     # TOML has no pairs of surrogates, and wants one more control character escaped than JSON.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
@@ -47,9 +47,13 @@ def read_toml(path: Path, *, remedy: Remedy) -> dict[str, Any]:
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", remedy=remedy) from error
+        raise ConfigError(
+            "cannot read {}: {}", path, Public(error.strerror), remedy=remedy
+        ) from error
     except ValueError as error:
-        raise ConfigError(f"{path} is not UTF-8: {error}", remedy=Remedy.WRITE_AGAIN) from error
+        raise ConfigError(
+            "{} is not UTF-8: {}", path, Plain(error), remedy=Remedy.WRITE_AGAIN
+        ) from error
     return parse_toml(text, str(path))
 
 
@@ -58,13 +62,15 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{origin} is not TOML: {error}", remedy=Remedy.MEND_LINE) from error
+        raise ConfigError(
+            "{} is not TOML: {}", Place(origin), Plain(error), remedy=Remedy.MEND_LINE
+        ) from error
 
 
 def first_wrong(error: ValidationError) -> dict[str, Any]:
     """The mistake to name: a key that there is not, before the one it may have been meant to be."""
     found: list[Any] = error.errors(include_input=False, include_url=False)
-    unknown = [one for one in found if one["type"] == UNKNOWN_KEY]
+    unknown = [mistake for mistake in found if mistake["type"] == UNKNOWN_KEY]
     return dict((unknown or found)[0])
 
 

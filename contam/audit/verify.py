@@ -14,7 +14,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.match.variant_texts import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import OutputError, Remedy, UsageError
+from contam.errors import OutputError, Public, Remedy, UsageError
 from contam.files.single import fingerprint
 from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
@@ -100,7 +100,9 @@ def _files(folder: Path, known: dict[str, Any]) -> Iterator[str]:
             try:
                 same = fingerprint(found[name]) == known[name]
             except OSError as error:
-                raise OutputError(f"cannot read {found[name]}: {error.strerror}") from error
+                raise OutputError(
+                    "cannot read {}: {}", found[name], Public(error.strerror)
+                ) from error
             if not same:
                 yield f"{name} was altered"
 
@@ -143,7 +145,9 @@ def _is_mark(span: str, mark: str, item: dict[str, Any]) -> bool:
     right = [at for at, choice in enumerate(item["choices"]) if choice == item["answer"]]
     # Choices are counted from 0, as data sets count them.
     marks = [ascii_uppercase[at] if mark == "letter" else str(at) for at in right]
-    return any(_equal(span.encode("utf-8", "replace"), one.encode(), WORDS) for one in marks)
+    return any(
+        _equal(span.encode("utf-8", "replace"), right_mark.encode(), WORDS) for right_mark in marks
+    )
 
 
 def _same(item: str, document: str) -> bool:
@@ -157,9 +161,9 @@ def _same(item: str, document: str) -> bool:
     return any(_equal(text, theirs, unit) for unit in (WORDS, CHARS) for text in ours)
 
 
-def _equal(one: bytes, other: bytes, unit: int) -> bool:
+def _equal(text: bytes, other: bytes, unit: int) -> bool:
     tokens = tokenize_bytes(other, unit=unit).hashes
-    return bool(len(tokens)) and np.array_equal(tokenize_bytes(one, unit=unit).hashes, tokens)
+    return bool(len(tokens)) and np.array_equal(tokenize_bytes(text, unit=unit).hashes, tokens)
 
 
 REPORT: Final = "report.json"
@@ -169,7 +173,9 @@ def refuse_inside(path: Path, folder: Path) -> None:
     """Raise UsageError for a file to be written inside the folder of a pack or a result."""
     if path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
-            f"{path} lies in {folder}, which must stay as it was published",
+            "{} lies in {}, which must stay as it was published",
+            path,
+            folder,
             remedy=Remedy.CHOOSE_PLACE_OUTSIDE,
         )
 
@@ -185,7 +191,10 @@ def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:
     if not found.holds:
         more = len(found.problems) - 1
         raise OutputError(
-            f"{folder} does not hold: {found.problems[0]}" + (f", and {more} more" if more else ""),
+            "{} does not hold: {}" + (", and {} more" if more else ""),
+            folder,
+            found.problems[0],
+            *([more] if more else []),
             remedy=Remedy.TAKE_PUBLISHED_PACK,
         )
     return read_verified(folder / MANIFEST)

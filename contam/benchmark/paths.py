@@ -35,7 +35,7 @@ def expanded(
             reason = error.strerror or type(error).__name__
             raise error_kind(
                 "cannot read {}: {}", path, Public(reason), remedy=Remedy.CHECK_PATH_AND_RIGHTS
-            ) from error
+            ).of_call() from error
         # Names may hold brackets and bars: what is there is no pattern.
         if there:
             refuse_pipe(path, error_kind)
@@ -46,7 +46,7 @@ def expanded(
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         if not matches:
             remedy = Remedy.CHECK_BENCHMARK_PATH if what == "benchmark" else Remedy.CHECK_PATH
-            raise error_kind("no such {}: {}", Public(what), path, remedy=remedy)
+            raise error_kind("no such {}: {}", Public(what), path, remedy=remedy).of_call()
         for match in map(Path, sorted(matches, key=natural_key)):
             refuse_pipe(match, error_kind)
             yield match

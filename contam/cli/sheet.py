@@ -74,7 +74,11 @@ class Sheet:
             known = zip(self._names, names, strict=True)
             yield from _filled([Text(f"{heading} {name}") for heading, name in known], width, "")
             known_numbers = zip(self._numbers, numbers, strict=True)
-            pairs = [Text(f"{heading} ").append(one) for heading, one in known_numbers if one.plain]
+            pairs = [
+                Text(f"{heading} ").append(number)
+                for heading, number in known_numbers
+                if number.plain
+            ]
             yield from _filled(pairs, width, _INDENT)
 
 

@@ -164,17 +164,21 @@ def write_clean(
             "the corpus was not read whole: no item is known to be clean",
             hint="judge without the missing part by --allow-missing",
         )
-    judged = [label_logs(report, flags, one.logs, allow_unmatched=allow_unmatched) for one in runs]
+    judged = [
+        label_logs(report, flags, evaluation.logs, allow_unmatched=allow_unmatched)
+        for evaluation in runs
+    ]
     about = _about(run, flags.policy)
-    for one, found in zip(runs, judged, strict=True):
+    for evaluation, found in zip(runs, judged, strict=True):
         if found[0].log.tool == "inspect":
-            inspect_copy.write_copy(found[0], about, one.out, overwrite=overwrite)
+            inspect_copy.write_copy(found[0], about, evaluation.out, overwrite=overwrite)
         else:
             tree = clean_results(found, about)
             data = json.dumps(tree, indent=2, ensure_ascii=False).encode() + b"\n"
-            write_file(one.out, data, overwrite=overwrite)
+            write_file(evaluation.out, data, overwrite=overwrite)
     return [
-        Written(out=one.out, judged=tuple(found)) for one, found in zip(runs, judged, strict=True)
+        Written(out=evaluation.out, judged=tuple(found))
+        for evaluation, found in zip(runs, judged, strict=True)
     ]
 
 

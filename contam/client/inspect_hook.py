@@ -2,13 +2,15 @@
 
 Inspect finds it through the entry points of the installed contam. It does nothing unless
 CONTAM_SERVER is set; CONTAM_KEY or CONTAM_KEY_FILE hold the key, CONTAM_CHECK_INDEX the names of
-indexes (all that the service has when unset) and CONTAM_CHECK_POLICY the policy. A failure is a
-warning of Inspect's, and leaves no clean scores; the run and its log are as they would be anyway.
+indexes (all that the service has when unset) and CONTAM_CHECK_POLICY the policy. A line on stderr
+says what was written. A failure is a warning of Inspect's, and leaves no clean scores; the run and
+its log are as they would be anyway.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inspect_ai.hooks import TaskEnd
+
+    from contam.client.annotate import Written
 
 
 @hooks(name="clean_scores", description="Scores on items that a training corpus does not hold.")
@@ -29,13 +33,25 @@ class CleanScores(Hooks):
         return bool(os.environ.get("CONTAM_SERVER"))
 
     async def on_task_end(self, data: TaskEnd) -> None:
-        """Write the copy. Raises ContamError, which Inspect logs as a warning."""
+        """Write the copy, and say so. Raises ContamError, which Inspect logs as a warning."""
         if data.log.status == "success":
             # Its own thread: other tasks of the run go on meanwhile.
-            await anyio.to_thread.run_sync(_annotate, str(data.log.location))
+            written = await anyio.to_thread.run_sync(_annotate, str(data.log.location))
+            sys.stderr.write(f"{line_about(written)}\n")
 
 
-def _annotate(location: str) -> Path:
+def line_about(written: Written) -> str:
+    """What was written, by which policy, over how many items."""
+    (judged,) = written.judged
+    counts = judged.counts
+    place = "".join(char if char.isprintable() else "?" for char in str(written.out))
+    return (
+        f"contam: scores on {counts['clean']:,} clean items of {sum(counts.values()):,}, "
+        f"by {judged.policy}, in {place}"
+    )
+
+
+def _annotate(location: str) -> Written:
     from contam.client.annotate import annotate
     from contam.client.flows import Asked
     from contam.client.sync import Client
@@ -53,7 +69,7 @@ def _annotate(location: str) -> Path:
         written = annotate(
             [path], client, Asked(index=index or None, policies=[policy]), overwrite=True
         )
-    return written[0].out
+    return written[0]
 
 
 def _local(location: str) -> Path | None:

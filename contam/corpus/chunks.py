@@ -60,5 +60,5 @@ def plan_chunks(
                 chunks = shard.kind.chunks(shard.path, chosen.text, shard.size_bytes, CHUNK_BYTES)
                 found += [Chunk(index, *chunk) for chunk in chunks]
         except ShardError as error:
-            failures.append(ShardFailure(index, shard.name, error.message, error.remedies))
+            failures.append(ShardFailure.of(index, shard.name, error))
     return found, failures

@@ -191,7 +191,7 @@ def select_all(
             found.append(select_columns(shard, text, named))
         except (CorpusError, ShardError) as error:
             found.append(None)
-            failures.append(ShardFailure(index, shard.name, error.message, error.remedies))
+            failures.append(ShardFailure.of(index, shard.name, error))
             if isinstance(error, CorpusError):
                 first = first or error
     if first is not None and not any(found):

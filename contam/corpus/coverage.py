@@ -7,23 +7,48 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from contam.errors import Plain, ShardError, Statement
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from contam.corpus.batches import DocBatch
     from contam.corpus.chunks import Chunk
     from contam.corpus.shards import Shard
-    from contam.errors import Advice
+    from contam.errors import Advice, ContamError
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFailure:
-    """A shard that could not be read whole, and why."""
+    """A shard that could not be read whole, and why: the facts of the error that it met.
+
+    code  of the error;  statement  what happened;  remedies  the ways out
+    """
 
     shard: int
     name: str
-    reason: str
+    statement: Statement
     remedies: tuple[Advice, ...] = ()
+    code: str = ShardError.code
+
+    @classmethod
+    def of(cls, shard: int, name: str, error: ContamError) -> ShardFailure:
+        """What an error says of a shard."""
+        return cls(shard, name, error.statement, error.remedies, error.code)
+
+    @classmethod
+    def noted(cls, shard: int, name: str, reason: str, *remedies: Advice) -> ShardFailure:
+        """What was written down of a shard earlier: a sentence, whose facts are not known."""
+        return cls(shard, name, Statement("{}", (Plain(reason),)), remedies)
+
+    @property
+    def reason(self) -> str:
+        """What happened, as a sentence."""
+        return self.statement.tell()
+
+    def error(self) -> ShardError:
+        """The same as an error, for who needs this very shard."""
+        return ShardError(self.statement, shard=self.name, remedy=self.remedies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +261,8 @@ def _first_of_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]
     # Units of one shard may fail in any order on several threads: the smallest reason is kept, so
     # that what is reported does not depend on which came first.
     first: dict[int, ShardFailure] = {}
-    for failure in sorted(failures, key=lambda f: (f.shard, f.reason)):
-        first.setdefault(failure.shard, failure)
-    return tuple(first.values())
+    for failure in failures:
+        known = first.setdefault(failure.shard, failure)
+        if known is not failure and failure.reason < known.reason:
+            first[failure.shard] = failure
+    return tuple(first[shard] for shard in sorted(first))

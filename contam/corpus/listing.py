@@ -97,7 +97,7 @@ def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str
         reason = Plain(error.strerror if isinstance(error, OSError) else error)
         raise CorpusError(
             "{}: cannot be reached: {}", Place(given), reason, remedy=Remedy.CHECK_PATH
-        ) from error
+        ).of_call() from error
     if kind == "folder":
         for file in _walk(path, own):
             yield file, file.relative_to(path).as_posix(), path, False
@@ -108,7 +108,7 @@ def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str
     else:
         raise CorpusError(
             "{}: no such file or folder", Place(given), remedy=Remedy.CHECK_PATH_OR_QUOTE_GLOB
-        )
+        ).of_call()
 
 
 def _absolute(path: Path) -> Path:
@@ -122,7 +122,7 @@ def _expand_glob(pattern: Path, own: dict[Path, str]) -> Iterator[tuple[Path, st
     base = Path(*pattern.parts[:depth])
     matches = sorted(base.glob(str(Path(*pattern.parts[depth:]))))
     if not matches:
-        raise CorpusError("{}: no file matches", pattern, remedy=Remedy.CHECK_PATTERN)
+        raise CorpusError("{}: no file matches", pattern, remedy=Remedy.CHECK_PATTERN).of_call()
     for folder in {path.parent for path in matches}:
         own.update(written_by_contam(folder))
     for path in matches:

@@ -96,7 +96,7 @@ def find_dupes(
     Raises BenchmarkError and UsageError.
     """
     if not 0.0 < threshold <= 1.0:
-        raise UsageError(f"threshold must be above 0 and at most 1, not {threshold}")
+        raise UsageError("threshold must be above 0 and at most 1, not {}", threshold)
     items = tuple(
         sorted(
             (

@@ -14,7 +14,7 @@ import orjson
 
 from contam.benchmark.naming import Naming
 from contam.benchmark.sources import BenchmarkFile, name_in
-from contam.errors import Remedy, UsageError
+from contam.errors import Plain, Remedy, UsageError
 from contam.files.listed import FileState
 
 if TYPE_CHECKING:
@@ -135,7 +135,9 @@ def _given(given: Source, unnamed: str, what: str) -> Sequence[PathLike | _Table
     called = [entry.called for entry in found if isinstance(entry, _Table)]
     if twice := [name for at, name in enumerate(called) if name in called[:at]]:
         raise UsageError(
-            f"two tables of the {what} are called {twice[0]}",
+            "two tables of the {} are called {}",
+            what,
+            twice[0],
             remedy=Remedy.NAME_TABLES,
         )
     return found
@@ -158,7 +160,7 @@ def _unnamed(table: Any, unnamed: str) -> _Table:  # noqa: ANN401 - a table of a
 
 def _named(name: object, content: Any, what: str) -> list[_Table]:  # noqa: ANN401 - likewise
     if not (isinstance(name, str) and name.strip() and name.isprintable()):
-        raise UsageError(f"a table of the {what} has no printable name")
+        raise UsageError("a table of the {} has no printable name", what)
     if _has_splits(content):
         return _splits(content, name, name)
     if is_table(content):
@@ -166,7 +168,10 @@ def _named(name: object, content: Any, what: str) -> list[_Table]:  # noqa: ANN4
     if isinstance(content, list | tuple):
         return [_Table(content, name, "")]
     raise UsageError(
-        f"{name} of the {what} is {_kind(content)}, neither a table nor a list of rows",
+        "{} of the {} is {}, neither a table nor a list of rows",
+        name,
+        what,
+        _kind(content),
         remedy=Remedy.GIVE_PATHS_OR_TABLES,
     )
 
@@ -199,15 +204,18 @@ def _json_rows(rows: Rows, called: str) -> list[bytes]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
             raise UsageError(
-                f"{called}, row {number} is {_kind(row)}, not a dictionary",
+                "{}, row {} is {}, not a dictionary",
+                called,
+                number,
+                _kind(row),
                 remedy=Remedy.GIVE_ROWS,
             )
         try:
             found.append(orjson.dumps(dict(row), option=orjson.OPT_SERIALIZE_NUMPY))
         except TypeError as error:
-            raise UsageError(f"{called}, row {number}: {error}") from error
+            raise UsageError("{}, row {}: {}", called, number, Plain(error)) from error
     if not found:
-        raise UsageError(f"{called}: there are no rows")
+        raise UsageError("{}: there are no rows", called)
     return found
 
 
@@ -215,14 +223,17 @@ def _refuse_text(given: str, what: str) -> None:
     """Raise UsageError for a text where a path is expected: hardly a path has a line feed."""
     if "\n" in given and not os.path.lexists(given):
         raise UsageError(
-            f"the {what} is a list of texts, which are taken as paths",
+            "the {} is a list of texts, which are taken as paths",
+            what,
             remedy=Remedy.GIVE_ROWS,
         )
 
 
 def _unfit(given: object, what: str) -> UsageError:
     return UsageError(
-        f"the {what} holds {_kind(given)}",
+        "the {} holds {}",
+        what,
+        _kind(given),
         remedy=Remedy.GIVE_PATHS_OR_TABLES,
     )
 

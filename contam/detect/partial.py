@@ -94,7 +94,8 @@ class Partial:
             )
         if again := len(self.chunks & answer.chunks):
             raise UsageError(
-                f"a partial answer repeats {again} of the chunks merged before",
+                "a partial answer repeats {} of the chunks merged before",
+                again,
                 remedy=Remedy.MERGE_EVERY_PART_ONCE,
             )
         for mine, theirs in zip(self.collections, answer.collected, strict=True):

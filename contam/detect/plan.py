@@ -71,8 +71,10 @@ class ScanParameters:
             raise UsageError("a policy is named twice", remedy=Remedy.NAME_POLICY_ONCE)
         if not _LEAST_SEED <= self.seed <= self.min_run:
             raise ConfigError(
-                f"seed {self.seed} and min_run {self.min_run} do not fit: a seed has 2 tokens or"
-                " more and is no longer than min_run",
+                "seed {} and min_run {} do not fit: "
+                "a seed has 2 tokens or more and is no longer than min_run",
+                self.seed,
+                self.min_run,
                 remedy=Remedy.DEFAULTS_OF_SEED_AND_MIN_RUN,
             )
         if self.max_evidence < 1:
@@ -152,7 +154,8 @@ def plan_for(
     except MemoryError as error:
         n_items = sum(len(benchmark.items) for benchmark in benchmarks)
         raise PlanMemoryError(
-            f"out of memory while planning the search for {n_items:,} items",
+            "out of memory while planning the search for {:,} items",
+            n_items,
             remedy=Remedy.SPLIT_BENCHMARK_OR_GIVE_MEMORY,
         ) from error
 
@@ -173,8 +176,12 @@ def _plan_for(
         view_of.append(units.index(unit))
     if units == ["char"] and (parameters.seed, parameters.min_run) != (SEED, MIN_RUN):
         raise UsageError(
-            f"seed {parameters.seed} and min_run {parameters.min_run} would change nothing:"
-            f" letters and digits are always searched with {CHAR_SEED} and {CHAR_MIN_RUN}",
+            "seed {} and min_run {} would change nothing: "
+            "letters and digits are always searched with {} and {}",
+            parameters.seed,
+            parameters.min_run,
+            CHAR_SEED,
+            CHAR_MIN_RUN,
             remedy=Remedy.LEAVE_BOTH_OUT_OR_JUDGE_WORDS,
         )
     asked: list[list[Policy]] = [[] for _ in units]
@@ -214,7 +221,7 @@ def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
     policies = tuple(get_policy(policy) for policy in parameters.policies)
     ids = [policy.spec.id for policy in policies]
     if len(set(ids)) != len(ids):
-        raise PolicyError(f"two policies share one id: {', '.join(ids)}")
+        raise PolicyError("two policies share one id: {}", ", ".join(ids))
     return policies
 
 

@@ -89,7 +89,9 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     opened = IndexSet.open(index, corpus=corpus, home=home)
     if unit is not None and unit != opened.unit:
         raise IndexMismatchError(
-            f"the index has the unit {opened.unit}, not {unit}",
+            "the index has the unit {}, not {}",
+            opened.unit,
+            unit,
             remedy=Remedy.LEAVE_UNIT_OUT,
         )
     parameters = ScanParameters(

@@ -155,7 +155,7 @@ def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDE
     folder = Path(folder)
     if not folder.is_dir():
         fact = "is a file, not a folder" if folder.exists() else "does not exist"
-        raise OutputError("{} {}", folder, Public(fact), remedy=remedy)
+        raise OutputError("{} {}", folder, Public(fact), remedy=remedy).of_call()
     run = _read_run(folder, remedy)
     verdicts, evidence, items = (_read_table(folder, name, run) for name in TABLES)
     return Report(folder=folder, run=run, verdicts=verdicts, evidence=evidence, items=items)

@@ -209,7 +209,8 @@ def named_table(result: object, name: str) -> Table:
     """One of the tables of a result. Raises UsageError for a name that none has."""
     if name not in TABLE_NAMES:
         raise UsageError(
-            f"a result has no table {name!r}",
+            "a result has no table {!r}",
+            name,
             remedy=Remedy.CHOOSE_KNOWN(known=", ".join(TABLE_NAMES)),
         )
     table: Table = getattr(result, name)

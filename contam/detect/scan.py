@@ -114,7 +114,7 @@ class Corpus:
         shards, skipped = survey(paths) if paths or not tables else ((), ())
         in_memory = frozenset(table.name for table in tables)
         if twice := sorted(in_memory.intersection(shard.name for shard in shards)):
-            raise UsageError(f"a table and a file of the corpus are both called {twice[0]}")
+            raise UsageError("a table and a file of the corpus are both called {}", twice[0])
         shards = tuple(sorted((*shards, *tables), key=lambda shard: natural_key(shard.name)))
         shards, excluded = leave_out(shards, exclude)
         digests, unreadable = _digests(shards)
@@ -208,7 +208,7 @@ def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[Shar
             found.append(shard_digest(shard))
         except ShardError as error:
             found.append(None)
-            failures.append(ShardFailure(number, shard.name, error.message, error.remedies))
+            failures.append(ShardFailure.of(number, shard.name, error))
     return tuple(found), failures
 
 
@@ -222,7 +222,7 @@ def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
         try:
             check_unchanged(shard, digest)
         except ShardError as error:
-            changed.append(ShardFailure(number, shard.name, error.message, error.remedies))
+            changed.append(ShardFailure.of(number, shard.name, error))
     return coverage.with_failures(*changed)
 
 
@@ -380,7 +380,7 @@ def scan_chunk(
                 reported += step
     except ShardError as error:
         name = corpus.shards[chunk.shard].name
-        failure = ShardFailure(chunk.shard, name, error.message, error.remedies)
+        failure = ShardFailure.of(chunk.shard, name, error)
         partial.read.add_failure(failure)
         partial.chunks.add(chunk)
         return
@@ -428,7 +428,9 @@ def worker_count(workers: int | None) -> int:
         return max(1, min(_MOST_WORKERS, os.cpu_count() or 1))
     if not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
-            f"workers must be 1 to {_MOST_WORKERS}, not {workers}",
+            "workers must be 1 to {}, not {}",
+            _MOST_WORKERS,
+            workers,
             remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
         )
     return workers
@@ -448,8 +450,8 @@ def benchmark_shards(
     swept = [shard for shard in own if Path(shard.uri).resolve() not in named]
     if swept and len(own) < len(shards):
         raise UsageError(
-            f"the benchmark file {swept[0].name} lies in the corpus, too: "
-            "its items would match themselves",
+            "the benchmark file {} lies in the corpus, too: its items would match themselves",
+            swept[0].name,
             remedy=Remedy.KEEP_BENCHMARKS_OUT_OF_CORPUS,
         )
     return tuple(shard.name for shard in own)

@@ -24,7 +24,7 @@ from contam.index.json_values import PlainError, from_plain, to_plain
 from contam.index.model import FORMAT, Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 MANIFEST: Final = "MANIFEST.json"
@@ -109,23 +109,52 @@ def content_id(manifest: Manifest) -> str:
 def writer_lock(folder: Path) -> Iterator[None]:
     """Keep other writers out while the block runs; the system lifts the lock if we are killed.
 
-    Makes the folder when it is not there. Raises IndexBusyError when another process or thread
-    has the lock, OutputError when the folder cannot be written.
+    Makes the folder when it is not there, and removes what it made where the block fails before
+    anything else is in it. Raises IndexBusyError when another process or thread has the lock,
+    OutputError when the folder cannot be written.
     """
     path = folder / LOCK
     with writing(path):
+        made = [one for one in (folder, *folder.parents) if not one.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            is_ours = _is_at(handle, path)
+        except BlockingIOError:
+            is_ours = False
+        if not is_ours:
             raise IndexBusyError(
                 "{}: another process is changing this index", folder, remedy=Remedy.WAIT_FOR_WRITER
-            ) from error
-        yield
+            )
+        try:
+            yield
+        except BaseException:
+            _remove_empty(folder, made)
+            raise
     finally:
         os.close(handle)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether an open file is still the one at its path: a writer that failed removes its lock."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_empty(folder: Path, made: Sequence[Path]) -> None:
+    """Remove a folder that holds nothing but our lock, and the folders made for it.
+
+    made  innermost first
+    """
+    with contextlib.suppress(OSError):
+        if [path.name for path in folder.iterdir()] == [LOCK]:
+            (folder / LOCK).unlink()
+            for one in made:
+                one.rmdir()
 
 
 def _spell(manifest: Manifest) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.errors import IndexDamageError, IndexMismatchError, Public, Remedy
+from contam.errors import IndexDamageError, IndexMismatchError, Place, Public, Remedy, Statement
 from contam.files.natural_order import natural_key
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
@@ -93,12 +93,11 @@ class Index:
             if record is not None and record.counts:
                 read[place] = ShardCoverage.of_counts(record.counts)
             if name in self.manifest.pending:
-                failures.append(
-                    ShardFailure(place, name, f"{name}: not indexed yet", (Remedy.RESUME_BUILD(),))
-                )
+                pending = Statement("{}: not indexed yet", (Place(name),))
+                failures.append(ShardFailure(place, name, pending, (Remedy.RESUME_BUILD(),)))
             elif record is not None and record.failure is not None:
                 failures.append(
-                    ShardFailure(place, name, record.failure, (Remedy.REPAIR_AND_ADD_AGAIN(),))
+                    ShardFailure.noted(place, name, record.failure, Remedy.REPAIR_AND_ADD_AGAIN())
                 )
             units.append(read[place].units if place in read else 1)
         return Coverage(self.names, tuple(units), read, tuple(failures), self.manifest.excluded)

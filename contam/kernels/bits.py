@@ -35,6 +35,9 @@ if INTERPRETED:
         """Number of bits that are set."""
         return int(value).bit_count()
 
+    def prefetch(array: NDArray[Any], index: int) -> None:
+        """Have the machine fetch an element that will be asked for soon; changes nothing."""
+
 else:
     from llvmlite import ir
 
@@ -77,6 +80,24 @@ else:
             return builder.ctpop(args[0])
 
         return types.int64(types.uint64), codegen
+
+    @intrinsic
+    def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+        """Have the machine fetch an element that will be asked for soon; changes nothing."""
+        del typingctx, index
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            view = context.make_array(signature.args[0])(context, builder, args[0])
+            pointer = ir.IntType(8).as_pointer()
+            at = builder.bitcast(builder.gep(view.data, [args[1]]), pointer)
+            hint = ir.FunctionType(ir.VoidType(), [pointer, *[ir.IntType(32)] * 3])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], hint)
+            # To be read, kept in the nearest cache, data.
+            how = [ir.Constant(ir.IntType(32), number) for number in (0, 3, 1)]
+            builder.call(function, [at, *how])
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp), codegen
 
 
 @lean_kernel

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels.bits import prefetch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,8 @@ _SIX = np.uint64(6)
 _SHARE_BITS = np.uint64(48)
 _ONE = np.uint64(1)
 EMPTY = -1
+#: How many look-ups before it a word of a filter is asked for: it lies out of a core's own cache.
+_AHEAD = 32
 
 
 class GramTable(NamedTuple):
@@ -187,7 +190,9 @@ def find_hits(
     front = np.uint64(front_words.shape[0] - 1)
     mask = np.uint64(slot_gram.shape[0] - 1)
     maybe = int64(found)
+    last = count - 1
     for i in range(count):
+        prefetch(front_words, int64((grams[min(i + _AHEAD, last)] >> np.uint64(12)) & front))
         key = grams[i]
         word = front_words[(key >> np.uint64(12)) & front]
         high = key >> np.uint64(52)
@@ -197,7 +202,10 @@ def find_hits(
     if front < words:
         passed = maybe
         maybe = int64(found)
+        last = passed - 1
         for j in range(found, passed):
+            soon = grams[hit_at[min(j + _AHEAD, last)]]
+            prefetch(filter_words, int64((soon >> np.uint64(12)) & words))
             i = hit_at[j]
             key = grams[i]
             word = filter_words[(key >> np.uint64(12)) & words]
@@ -205,6 +213,11 @@ def find_hits(
             both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
             hit_at[maybe] = i
             maybe += int64(both)
+    # The table lies in memory far from the core: all that is needed of it is fetched side by side.
+    for j in range(found, maybe):
+        prefetch(slot_gram, int64(grams[hit_at[j]] & mask))
+    for j in range(found, maybe):
+        prefetch(gram_key, max(int64(slot_gram[grams[hit_at[j]] & mask]), 0))
     n = int64(found)
     for j in range(found, maybe):
         i = hit_at[j]

@@ -63,24 +63,28 @@ class Across:
     ) -> Across:
         """Of the matrices of all benchmarks; one with too few clean items ends the clean side."""
         chosen, left_out = _chosen(matrices, main)
-        setups = [f"{one.benchmark}: {one.notes[0]}" for one in chosen.values() if one.setup]
+        setups = [
+            f"{matrix.benchmark}: {matrix.notes[0]}" for matrix in chosen.values() if matrix.setup
+        ]
         models = sorted(
             {series.model for each in matrices for series in (*each.series, *each.short)}
         )
         scores = {name: np.full((len(models), len(chosen)), _NAN) for name in _SIDES}
         short = []
-        for column, one in enumerate(chosen.values()):
-            clean = Split.of(flags.label[one.items]).clean
+        for column, matrix in enumerate(chosen.values()):
+            clean = Split.of(flags.label[matrix.items]).clean
             n_clean = int(clean.sum())
             if n_clean < least:
-                short.append(f"{n_clean} clean items of {one.benchmark}, fewer than {least}")
-            for at, model in enumerate(one.models):
+                short.append(f"{n_clean} clean items of {matrix.benchmark}, fewer than {least}")
+            for at, model in enumerate(matrix.models):
                 place = models.index(model)
-                scores["full"][place, column] = one.scores[at].mean() if len(clean) else _NAN
-                scores["clean"][place, column] = one.scores[at, clean].mean() if n_clean else _NAN
+                scores["full"][place, column] = matrix.scores[at].mean() if len(clean) else _NAN
+                scores["clean"][place, column] = (
+                    matrix.scores[at, clean].mean() if n_clean else _NAN
+                )
         if short:
             scores["clean"][:] = _NAN
-        keys = [(one.benchmark, one.metric) for one in chosen.values()]
+        keys = [(matrix.benchmark, matrix.metric) for matrix in chosen.values()]
         return cls(
             models=tuple(models),
             benchmarks=tuple(chosen),

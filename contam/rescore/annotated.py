@@ -96,7 +96,7 @@ def annotate(
         source=_source(found, flags, n_unmatched, unlisted),
         notes=(
             *_notes(found, n_unmatched, universe, unlisted),
-            *(f"{found.path}: {_of_none(*one)}, {unlisted}" for one in unnamed.items()),
+            *(f"{found.path}: {_of_none(*entry)}, {unlisted}" for entry in unnamed.items()),
         ),
     )
 
@@ -170,7 +170,7 @@ class _Universe:
             for row, item in enumerate(items)
             if row not in self.matched and item.benchmark in met
         ]
-        named = "; ".join(one.item_id or str(one.texts.question)[:60] for one in loose[:_SHOWN])
+        named = "; ".join(item.item_id or str(item.texts.question)[:60] for item in loose[:_SHOWN])
         if not self.matched:
             raise LogError(
                 "{}: none of its {} items is in the logs", self.found.path, len(items),
@@ -250,7 +250,7 @@ def _with_stated_labels(log: Log, found: Annotations) -> Log:
 def _base_table(found: Annotations) -> schemas.Table:
     items = found.items
     bench = [_bench_item(item.item_id, item.texts.question or "", item.texts) for item in items]
-    keys = [content_keys(one) if one.question else None for one in bench]
+    keys = [content_keys(item) if item.question else None for item in bench]
     return _items_table(
         [(item.benchmark, item.split) for item in items],
         [item.item_id for item in items],

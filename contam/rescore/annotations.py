@@ -205,7 +205,7 @@ def _columns(table: Table, mapping: Mapping[str, str], *, of_decon: bool) -> dic
     by_name = {plain(name): name for name in reversed(list(table.columns))}
     taken = set(found.values())
     for role, usual in ROLES.items():
-        there = [by_name[one] for one in usual if one in by_name and by_name[one] not in taken]
+        there = [by_name[name] for name in usual if name in by_name and by_name[name] not in taken]
         if role not in mapping and there:
             found[role] = there[0]
             taken.add(there[0])

@@ -110,9 +110,9 @@ def _rows_of(
 ) -> Iterator[Row]:
     other, note = counterpart
     models = [name for name in matrix.models if name not in references]
-    for one, why in zip(matrix.short, matrix.why, strict=True):
+    for series, why in zip(matrix.short, matrix.why, strict=True):
         for method in ("ConStat", "retro-holdout"):
-            yield _empty(matrix, other, one.model, method, f"not estimable: {why}")
+            yield _empty(matrix, other, series.model, method, f"not estimable: {why}")
     if other is not None:
         note = _refusal(matrix, other, least) or note
     if other is None or note.startswith("not estimable"):
@@ -194,19 +194,19 @@ def _retro(
 
 def _of(matrix: Matrix, other: Matrix, models: Sequence[str]) -> tuple[Floats, Floats]:
     """Scores of these models on both sets."""
-    at, at_other = ([one.models.index(name) for name in models] for one in (matrix, other))
+    at, at_other = ([side.models.index(name) for name in models] for side in (matrix, other))
     return matrix.scores[at], other.scores[at_other]
 
 
 def _refusal(matrix: Matrix, other: Matrix, least: int) -> str:
-    for one in (matrix, other):
-        if len(one.items) < least or not one.scores.size:
+    for side in (matrix, other):
+        if len(side.items) < least or not side.scores.size:
             return (
-                f"not estimable: {len(one.items)} items of {one.benchmark} that all models were "
+                f"not estimable: {len(side.items)} items of {side.benchmark} that all models were "
                 f"scored on, fewer than {least}"
             )
-        if one.sign < 0 or one.scores.min() < 0 or one.scores.max() > 1:
-            return f"not estimable: {one.metric} of {one.benchmark} is no share of right answers"
+        if side.sign < 0 or side.scores.min() < 0 or side.scores.max() > 1:
+            return f"not estimable: {side.metric} of {side.benchmark} is no share of right answers"
     return ""
 
 

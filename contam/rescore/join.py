@@ -337,7 +337,7 @@ class Joiner:
             n_changed=sum(reason == "changed" for reason in why.values()),
             n_ambiguous=sum(reason == "ambiguous" for reason in why.values()),
             n_duplicate=len(matched) - len(distinct),
-            n_missing=sum(one.n_missing for one in self.judged.missing(distinct)),
+            n_missing=sum(gap.n_missing for gap in self.judged.missing(distinct)),
             unmatched=tuple(listed[:_NAMED]),
             unsure=tuple(at for at, reason in sorted(why.items()) if reason in words),
             benchmarks=benchmarks,

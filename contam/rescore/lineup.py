@@ -61,12 +61,12 @@ def matrices(series: Sequence[Series], *, mixed_setups: bool = False) -> list[Ma
     mixed_setups  runs of all set-ups in one matrix; a note says so
     """
     found: dict[tuple[str, str], list[Series]] = {}
-    for one in series:
-        if one.additive:
-            found.setdefault((one.benchmark, one.metric), []).append(one)
+    for run in series:
+        if run.additive:
+            found.setdefault((run.benchmark, run.metric), []).append(run)
     result = []
     for _, group in sorted(found.items()):
-        group.sort(key=lambda one: one.model)
+        group.sort(key=lambda run: run.model)
         for setup, own, notes in _by_setup(group, mixed=mixed_setups):
             result.append(_matrix(own, setup, notes))
     return result
@@ -99,7 +99,7 @@ def _by_setup(
         if name == largest and unknown:
             notes.append(f"set-up not recorded: {_names(unknown)}")
         added = unknown if name == largest else []
-        yield name, sorted([*own, *added], key=lambda one: one.model), tuple(notes)
+        yield name, sorted([*own, *added], key=lambda run: run.model), tuple(notes)
 
 
 def _differing(group: Sequence[Series]) -> set[str]:
@@ -112,7 +112,7 @@ def _differing(group: Sequence[Series]) -> set[str]:
 
 
 def _names(series: Sequence[Series]) -> str:
-    names = [one.model for one in series]
+    names = [run.model for run in series]
     if len(names) > _NAMED:
         return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
     return ", ".join(names)
@@ -127,13 +127,13 @@ def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matr
     if short:
         sizes = n_items[~inside].tolist()
         named = zip(short[:_NAMED], sizes, strict=False)
-        counts = ", ".join(f"{one.model} ({size:,} items)" for one, size in named)
+        counts = ", ".join(f"{run.model} ({size:,} items)" for run, size in named)
         more = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
         reasons.append(f"not in the ranking of {len(common):,} items: {counts}{more}")
     return Matrix(
         benchmark=group[0].benchmark,
         metric=group[0].metric,
-        models=tuple(one.model for one in ranked),
+        models=tuple(run.model for run in ranked),
         scores=np.array(rows_at(ranked, common)).reshape(len(ranked), len(common)),
         items=common,
         notes=(*notes, *reasons),
@@ -142,8 +142,8 @@ def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matr
         series=tuple(ranked),
         short=tuple(short),
         why=tuple(
-            f"not ranked: {_shared(one, common):,} of the {len(common):,} items of the ranking"
-            for one in short
+            f"not ranked: {_shared(run, common):,} of the {len(common):,} items of the ranking"
+            for run in short
         ),
     )
 

@@ -39,10 +39,10 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
     usual = primary_metrics(series)
     metrics: dict[str, dict[str, None]] = {}
     reported: dict[str, dict[str, None]] = {}
-    for one in series:
-        metrics.setdefault(one.benchmark, {})[one.metric] = None
-        if one.named_main is not None:
-            reported.setdefault(one.benchmark, {})[one.named_main] = None
+    for run in series:
+        metrics.setdefault(run.benchmark, {})[run.metric] = None
+        if run.named_main is not None:
+            reported.setdefault(run.benchmark, {})[run.named_main] = None
     for name in asked:
         if not any(_meant(name, benchmark, own) for benchmark, own in metrics.items()):
             there = sorted(f"{b}={metric}" for b, own in metrics.items() for metric in own)
@@ -99,13 +99,13 @@ def primary_metrics(series: Iterable[Series]) -> dict[str, str]:
     Metrics that are means of item scores go before those that are not, which have no exact test.
     """
     first: dict[tuple[str, str], Series] = {}
-    for one in series:
-        held = first.setdefault((one.benchmark, one.model), one)
-        if one.additive and not held.additive:
-            first[one.benchmark, one.model] = one
+    for run in series:
+        held = first.setdefault((run.benchmark, run.model), run)
+        if run.additive and not held.additive:
+            first[run.benchmark, run.model] = run
     votes: dict[str, Counter[tuple[bool, str]]] = {}
-    for one in first.values():
-        votes.setdefault(one.benchmark, Counter())[one.additive, one.metric] += 1
+    for run in first.values():
+        votes.setdefault(run.benchmark, Counter())[run.additive, run.metric] += 1
     found = {}
     for benchmark, counted in votes.items():
         best = min(counted, key=lambda key: (not key[0], -counted[key], key[1]))

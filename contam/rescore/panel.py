@@ -234,7 +234,7 @@ def _subjects(items: Table) -> NDArray[np.object_]:
     from contam.tables import schemas
 
     ids = schemas.column(items, "item_id")
-    found = [one.rpartition("/")[0] for one in ids]
+    found = [item_id.rpartition("/")[0] for item_id in ids]
     result = np.empty(len(found), object)
     result[:] = found
     return result

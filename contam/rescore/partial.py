@@ -80,16 +80,16 @@ def refuse_partial(log: Log, index: Ints, judged: ResultItems) -> None:
     Raises LogError with both counts. A tool's own number that its rows give again shows that the
     rows are all it scored, so a run over a part of a benchmark is then no error.
     """
-    if any(one.reported is not None or one.reported_n is not None for one in log.columns):
+    if any(scores.reported is not None or scores.reported_n is not None for scores in log.columns):
         return
-    for one in log.columns:
-        if one.kind == "none":
+    for scores in log.columns:
+        if scores.kind == "none":
             continue
         known = index >= 0
-        for found in judged.missing(index[known & one.scored], index[known]):
+        for found in judged.missing(index[known & scores.scored], index[known]):
             if found.n_missing > MOST_MISSING * found.n_items:
                 raise LogError(
                     "{}: {} has no {} for {} of the {} items of {} that were judged",
-                    Place(log.path), Public(log.model), Public(one.metric), found.n_missing,
+                    Place(log.path), Public(log.model), Public(scores.metric), found.n_missing,
                     found.n_items, Public(found.benchmark), remedy=Remedy.ALLOW_PARTIAL,
                 )  # fmt: skip

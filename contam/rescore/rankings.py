@@ -112,8 +112,8 @@ def ranking_rows(
         row["deletion_p"] = deletion.p if deletion else _NAN
         row["note"] = note
         rows.append(row)
-    for one, why in zip(matrix.short, matrix.why, strict=True):
-        rows.append({**head, **_unranked(one, flags), "note": why})
+    for series, why in zip(matrix.short, matrix.why, strict=True):
+        rows.append({**head, **_unranked(series, flags), "note": why})
     return rows, _pair_rows(head, matrix, tests, split, note) if tests else []
 
 

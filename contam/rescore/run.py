@@ -160,17 +160,17 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
         [(joined_log.log, joined_log.model) for joined_log in joined_logs]
         + [(log, names[id(log)]) for log in second_logs]
     )
-    series = [one for joined in joined_logs for one in joined.series()]
-    unscored = [one for joined in joined_logs for one in joined.unscored()]
+    series = [own for joined in joined_logs for own in joined.series()]
+    unscored = [own for joined in joined_logs for own in joined.unscored()]
     second = list(_second_series(second_logs, names))
     sources = [_source(joined_log.log, joined_log.joined.index) for joined_log in joined_logs]
     sources += [_source(log, None) for log in second_logs]
     notes = [f"bad log, left out: {reason}" for _, reason in damaged]
     notes += [*judging.notes, *(note for joined_log in joined_logs for note in joined_log.notes())]
     notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
-    unknown = set(settings.references) - {one.model for one in series}
+    unknown = set(settings.references) - {own.model for own in series}
     if unknown:
-        known = ", ".join(sorted({one.model for one in series}))
+        known = ", ".join(sorted({own.model for own in series}))
         raise UsageError(
             "no log of reference model {}", min(unknown), remedy=Remedy.CHOOSE_MODEL(known=known)
         )
@@ -182,8 +182,12 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             lambda log: models[id(log)],
         )
     )
-    main = main_metrics([*series, *(one for _, one in groups)], settings.metrics)
-    notes += [f"{one.why}; {one.shown} is shown" for one in main.values() if one.metric is None]
+    main = main_metrics([*series, *(group for _, group in groups)], settings.metrics)
+    notes += [
+        f"{metric.why}; {metric.shown} is shown"
+        for metric in main.values()
+        if metric.metric is None
+    ]
     tables = make_tables(series, judging.flags, settings, groups, second, unscored)
     run = {
         "tool": "contam",

@@ -58,21 +58,21 @@ def score_rows(  # noqa: PLR0913 - what decides the tests, by name
     primary   benchmark -> the metric whose tests are one family; by `primary_metrics` if None
     """
     if primary is None:
-        primary = primary_metrics(series) | primary_metrics(one for _, one in groups)
-    size = sum(primary[one.benchmark] == one.metric for one in series)
+        primary = primary_metrics(series) | primary_metrics(group for _, group in groups)
+    size = sum(primary[run.benchmark] == run.metric for run in series)
     how = _How(least, permutations, seed, size)
     tasks = [
-        (one, policy)
-        for one in sorted(series, key=lambda one: (one.benchmark, one.metric, one.model))
+        (run, policy)
+        for run in sorted(series, key=lambda run: (run.benchmark, run.metric, run.model))
         for policy in flags
     ]
     found = in_threads(lambda task: list(_rows_of(*task, how)), tasks)
     rows = [row for own in found for row in own]
-    others = [((ALL, ALL), one) for one in unscored]
-    others += [((GROUP, weighting), one) for weighting, one in groups]
-    for subset, one in others:
-        whole = np.ones(len(one.item), np.bool_)
-        rows += [_row(_View.of(one, policy), subset, whole, how) for policy in flags]
+    others = [((ALL, ALL), run) for run in unscored]
+    others += [((GROUP, weighting), group) for weighting, group in groups]
+    for subset, run in others:
+        whole = np.ones(len(run.item), np.bool_)
+        rows += [_row(_View.of(run, policy), subset, whole, how) for policy in flags]
     for row in rows:
         row["primary"] = primary.get(row["benchmark"]) == row["metric"]
     # Over all models, benchmarks and subsets of one kind. Tests of a benchmark's other metrics are
@@ -107,7 +107,7 @@ class _View:
     contamination  float64[n], the policy's score of each item, nan where it gave none
     """
 
-    one: Series
+    series: Series
     flags: Flags
     split: Split
     cluster: NDArray[np.int64] | None
@@ -128,19 +128,19 @@ class _View:
         """The metric over some of the items, with its interval."""
         if not mask.any():
             return _NOTHING
-        if self.one.additive:
+        if self.series.additive:
             cluster = None if self.cluster is None else self.cluster[mask]
-            return interval_of(self.one.score[mask], cluster, seed=seed)
-        return Interval(self.one.aggregate(mask), _NAN, _NAN, "none: not a mean of items")
+            return interval_of(self.series.score[mask], cluster, seed=seed)
+        return Interval(self.series.aggregate(mask), _NAN, _NAN, "none: not a mean of items")
 
     def gain(self, inside: Bools, seed: int) -> Interval:
         """The metric over the items inside less that over the clean ones of them."""
         clean = self.split.clean[inside]
-        if self.one.additive:
+        if self.series.additive:
             cluster = None if self.cluster is None else self.cluster[inside]
-            return gain_interval(self.one.score[inside], clean, cluster, seed=seed)
+            return gain_interval(self.series.score[inside], clean, cluster, seed=seed)
         own = inside & self.split.clean
-        return jackknife_gain(self.one.aggregate, inside, own, self.cluster, seed=seed)
+        return jackknife_gain(self.series.aggregate, inside, own, self.cluster, seed=seed)
 
 
 def _clusters(series: Series, flags: Flags) -> NDArray[np.int64]:
@@ -170,13 +170,13 @@ def _rows_of(series: Series, flags: Flags, how: _How) -> Iterator[Row]:
 
 
 def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
-    one, split = view.one, view.split
+    series, split = view.series, view.split
     clean, flagged = split.clean & inside, split.flagged & inside
     unchecked = split.unchecked & inside
     row: Row = {
-        "model": one.model,
-        "benchmark": one.benchmark,
-        "metric": one.metric,
+        "model": series.model,
+        "benchmark": series.benchmark,
+        "metric": series.metric,
         "policy": view.flags.policy,
         "subset_by": subset[0],
         "subset": subset[1],
@@ -193,7 +193,7 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
             methods.append(found.method)
     gained = view.gain(inside, how.seed)
     row["gain"], row["gain_low"], row["gain_high"] = gained.estimate, gained.low, gained.high
-    notes = [*one.notes]
+    notes = [*series.notes]
     # The published gain is over the items that could be checked; full - clean is over all.
     tested = _test(view, clean | flagged, clean, how)
     row |= {
@@ -211,8 +211,8 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
         notes.append(f"{int(unchecked.sum())} not checkable, counted in full, not in clean")
     row["clean_with_unchecked"] = view.score(clean | unchecked, how.seed).estimate
     row["bound_low"], row["bound_high"] = (
-        bounds(one.score[inside], clean[inside])
-        if len(one.score) and one.is_share
+        bounds(series.score[inside], clean[inside])
+        if len(series.score) and series.is_share
         else (_NAN, _NAN)
     )
     row["relative_difference"] = relative_difference(row["full"], row["clean"])
@@ -226,24 +226,24 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
 
 def _test(view: _View, judged: Bools, clean: Bools, how: _How) -> Gain:
     """The gain over the items judged, and the test of those that are not clean."""
-    one = view.one
+    series = view.series
     left_out = ~clean[judged]
-    if one.additive:
+    if series.additive:
         return gain(
-            one.score[judged],
+            series.score[judged],
             left_out,
             least=how.least,
             permutations=how.permutations,
             seed=how.seed,
             family=how.family,
-            strata=None if one.strata is None else one.strata[judged],
+            strata=None if series.strata is None else series.strata[judged],
             cluster=None if view.cluster is None else several(view.cluster[judged]),
         )
     n_left_out = int(left_out.sum())
     note = not_estimable(n_left_out, len(left_out) - n_left_out, how.least)
     epg = _NAN
     if not note:
-        epg = one.aggregate(judged) - one.aggregate(clean)
+        epg = series.aggregate(judged) - series.aggregate(clean)
         test = "no test: not a mean of items"
         note = test if np.isfinite(epg) else "not estimable: a part has no clean item"
     return Gain(epg=epg, z=_NAN, z_nested=_NAN, p=_NAN, how="", note=note)
@@ -253,13 +253,13 @@ def _llama2(view: _View, inside: Bools) -> dict[str, Any]:
     """Llama 2's four Z and its rule, where the policy's score is a share."""
     names = ("clean", "not_clean", "not_dirty", "dirty")
     nothing = {f"llama2_z_{name}": _NAN for name in names} | {"llama2_rule": None}
-    one, share = view.one, view.contamination
-    if not one.additive:
+    series, share = view.series, view.contamination
+    if not series.additive:
         return nothing
     usable = inside & ~np.isnan(share)
     if not usable.any() or share[usable].max() > 1:
         return nothing
-    subsets, rule = llama2_subsets(one.score[usable], share[usable])
+    subsets, rule = llama2_subsets(series.score[usable], share[usable])
     values: dict[str, Any] = {
         f"llama2_z_{name}": found.z for name, found in zip(names, subsets, strict=True)
     }

@@ -84,7 +84,7 @@ def make_tables(
     second  scores on the reference benchmarks of `settings`
     unscored  metrics that cannot be scored again, the reason in their notes
     """
-    every = [*series, *(one for _, one in groups), *unscored]
+    every = [*series, *(group for _, group in groups), *unscored]
     turning = turned(every)
     # From here on a higher score is better; `turning.back` gives each metric its own units again.
     own, grouped, rest = _parted(turning.series, len(series), len(groups))
@@ -123,16 +123,16 @@ def make_tables(
         least=settings.least,
         permutations=settings.permutations,
         seed=settings.seed,
-        groups=[(weighting, one) for (weighting, _), one in zip(groups, grouped, strict=True)],
+        groups=[(weighting, group) for (weighting, _), group in zip(groups, grouped, strict=True)],
         unscored=rest,
         primary=primary,
     )
     for row in scores:
         row["shown"] = settings.all_metrics or row["primary"] or row["benchmark"] not in primary
-    family = sum(primary[one.benchmark] == one.metric for one in own)
+    family = sum(primary[run.benchmark] == run.metric for run in own)
     swept = in_threads(
         lambda task: list(_sweep_rows(*task, settings, family)),
-        [(one, policy) for one in own for policy in flags],
+        [(run, policy) for run in own for policy in flags],
     )
     sweeps = [row for own in swept for row in own]
 
@@ -141,7 +141,7 @@ def make_tables(
         first = primary.get(row["benchmark"]) == row["metric"]
         return row["policy"], row.get("method"), row["benchmark"] in groups_named, first
 
-    groups_named = {one.benchmark for _, one in groups}
+    groups_named = {group.benchmark for _, group in groups}
     adjust(sweeps, ("best_p",), together)
     adjust(adjusted, ("p",), together)
     _adjust_deletions(rankings, together)
@@ -262,9 +262,13 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> I
 def _short_adjusted(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> Iterator[Row]:
     """The same for runs over fewer items, each on what it shares with the reference models."""
     references = [series for series in matrix.series if series.model in settings.references]
-    for one in matrix.short:
-        items = np.intersect1d(judged_items(one), matrix.items) if references else judged_items(one)
-        group = [one, *references]
+    for series in matrix.short:
+        items = (
+            np.intersect1d(judged_items(series), matrix.items)
+            if references
+            else judged_items(series)
+        )
+        group = [series, *references]
         alone = replace(
             matrix,
             models=tuple(each.model for each in group),
@@ -272,7 +276,7 @@ def _short_adjusted(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> 
             items=items,
         )
         yield from (
-            row for row in _adjusted_rows(alone, flags, settings) if row["model"] == one.model
+            row for row in _adjusted_rows(alone, flags, settings) if row["model"] == series.model
         )
 
 

@@ -66,17 +66,17 @@ class Turned:
 def turned(series: Sequence[Series]) -> Turned:
     """Turn what counts downwards; one offset for all models of a benchmark and metric."""
     shares: dict[tuple[str, str], bool] = {}
-    for one in series:
-        if not one.higher_is_better:
-            key = (one.benchmark, one.metric)
-            shares[key] = shares.get(key, True) and one.is_share
+    for run in series:
+        if not run.higher_is_better:
+            key = (run.benchmark, run.metric)
+            shares[key] = shares.get(key, True) and run.is_share
     offsets = {key: 1.0 if share else 0.0 for key, share in shares.items()}
     found = []
-    for one in series:
-        key = (one.benchmark, one.metric)
-        if one.higher_is_better and key in offsets:
-            raise InternalError(f"{one.metric} of {one.benchmark} counts both ways")
-        found.append(one if one.higher_is_better else _turned(one, offsets[key]))
+    for run in series:
+        key = (run.benchmark, run.metric)
+        if run.higher_is_better and key in offsets:
+            raise InternalError(f"{run.metric} of {run.benchmark} counts both ways")
+        found.append(run if run.higher_is_better else _turned(run, offsets[key]))
     return Turned(series=tuple(found), offsets=offsets)
 
 

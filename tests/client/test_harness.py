@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tests.cli import processes
-from tests.rescore.export.test_harness import MOCK, REPLAY, TASK, needs, run
+from tests.rescore.export.test_harness import MOCK, REPLAY, TASK, ended, needs, run
 from tests.server.running import serving
 
 #: The same run, in which Inspect finds contam's hook by itself.
@@ -195,8 +195,11 @@ def test_inspect_finds_the_hook_and_writes_the_clean_copy_at_the_end_of_a_task(
     needs("inspect_ai")
     logs = tmp_path / "logs"
     monkeypatch.setenv("CONTAM_SERVER", server)
-    run(HOOKED, questions, logs, "eval", 1, home=tmp_path)
+    told = ended(HOOKED, questions, logs, "eval", 1, home=tmp_path).stderr
     (log,) = logs.iterdir()
+    (line,) = [line for line in told.splitlines() if line.startswith("contam: ")]
+    place = tmp_path / "logs-clean" / log.name
+    assert line == f"contam: scores on 17 clean items of 48, by contam, in {place}"
     by_hook = clean_of(tmp_path / "logs-clean" / log.name, tmp_path)
     shutil.rmtree(tmp_path / "logs-clean")
     annotate(logs, "--server", server)

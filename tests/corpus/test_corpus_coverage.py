@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 
 from contam.corpus.batches import read_chunk
 from contam.corpus.chunks import Chunk, plan_chunks
-from contam.corpus.columns import select_all
+from contam.corpus.columns import Selection, select_all
 from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage, ShardFailure
 from contam.corpus.shards import Shard
-from contam.errors import CorpusError
+from contam.errors import CorpusError, ShardError
 from tests.corpus_files import find_shards
 
 SHARDS = tuple(Shard(f"/c/{i}", f"{i}.parquet", "parquet", 10) for i in range(3))
@@ -44,7 +45,7 @@ def test_a_shard_is_read_when_all_its_units_are():
 def test_a_failed_shard_is_never_read_whole():
     coverage = read(*((unit, ShardCoverage(rows=1)) for unit in UNITS))
     assert coverage.complete
-    failed = coverage.with_failures(ShardFailure(1, "1.parquet", "cut"))
+    failed = coverage.with_failures(ShardFailure.noted(1, "1.parquet", "cut"))
     assert failed.shards_read == (0, 2)
     assert failed.to_dict()["shards_failed"] == [{"shard": "1.parquet", "reason": "cut"}]
     assert failed.to_dict()["complete"] is False
@@ -67,7 +68,7 @@ events = st.lists(
             st.integers(0, 9),
         ),
         st.builds(
-            lambda i, why: START.with_failures(ShardFailure(i, f"{i}.parquet", why)),
+            lambda i, why: START.with_failures(ShardFailure.noted(i, f"{i}.parquet", why)),
             st.integers(0, 2),
             st.sampled_from(["cut", "gone"]),
         ),
@@ -137,3 +138,20 @@ def test_an_open_index_does_not_count_its_shards_again_for_every_answer(monkeypa
     monkeypatch.setattr(ShardCoverage, "__add__", None)
     assert coverage.to_dict() == first
     assert first["rows"] == sum(range(50))
+
+
+def test_a_failure_keeps_the_facts_of_its_error_and_travels(tmp_path):
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(b"PAR1")
+    shards = find_shards([path])
+    _, (failure,) = plan_chunks(shards, Selection(text="text"))
+    with pytest.raises(ShardError) as caught:
+        raise failure.error()
+    error = caught.value
+    assert (failure.code, failure.reason) == ("shard", error.message)
+    assert (error.shard, error.remedies) == ("cut.parquet", failure.remedies)
+    assert not failure.statement.is_hidden
+    assert not failure.statement.without_quotes().is_hidden, "its facts are known"
+    assert pickle.loads(pickle.dumps(failure)) == failure  # noqa: S301 - of our own making
+    noted = ShardFailure.noted(0, "a.parquet", "a.parquet: gone from 'here'", *failure.remedies)
+    assert noted.statement.without_quotes().is_hidden, "nobody knows what is in a sentence"

@@ -219,6 +219,44 @@ def test_a_second_writer_is_told_that_the_index_is_busy(corpus, tmp_path):
         build(corpus, tmp_path / "ix")
 
 
+@pytest.mark.parametrize("place", ["ix", "some/where/new/ix"])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_build_that_fails_before_it_begins_leaves_no_folder(tmp_path, place, there):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.jsonl").write_text('{"nothing": 1}\n')
+    index = tmp_path / place
+    if there:
+        index.mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(CorpusError, match="no text column"):
+        build(corpus, index)
+    assert sorted(tmp_path.rglob("*")) == before
+    (corpus / "a.jsonl").write_text('{"text": "there is one now"}\n')
+    assert not build(corpus, index).pending
+
+
+def test_a_failure_keeps_what_others_have_in_the_folder(tmp_path):
+    with writer_lock(tmp_path / "ix"):
+        (tmp_path / "ix" / "retired-x.npy").write_bytes(b"mine")
+    with pytest.raises(ZeroDivisionError), writer_lock(tmp_path / "ix"):
+        _ = 1 / 0
+    assert {path.name for path in (tmp_path / "ix").iterdir()} == {"lock", "retired-x.npy"}
+
+
+def test_a_lock_that_its_owner_has_removed_locks_nothing(tmp_path, monkeypatch):
+    from contam.index import manifest
+
+    def flock(handle, operation):
+        os_flock(handle, operation)
+        (tmp_path / "ix" / "lock").unlink()
+
+    os_flock = manifest.fcntl.flock
+    monkeypatch.setattr(manifest.fcntl, "flock", flock)
+    with pytest.raises(IndexBusyError), writer_lock(tmp_path / "ix"):
+        raise AssertionError("two writers could be here")
+
+
 # ------------------------------------------------------------------------------ stopping
 
 

@@ -46,21 +46,21 @@ def items(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "code", "words"),
     [
-        ("empty", ["no corpus shard found", "no files seen"]),
-        ("readme", ["no corpus shard found", "README.md"]),
-        ("missing", ["missing", "no such file"]),
-        ("corpus/*.arrow", ["no file matches"]),
+        ("empty", 1, ["no corpus shard found", "no files seen"]),
+        ("readme", 1, ["no corpus shard found", "README.md"]),
+        ("missing", 2, ["missing", "no such file"]),
+        ("corpus/*.arrow", 2, ["no file matches"]),
     ],
 )
-def test_no_shard(tmp_path, items, given, words):
+def test_no_shard(tmp_path, items, given, code, words):
     corpus_of(tmp_path / "corpus", [FILLER])
     (tmp_path / "empty").mkdir()
     (tmp_path / "readme").mkdir()
     (tmp_path / "readme" / "README.md").write_text("hello")
     process = run_scan(tmp_path / given, items, tmp_path / "out", cwd=tmp_path)
-    assert_refused(process, tmp_path / "out", *words)
+    assert_refused(process, tmp_path / "out", *words, code=code)
 
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.jsonl.gz", "none.parquet"])
@@ -120,9 +120,12 @@ def test_no_benchmark(tmp_path, corpus, name, content, words):
 
 def test_a_benchmark_that_is_not_there_or_holds_nothing(tmp_path, corpus):
     (tmp_path / "none").mkdir()
-    for given, word in (("missing.jsonl", "no such benchmark"), ("none", "no benchmark files")):
+    for given, code, word in (
+        ("missing.jsonl", 2, "no such benchmark"),
+        ("none", 1, "no benchmark files"),
+    ):
         process = run_scan(corpus, tmp_path / given, tmp_path / "out")
-        assert_refused(process, tmp_path / "out", word)
+        assert_refused(process, tmp_path / "out", word, code=code)
 
 
 def test_a_wrong_column_lists_the_columns_there_are(tmp_path, corpus, items):

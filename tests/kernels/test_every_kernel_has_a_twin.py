@@ -25,6 +25,7 @@ COVERED_BY = {
     "hash_words": "tokenize",
     "read_singles": "tokenize",
     "read_quickly": "tokenize",
+    "prefetch": "find_hits",
     "is_before": "order_runs",
     "grown": "open_by_reach",
     "equal_tokens": "find_runs",

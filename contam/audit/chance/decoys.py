@@ -124,7 +124,11 @@ class _Words:
     def other(self, word: str, own: set[str], chance: random.Random) -> str:
         """Another item's rarest word with the same ending, where there is one; "" without any."""
         others = [ref for ref in self._others if ref not in own]
-        same = [one for one in others if one[-1:] == word[-1:] and one.islower() == word.islower()]
+        same = [
+            other
+            for other in others
+            if other[-1:] == word[-1:] and other.islower() == word.islower()
+        ]
         return chance.choice(same or others) if others else ""
 
 

@@ -111,7 +111,7 @@ def estimate(
             for key, clone in others.get((made.benchmark.name, policy), {}).items()
             if key in items
         ]
-        young = [one for source in natural for one in others.get((source, policy), {}).values()]
+        young = [match for source in natural for match in others.get((source, policy), {}).values()]
         world = _World(items, pairs, young)
         row, figures = world.row(complete=complete)
         rows.append({"benchmark": name, "policy": policy, **row})
@@ -144,7 +144,7 @@ def _parents(
     found = [items[key]]
     if (donor := made.donors.get(key)) and donor in items:
         found.append(items[donor])
-    return tuple(sorted(found, key=lambda one: (one.rank, one.tokens), reverse=True))
+    return tuple(sorted(found, key=lambda match: (match.rank, match.tokens), reverse=True))
 
 
 class _World:
@@ -161,7 +161,7 @@ class _World:
         self._pairs = pairs
         # Only the order of scores matters, and a flag outweighs any score.
         everyone = [*self._items, *(pair.clone for pair in pairs), *natural]
-        ranks = sorted({one.rank for one in everyone})
+        ranks = sorted({match.rank for match in everyone})
         self._scale = {rank: at for at, rank in enumerate(ranks)}
         self.targets = self._on_scale(self._items)
         self.own = self._on_scale([pair.parents[0] for pair in pairs])
@@ -255,7 +255,7 @@ class _World:
         return result
 
     def _on_scale(self, found: Iterable[_Found]) -> Floats:
-        return np.array([self._scale[one.rank] for one in found], np.float64)
+        return np.array([self._scale[match.rank] for match in found], np.float64)
 
     def _flags(self, scores: Floats) -> Bools:
         first = min((at for rank, at in self._scale.items() if rank[0]), default=np.inf)

@@ -123,7 +123,7 @@ def _model_card(
     wanted = set(models or facts.ours or {row["model"] for row in rows})
     if missing := set(models) - {row["model"] for row in rows}:
         raise UsageError(
-            f"the audit has no scores of {min(missing)}", remedy=Remedy.SEE_AUDIT_REPORT
+            "the audit has no scores of {}", min(missing), remedy=Remedy.SEE_AUDIT_REPORT
         )
     lines = ["## Benchmark overlap", "", cell(facts.headline.text), ""]
     lines += [
@@ -131,11 +131,12 @@ def _model_card(
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for bench in facts.benchmarks:
-        for one in bench.policies:
-            if (one.policy, one.corpus) == (policy, TOGETHER):
+        for result in bench.policies:
+            if (result.policy, result.corpus) == (policy, TOGETHER):
                 lines.append(
-                    f"| {cell(bench.name)} | {one.n_items} | {one.contaminated} | {one.suspect} "
-                    f"| {one.not_checkable} | {100 * one.flagged_share:.1f} % | {one.waived} |"
+                    f"| {cell(bench.name)} | {result.n_items} | {result.contaminated} "
+                    f"| {result.suspect} | {result.not_checkable} "
+                    f"| {100 * result.flagged_share:.1f} % | {result.waived} |"
                 )
     shown = [row for row in rows if row["model"] in wanted]
     if shown:
@@ -150,7 +151,7 @@ def _model_card(
             f"| {row['n_clean']} |"
             for row in shown
         ]
-    corpora = ", ".join(f"{cell(one.name)} ({cell(one.stage)})" for one in facts.corpora)
+    corpora = ", ".join(f"{cell(corpus.name)} ({cell(corpus.stage)})" for corpus in facts.corpora)
     read, expected = facts.coverage["shards_read"], facts.coverage["shards_expected"]
     judged = f"{cell(policy)} ({facts.policies[policy]['fingerprint']})"
     searched = f"Corpora: {corpora}; {read} of {expected} shards read."
@@ -167,7 +168,8 @@ def _model_card(
 def _policy(facts: Facts, policy: str | None) -> str:
     if policy is not None and policy not in facts.policies:
         raise UsageError(
-            f"the audit has no policy {policy}",
+            "the audit has no policy {}",
+            policy,
             remedy=Remedy.CHOOSE_POLICY_OF_AUDIT(known=", ".join(facts.policies)),
         )
     return policy or first_policy(facts)

@@ -12,7 +12,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.verify import REPORT, checked_facts
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
-from contam.errors import Remedy, UsageError
+from contam.errors import Plain, Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def log_audit(
             client.set_terminated(run)
     except MlflowException as error:
         raise UsageError(
-            f"MLflow refused: {error.message}", remedy=Remedy.SEE_TRACKING_URI
+            "MLflow refused: {}", Plain(error.message), remedy=Remedy.SEE_TRACKING_URI
         ) from error
     return run
 
@@ -102,7 +102,7 @@ def _parameters(facts: Facts) -> dict[str, str]:
             f"contam.policy.{_safe(name)}": str(policy["fingerprint"])
             for name, policy in facts.policies.items()
         },
-        **{f"contam.corpus.{_safe(one.name)}": one.stage for one in facts.corpora},
+        **{f"contam.corpus.{_safe(corpus.name)}": corpus.stage for corpus in facts.corpora},
     }
 
 

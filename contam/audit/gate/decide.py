@@ -115,13 +115,13 @@ def _named(rule: AnyRule, limit: str) -> str:
 def _summed(name: str, check: str, parts: Sequence[RulePart]) -> Outcome:
     if not parts:
         parts = [RulePart(UNKNOWN, "", "there is nothing to judge")]
-    order = sorted(parts, key=lambda one: (_WORST_FIRST.index(one.status), -one.badness))
+    order = sorted(parts, key=lambda part: (_WORST_FIRST.index(part.status), -part.badness))
     status = order[0].status
-    shown = [one for one in order if one.status != HOLDS][:_MOST_NAMED]
-    n_bad = sum(one.status != HOLDS for one in order)
+    shown = [part for part in order if part.status != HOLDS][:_MOST_NAMED]
+    n_bad = sum(part.status != HOLDS for part in order)
     if status == HOLDS:
         said = order[0].text if len(order) == 1 else f"worst of {len(order)}: {order[0].text}"
     else:
         more = f"; and {n_bad - len(shown)} more" if n_bad > len(shown) else ""
-        said = "; ".join(one.text for one in shown) + more
+        said = "; ".join(part.text for part in shown) + more
     return Outcome(rule=name, check=check, status=status, said=said, parts=tuple(order))

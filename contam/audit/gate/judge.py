@@ -140,17 +140,17 @@ def _far_end(row: Row) -> float | None:
 
 def coverage(rule: FullCoverage, facts: Facts) -> list[RulePart]:
     """Every corpus was read whole."""
-    names = {one.name for one in facts.corpora}
+    names = {corpus.name for corpus in facts.corpora}
     parts = [
         RulePart(UNKNOWN, name, "no corpus of this audit")
         for name in rule.corpora
         if name not in names
     ]
-    for one in facts.corpora:
-        read, expected = one.coverage["shards_read"], one.coverage["shards_expected"]
-        whole = bool(one.coverage["complete"]) and read == expected
+    for corpus in facts.corpora:
+        read, expected = corpus.coverage["shards_read"], corpus.coverage["shards_expected"]
+        whole = bool(corpus.coverage["complete"]) and read == expected
         said = f"{read:,} of {expected:,} shards read"
-        parts.append(RulePart(HOLDS if whole else FAILS, one.name, said, expected - read))
+        parts.append(RulePart(HOLDS if whole else FAILS, corpus.name, said, expected - read))
     return parts
 
 
@@ -269,7 +269,7 @@ def new_flags(rule: NewFlags, facts: Facts, difference: Difference) -> list[Rule
             if (item.benchmark, item.policy, item.change) == (bench, policy, "newly_flagged")
             and (rule.count_waived or not item.waived)
         ]
-        named = ", ".join(one.item_id for one in new[:_MOST_NAMED])
+        named = ", ".join(item.item_id for item in new[:_MOST_NAMED])
         named += ", ..." if len(new) > _MOST_NAMED else ""
         said = f"{len(new):,} newly flagged" + (f": {named}" if new else "")
         parts.append(RulePart(HOLDS if len(new) <= rule.most else FAILS, of, said, len(new)))
@@ -294,13 +294,15 @@ def _policies(
     """What is said of every benchmark and policy of a rule; None where nothing is."""
     from contam.audit.facts import BenchmarkFacts
 
-    alone = [one.name for one in facts.corpora] == [corpus]
+    alone = [known.name for known in facts.corpora] == [corpus]
     where = TOGETHER if alone else corpus
     by_name = {benchmark.name: benchmark for benchmark in facts.benchmarks}
     absent = BenchmarkFacts(name="", n_items=0, n_skipped=0, released=None, policies=())
     for name, policy in _chosen(rule, facts):
         bench = by_name.get(name, absent)
-        found = [one for one in bench.policies if (one.policy, one.corpus) == (policy, where)]
+        found = [
+            result for result in bench.policies if (result.policy, result.corpus) == (policy, where)
+        ]
         of = f"{name}, {policy}" + ("" if where == TOGETHER else f" in {corpus}")
         yield bench, found[0] if found else None, of
 

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 
 from contam.audit.spec import TOGETHER
 from contam.audit.toml import describe_mistake, first_wrong, read_toml
-from contam.errors import ConfigError, Public, Remedy
+from contam.errors import ConfigError, Place, Public, Remedy
 
 ALL: Final = "*"
 _STRICT: Final = {"extra": "forbid"}
@@ -132,13 +132,13 @@ def load_rules(path: str | Path) -> Rules:
     path = Path(path)
     tree = read_toml(path, remedy=Remedy.GIVE_FILE)
     if unknown := set(tree) - {"rule", "pack"}:
-        raise ConfigError(f"{path}: there is no {min(unknown)}", remedy=Remedy.USE_KEYS_OF_RULES)
+        raise ConfigError("{}: there is no {}", path, min(unknown), remedy=Remedy.USE_KEYS_OF_RULES)
     rules = _parse(tree.get("rule", []), str(path))
     if not rules:
-        raise ConfigError(f"{path} has no rule", remedy=Remedy.ADD_RULE)
+        raise ConfigError("{} has no rule", path, remedy=Remedy.ADD_RULE)
     pack = tree.get("pack")
     if pack is not None and not isinstance(pack, str):
-        raise ConfigError(f"{path}: pack is the folder of a pack, as text")
+        raise ConfigError("{}: pack is the folder of a pack, as text", path)
     base = path.resolve().parent
     return Rules(
         tuple(
@@ -155,12 +155,15 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
     from pydantic import Field, TypeAdapter, ValidationError
 
     if not isinstance(values, list):
-        raise ConfigError(f"{origin}: write [[rule]], with two brackets")
+        raise ConfigError("{}: write [[rule]], with two brackets", Place(origin))
     for at, value in enumerate(values, 1):
         if not isinstance(value, dict) or value.get("check") not in CHECKS:
             stated = value.get("check") if isinstance(value, dict) else None
             raise ConfigError(
-                f"{origin}: rule {at} checks {stated!r}",
+                "{}: rule {} checks {!r}",
+                Place(origin),
+                at,
+                stated,
                 remedy=Remedy.CHOOSE_CHECK(known=Public(", ".join(CHECKS))),
             )
     kind: Any = Annotated[AnyRule, Field(discriminator="check")]
@@ -171,7 +174,9 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
         where, *rest = first["loc"]
         place = f"rule {int(where) + 1}, {'.'.join(map(str, rest))}"
         stated = describe_mistake(first)
-        raise ConfigError(f"{origin}: {place}: {stated}", remedy=Remedy.SEE_AUDIT_GUIDE) from error
+        raise ConfigError(
+            "{}: {}: {}", Place(origin), place, stated, remedy=Remedy.SEE_AUDIT_GUIDE
+        ) from error
     return found
 
 

@@ -92,7 +92,7 @@ def make_facts(
         tool={**together.run["versions"], "normaliser": together.run["parameters"]["normaliser"]},
         headline=headline(benchmarks, coverage, policies[0], whole, n_left_out=len(left_out)),
         verdicts=verdicts,
-        corpora=tuple(_corpus(one, reports[one.name]) for one in spec.corpora),
+        corpora=tuple(_corpus(corpus, reports[corpus.name]) for corpus in spec.corpora),
         benchmarks=benchmarks,
         scores=tuple(whole),
         rankings=tuple(tables["rankings"]),

@@ -31,25 +31,27 @@ def headline(
     n_left_out: int = 0,
 ) -> Headline:
     """The status and the sentence, by the first policy of the audit."""
-    together = [one for bench in benchmarks for one in bench.policies if _counts(one, policy)]
-    flagged = sum(one.contaminated + one.suspect for one in together)
-    items = sum(one.n_items for one in together)
-    waived = sum(one.waived for one in together)
-    unchecked = sum(one.not_checkable for one in together)
+    together = [
+        result for bench in benchmarks for result in bench.policies if _counts(result, policy)
+    ]
+    flagged = sum(result.contaminated + result.suspect for result in together)
+    items = sum(result.n_items for result in together)
+    waived = sum(result.waived for result in together)
+    unchecked = sum(result.not_checkable for result in together)
     sentences = [
         f"The corpora contain {flagged:,} of {items:,} items ({_percent(flagged, items)}), by "
         f"{policy}."
         if flagged
         else f"None of {items:,} items was found in the corpora, by {policy}."
     ]
-    found = [(one, bench.name) for bench in benchmarks for one in bench.policies]
+    found = [(result, bench.name) for bench in benchmarks for result in bench.policies]
     found = [pair for pair in found if _counts(pair[0], policy)]
     if flagged and len(benchmarks) > 1:
         worst, name = max(found, key=lambda pair: pair[0].flagged_share)
         share = _percent(worst.contaminated + worst.suspect, worst.n_items)
         sentences.append(f"Most in {name}: {share}.")
     if waived:
-        accepted = sum(one.accepted for one in together)
+        accepted = sum(result.accepted for result in together)
         false = waived - accepted
         sentences.append(
             f"{waived:,} of them {'is' if waived == 1 else 'are'} waived by a reviewer: "
@@ -67,7 +69,7 @@ def headline(
         sentences.insert(0, f"Not all of the corpora was read: {read:,} of {expected:,} shards.")
         return Headline(status="incomplete", text=" ".join(sentences))
     # An accepted leak is a leak.
-    stands = flagged - waived + sum(one.accepted for one in together)
+    stands = flagged - waived + sum(result.accepted for result in together)
     return Headline(status="flagged" if stands else "clear", text=" ".join(sentences))
 
 

@@ -154,14 +154,14 @@ def _corpora(facts: Facts) -> list[str]:
         ("corpus", "stage", "searched by", "shards read", "shards expected", "rows"),
         [
             (
-                one.name,
-                one.stage,
-                one.how,
-                one.coverage["shards_read"],
-                one.coverage["shards_expected"],
-                one.coverage["rows"],
+                corpus.name,
+                corpus.stage,
+                corpus.how,
+                corpus.coverage["shards_read"],
+                corpus.coverage["shards_expected"],
+                corpus.coverage["rows"],
             )
-            for one in facts.corpora
+            for corpus in facts.corpora
         ],
     )
     failed = [
@@ -173,14 +173,15 @@ def _corpora(facts: Facts) -> list[str]:
         for name in facts.coverage.get("shards_excluded", ())
     ]
     reasons = [
-        f"- {cell(bench.name)} by {cell(one.policy)}: {reason.n} not checkable: {cell(reason.name)}"
+        f"- {cell(bench.name)} by {cell(result.policy)}: "
+        f"{reason.n} not checkable: {cell(reason.name)}"
         for bench in facts.benchmarks
-        for one in bench.policies
-        if one.corpus == TOGETHER
-        for reason in one.not_checkable_reasons
+        for result in bench.policies
+        if result.corpus == TOGETHER
+        for reason in result.not_checkable_reasons
     ]
     left_out = [
-        f"- log left out: {cell(one['path'])}: {cell(one['reason'])}" for one in facts.logs_left_out
+        f"- log left out: {cell(log['path'])}: {cell(log['reason'])}" for log in facts.logs_left_out
     ]
     return [*lines, *failed, *excluded, *reasons, *left_out, ""]
 

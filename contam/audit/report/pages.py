@@ -65,7 +65,10 @@ def make_pages(
         rows.append({**_row(view, day, chance, choice), "waived": waived.get(view.key, "")})
         pages[-1].append(
             {
-                "reasons": {one.policy: f"{one.label}: {one.reason}" for one in view.verdicts},
+                "reasons": {
+                    verdict.policy: f"{verdict.label}: {verdict.reason}"
+                    for verdict in view.verdicts
+                },
                 "chance": {
                     verdict.policy: chance.describe(*view.key, verdict.policy)
                     for verdict in view.verdicts

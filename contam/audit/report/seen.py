@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.audit.facts import ModelFacts
 from contam.corpus.dates import span_of
-from contam.errors import ConfigError, Remedy
+from contam.errors import ConfigError, Public, Remedy
 from contam.tables.sql import Database
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ def refuse_unknown(spec: AuditSpec, scored: Iterable[str]) -> None:
     for where, names in (("ours", spec.logs.ours), ("[model]", tuple(spec.models))):
         if unknown := sorted(set(names) - set(known)):
             raise ConfigError(
-                f"{where} names {unknown[0]}, and no log is of that model",
+                "{} names {}, and no log is of that model",
+                Public(where),
+                unknown[0],
                 remedy=Remedy.CHOOSE_MODEL_OF_LOGS(known=", ".join(known) or "none"),
             )
 

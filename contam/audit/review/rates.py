@@ -117,7 +117,7 @@ class _Sample:
             if sum(case.judged in self._gold for case in members) < min(LEAST, len(members))
         ]
         strata = [self._stratum(members) for members in self._strata.values()] if not thin else []
-        flagged = [one for one in strata if one.flagged]
+        flagged = [stratum for stratum in strata if stratum.flagged]
         if thin:
             return {**found, "reason": f"fewer than two labels of: {'; '.join(thin)}"}
         if flagged:
@@ -153,13 +153,15 @@ class _Sample:
         return {"recall_lo": right / (right + missed) if right else 0.0}
 
     def _rate(self, strata: Sequence[_Stratum]) -> Row:
-        total = sum(one.n_items for one in strata)
-        rate = sum(one.n_items / total * one.mean for one in strata)
-        error = sqrt(sum((one.n_items / total) ** 2 * one.variance for one in strata))
+        total = sum(stratum.n_items for stratum in strata)
+        rate = sum(stratum.n_items / total * stratum.mean for stratum in strata)
+        error = sqrt(sum((stratum.n_items / total) ** 2 * stratum.variance for stratum in strata))
         half = float(ndtri(0.5 + LEVEL / 2)) * error
-        gold = np.concatenate([one.gold for one in strata])
-        weight = np.concatenate([[one.n_items / len(one.gold)] * len(one.gold) for one in strata])
-        flags = np.concatenate([[float(one.flagged)] * len(one.gold) for one in strata])
+        gold = np.concatenate([stratum.gold for stratum in strata])
+        weight = np.concatenate(
+            [[stratum.n_items / len(stratum.gold)] * len(stratum.gold) for stratum in strata]
+        )
+        flags = np.concatenate([[float(stratum.flagged)] * len(stratum.gold) for stratum in strata])
         rho2 = _rho2(gold, flags, weight)
         spread = rate * (1 - rate)
         return {
@@ -176,11 +178,11 @@ class _Sample:
 
 def _precision(flagged: Sequence[_Stratum], n_flagged: int) -> Row:
     """Share of true flags: strata by their weight, Wilson's limits for the labels they come to."""
-    share = sum(one.n_items / n_flagged * float(np.mean(one.gold)) for one in flagged)
-    unread = [one for one in flagged if len(one.gold) < one.n_items]
+    share = sum(stratum.n_items / n_flagged * float(np.mean(stratum.gold)) for stratum in flagged)
+    unread = [stratum for stratum in flagged if len(stratum.gold) < stratum.n_items]
     if not unread:
         return {"precision": share, "precision_lo": share, "precision_hi": share}
-    n = int(1 / sum((one.n_items / n_flagged) ** 2 / len(one.gold) for one in flagged))
+    n = int(1 / sum((stratum.n_items / n_flagged) ** 2 / len(stratum.gold) for stratum in flagged))
     low, high = wilson(share * max(n, 1), max(n, 1))
     return {"precision": share, "precision_lo": low, "precision_hi": high}
 

@@ -16,7 +16,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.detect.show.choose import check_policy
-from contam.errors import ConfigError, OutputError, Remedy, UsageError
+from contam.errors import ConfigError, OutputError, Plain, Public, Remedy, UsageError
 from contam.files.publish import sync_path
 from contam.tables import schemas
 
@@ -155,7 +155,7 @@ def read_labels(paths: Sequence[str | Path]) -> list[Label]:
             text = path.read_bytes()
         except OSError as error:
             raise ConfigError(
-                f"cannot read {path}: {error}", remedy=Remedy.WRITE_BY_REVIEW
+                "cannot read {}: {}", path, Plain(error), remedy=Remedy.WRITE_BY_REVIEW
             ) from error
         found += _parsed(path, text)
     return found
@@ -171,10 +171,10 @@ def _parsed(path: Path, text: bytes) -> list[Label]:
             label = reading.validate_json(line)
         except ValidationError as error:
             raise ConfigError(
-                f"{path}:{number} is no label of `contam review`", remedy=Remedy.MEND_LINE
+                "{}:{} is no label of `contam review`", path, number, remedy=Remedy.MEND_LINE
             ) from error
         if label.format != FORMAT:
-            raise ConfigError(f"{path}:{number} has format {label.format}, known: {FORMAT}")
+            raise ConfigError("{}:{} has format {}, known: {}", path, number, label.format, FORMAT)
         found.append(label)
     return found
 
@@ -185,7 +185,7 @@ def write_labels(path: Path, labels: Sequence[Label], *, notes: bool = True) -> 
     notes  keep what readers wrote beside them, which may be words of an item
     """
     kept = labels if notes else [replace(label, note="") for label in labels]
-    path.write_text("".join(json.dumps(asdict(one)) + "\n" for one in kept), "ascii")
+    path.write_text("".join(json.dumps(asdict(label)) + "\n" for label in kept), "ascii")
 
 
 def append_label(path: Path, label: Label) -> None:
@@ -208,7 +208,7 @@ def append_label(path: Path, label: Label) -> None:
         if new:
             sync_path(path.parent)
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+        raise OutputError("cannot write {}: {}", path, Public(error.strerror)) from error
 
 
 def read_own_labels(path: Path) -> list[Label]:
@@ -225,7 +225,7 @@ def read_own_labels(path: Path) -> list[Label]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+        raise ConfigError("cannot read {}: {}", path, Public(error.strerror)) from error
     return _parsed(path, text)
 
 
@@ -275,7 +275,8 @@ def reader_name(text: str) -> str:
     plain = name.isprintable() and not {"/", "\\"} & set(name) and name not in _PATHS
     if not name or len(name) > MOST_CHARACTERS or not plain:
         raise UsageError(
-            f"a reader's name has 1 to {MOST_CHARACTERS} printable characters, and no slash",
+            "a reader's name has 1 to {} printable characters, and no slash",
+            MOST_CHARACTERS,
             remedy=Remedy.GIVE_PLAIN_NAME,
         )
     return " ".join(name.split())

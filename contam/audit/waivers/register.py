@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from contam.audit.toml import describe_mistake, first_wrong, parse_toml, read_toml
 from contam.audit.waivers.reviewed import Reviewed
-from contam.errors import ConfigError, Public, Remedy
+from contam.errors import ConfigError, Place, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,7 +91,11 @@ def load_waivers(path: str | Path, today: dt.date) -> tuple[Waiver, ...]:
     expired = [f"{waiver.named} ({waiver.expires})" for waiver in waivers if waiver.expires < today]
     if expired:
         raise ConfigError(
-            f"{path}: {len(expired)} expired by {today}: {_several(expired)}",
+            "{}: {} expired by {}: {}",
+            path,
+            len(expired),
+            Public(today),
+            _several(expired),
             remedy=Remedy.REVIEW_AND_WAIVE_AGAIN,
         )
     return waivers
@@ -111,7 +115,9 @@ def _waivers(tree: Mapping[str, Any], origin: str) -> tuple[Waiver, ...]:
     from pydantic import TypeAdapter, ValidationError
 
     if unknown := set(tree) - {"waiver"}:
-        raise ConfigError(f"{origin}: there is no {min(unknown)}", remedy=Remedy.WRITE_WAIVER_TABLE)
+        raise ConfigError(
+            "{}: there is no {}", Place(origin), min(unknown), remedy=Remedy.WRITE_WAIVER_TABLE
+        )
     try:
         waivers = TypeAdapter(tuple[Waiver, ...]).validate_python(tree.get("waiver", []))
     except ValidationError as error:
@@ -119,17 +125,20 @@ def _waivers(tree: Mapping[str, Any], origin: str) -> tuple[Waiver, ...]:
         place = ".".join(map(str, first["loc"]))
         reasons = describe_mistake(first)
         raise ConfigError(
-            f"{origin}: waiver {place}: {reasons}",
+            "{}: waiver {}: {}",
+            Place(origin),
+            place,
+            reasons,
             remedy=Remedy.USE_KEYS_OF_WAIVER(known=Public(", ".join(KEYS))),
         ) from error
     seen = set()
     for waiver in waivers:
         if not waiver.reason.strip() or not waiver.reviewer.strip():
-            raise ConfigError(f"{origin}: {waiver.named} has no reason or no reviewer")
+            raise ConfigError("{}: {} has no reason or no reviewer", Place(origin), waiver.named)
         key = (waiver.benchmark, waiver.split, waiver.item, waiver.policy, waiver.document)
         if key in seen:
             raise ConfigError(
-                f"{origin}: {waiver.named} is waived twice", remedy=Remedy.KEEP_ONE_WAIVER
+                "{}: {} is waived twice", Place(origin), waiver.named, remedy=Remedy.KEEP_ONE_WAIVER
             )
         seen.add(key)
     return waivers
@@ -164,7 +173,8 @@ def apply_waivers(waivers: Sequence[Waiver], report: Report, corpora: Sequence[s
         rows.append(_row(waiver, found))
     if problems:
         raise ConfigError(
-            f"waivers refused: {_several(problems)}",
+            "waivers refused: {}",
+            _several(problems),
             remedy=Remedy.RUN_AUDIT_WITHOUT_WAIVERS,
         )
     for key, documents in parts.items():

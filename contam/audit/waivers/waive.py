@@ -10,7 +10,7 @@ from contam.audit.verify import checked_facts
 from contam.audit.waivers.register import KEYS, parse_waivers
 from contam.audit.waivers.reviewed import Reviewed
 from contam.detect.report import load_report
-from contam.errors import ConfigError, Remedy, UsageError
+from contam.errors import ConfigError, Plain, Public, Remedy, UsageError
 from contam.files.single import write_file
 
 if TYPE_CHECKING:
@@ -31,21 +31,27 @@ def make_waiver(folder: Path, wanted: Waiver, today: dt.date) -> Waiver:
     OutputError when the pack was altered.
     """
     if wanted.expires < today:
-        raise UsageError(f"{wanted.expires} is over", remedy=Remedy.GIVE_DAY_TO_COME)
+        raise UsageError("{} is over", Public(wanted.expires), remedy=Remedy.GIVE_DAY_TO_COME)
     if not wanted.reason.strip() or not wanted.reviewer.strip():
         raise UsageError("a waiver needs a reason and a reviewer")
     facts, _ = checked_facts(folder)
-    reviewed = Reviewed(load_report(folder / facts.verdicts), [one.name for one in facts.corpora])
+    reviewed = Reviewed(
+        load_report(folder / facts.verdicts), [corpus.name for corpus in facts.corpora]
+    )
     found = reviewed.find(wanted.benchmark or None, wanted.split, wanted.item, wanted.policy)
     if isinstance(found, str):
         raise UsageError(
-            f"{wanted.item} cannot be waived: {found}",
+            "{} cannot be waived: {}",
+            wanted.item,
+            found,
             remedy=reviewed.way_out(wanted.benchmark or None, wanted.split, wanted.item)
             or Remedy.SEE_ITEMS_OF_AUDIT(verdicts=facts.verdicts),
         )
     if wanted.document is not None and wanted.document not in found.documents:
         raise UsageError(
-            f"{wanted.document} is no evidence of {wanted.item}",
+            "{} is no evidence of {}",
+            wanted.document,
+            wanted.item,
             remedy=Remedy.CHOOSE_DOCUMENT(known=", ".join(found.documents[:5])),
         )
     return replace(
@@ -76,7 +82,9 @@ def append(path: Path, waiver: Waiver) -> None:
     except FileNotFoundError:
         before = _HEAD
     except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read {path}: {error}", remedy=Remedy.MEND_FIRST) from error
+        raise ConfigError(
+            "cannot read {}: {}", path, Plain(error), remedy=Remedy.MEND_FIRST
+        ) from error
     text = f"{before.rstrip()}\n\n{entry(waiver)}"
     parse_waivers(text, str(path))
     write_file(path, text.encode(), overwrite=True)

@@ -107,14 +107,15 @@ def _items(
         split=split,
         secret=secret,
     )
-    for one in found:
-        if one.skipped and not quiet:
-            first = one.skipped[0]
+    for benchmark in found:
+        if benchmark.skipped and not quiet:
+            first = benchmark.skipped[0]
             talk(
-                f"note: {plain(one.name)}: {render.counted(len(one.skipped), 'row')} left out, "
+                f"note: {plain(benchmark.name)}: "
+                f"{render.counted(len(benchmark.skipped), 'row')} left out, "
                 f"the first for: {plain(first.reason)}"
             )
-        yield from one.items
+        yield from benchmark.items
 
 
 def _save(
@@ -197,9 +198,10 @@ def _print_answer(answer: Answer, *, as_json: bool, quiet: bool, fail_on_flagged
         return code
     lines = [
         plain(
-            f"{one.item_id}  {one.policy}  {one.label}  {one.best_document_id or '-'}  {one.reason}"
+            f"{verdict.item_id}  {verdict.policy}  {verdict.label}  "
+            f"{verdict.best_document_id or '-'}  {verdict.reason}"
         )
-        for one in answer.flagged()
+        for verdict in answer.flagged()
     ]
     render.emit_renderable(render.verdict_table(answer.counts()))
     emit("".join(f"{line}\n" for line in (["", *lines] if lines else [])))

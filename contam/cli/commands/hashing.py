@@ -66,7 +66,7 @@ def hash_items(
     from contam.index.recipe import load_recipe
 
     policies = split_names(policy if policy is not None else ["contam"])
-    refuse_blind([get_policy(one) for one in policies])
+    refuse_blind([get_policy(chosen_policy) for chosen_policy in policies])
     chosen = (
         load_recipe(recipe or "standard", tokenizer=tokenizer)
         if index is None
@@ -79,7 +79,7 @@ def hash_items(
         split=split,
         secret=True,
     )
-    items = [item for one in found for item in one.items]
+    items = [item for benchmark in found for item in benchmark.items]
     asked = {
         **({} if served is None else {"index": served}),
         "policies": policies,

@@ -170,7 +170,9 @@ def _read_text(path: str) -> str:
     try:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        raise UsageError(
+            f"cannot read {path}: {error.strerror or error}", hint="check the path"
+        ) from error
     return raw.decode("utf-8", "replace")
 
 

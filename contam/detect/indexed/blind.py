@@ -181,7 +181,10 @@ def _view(
     for part, n_tokens in zip(parts, lengths.tolist(), strict=True):
         if len(part.keys) != max(n_tokens - recipe.gram + 1, 0):
             raise UsageError(
-                f"a part of {n_tokens} tokens has {len(part.keys)} grams of {recipe.gram}",
+                "a part of {} tokens has {} grams of {}",
+                n_tokens,
+                len(part.keys),
+                recipe.gram,
                 remedy=Remedy.MAKE_HASHES,
             )
     starts = np.concatenate([[0], np.cumsum(lengths)])

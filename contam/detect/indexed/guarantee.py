@@ -47,8 +47,10 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
     lacking = [policy for policy in policies if policy.spec.id not in kept]
     keeps = " and ".join(dict.fromkeys(_recipe_for(policy) for policy in lacking))
     raise IndexMismatchError(
-        f"this index finds every run of {recipe.guarantee} {_TOKENS[recipe.unit]}: "
-        + "; ".join(refused),
+        "this index finds every run of {} {}: {}",
+        recipe.guarantee,
+        _TOKENS[recipe.unit],
+        "; ".join(refused),
         remedy=Remedy.ASK_KEPT_POLICIES(policies=",".join(kept), keeps=keeps)
         if kept
         else Remedy.SCAN_OR_BUILD_INDEX(keeps=keeps),
@@ -61,8 +63,10 @@ def refuse_blind(policies: Sequence[Policy]) -> None:
     if reading:
         others = [spec.id for spec in list_policies() if not reads_text(get_policy(spec.id))]
         raise PolicyError(
-            f"a blind check has no text, and {', '.join(reading)} judges by the text of items and"
-            f" documents; policies that judge by hashes alone: {', '.join(others)}",
+            "a blind check has no text, and {} judges by the text of items and documents; "
+            "policies that judge by hashes alone: {}",
+            ", ".join(reading),
+            ", ".join(others),
             remedy=Remedy.ASK_POLICIES_BY_HASHES,
         )
 

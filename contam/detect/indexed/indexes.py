@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -161,7 +161,7 @@ class IndexSet:
 
     def fail(self, number: int, error: ShardError) -> None:
         """A shard cannot be read, or is not what was indexed: nothing is called clean over it."""
-        failure = ShardFailure(number, self.names[number], error.message, error.remedies)
+        failure = ShardFailure.of(number, self.names[number], error)
         source = self.sources[number]
         gone = source is not None and not Path(source.shard.uri).exists()
         with self.failing:
@@ -370,7 +370,7 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
         if shard.place in coverage.read:
             read[place] = coverage.read[shard.place]
         failures += [
-            ShardFailure(place, shard.name, failure.reason, failure.remedies)
+            replace(failure, shard=place, name=shard.name)
             for failure in coverage.failures
             if failure.shard == shard.place
         ]

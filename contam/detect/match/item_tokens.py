@@ -133,13 +133,13 @@ def spans_of(
         # Their blocks are others than those of all items: an item's variants keep their order.
         chosen = [items[i] for i in owners.tolist()]
         traced = [
-            one for _, one in _traced(chosen, [counts for _, counts in _points(chosen, code)])
+            trace for _, trace in _traced(chosen, [counts for _, counts in _points(chosen, code)])
         ]
-        found = np.argsort(np.concatenate([one.owner for one in traced]), kind="stable")
+        found = np.argsort(np.concatenate([trace.owner for trace in traced]), kind="stable")
         rows = np.flatnonzero(np.isin(owner, owners))
         placed = np.empty_like(rows)
         placed[found] = n + rows[np.argsort(owner[rows], kind="stable")]
-        fill(placed, [one.spans for one in traced])
+        fill(placed, [trace.spans for trace in traced])
     return result
 
 

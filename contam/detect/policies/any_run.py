@@ -196,7 +196,11 @@ class Gpt3Test(AnyRun):
         least = int(self.spec.number("least_n"))
         if least < items.seed or least > self.spec.n:
             raise PolicyError(
-                f"policy {self.spec.id!r}: least_n is {least}, outside {items.seed}..{self.spec.n}",
+                "policy {!r}: least_n is {}, outside {}..{}",
+                self.spec.id,
+                least,
+                items.seed,
+                self.spec.n,
                 remedy=Remedy.USE_RUNS_THE_SCAN_SEES(words=items.seed),
             )
         n_words = items.n_words[:, part_index(self.spec.parts)].sum(axis=1)

@@ -87,8 +87,10 @@ class BestDocument:
         require_view(self.spec, items)
         if items.min_run != self.spec.n:
             raise PolicyError(
-                f"policy {self.spec.id!r} counts words in runs of {self.spec.n},"
-                f" but the scan counts them from {items.min_run}",
+                "policy {!r} counts words in runs of {}, but the scan counts them from {}",
+                self.spec.id,
+                self.spec.n,
+                items.min_run,
                 remedy=Remedy.SCAN_WITH_MIN_RUN(min_run=self.spec.n),
             )
         columns = part_index(self.spec.parts)

@@ -183,8 +183,8 @@ class Decon:
             if known.policy == fingerprint:
                 return number
         raise PolicyError(
-            f"policy {self.spec.id!r} reads the text of items and documents, and this search has"
-            " none to give",
+            "policy {!r} reads the text of items and documents, and this search has none to give",
+            self.spec.id,
             remedy=Remedy.SCAN_CORPUS,
         )
 
@@ -285,13 +285,13 @@ def build(spec: PolicySpec) -> Policy:
     """The policy of this spec."""
     if "question" not in spec.parts:
         raise PolicyError(
-            f"policy {spec.id!r} judges a question with or without its answers and passage"
+            "policy {!r} judges a question with or without its answers and passage", spec.id
         )
     if not 0 <= spec.number("ramp_start") < spec.number("ramp_end"):
-        raise PolicyError(f"policy {spec.id!r}: ramp_start must lie below ramp_end")
+        raise PolicyError("policy {!r}: ramp_start must lie below ramp_end", spec.id)
     if spec.parameter("rarity_within") not in {BENCHMARK, RUN}:
-        raise PolicyError(f"policy {spec.id!r}: rarity_within is {BENCHMARK} or {RUN}")
+        raise PolicyError("policy {!r}: rarity_within is {} or {}", spec.id, BENCHMARK, RUN)
     for name in ("answer_gram", "passage_gram", "question_misses"):
         if spec.number(name) < 1:
-            raise PolicyError(f"policy {spec.id!r}: {name} must be 1 or more")
+            raise PolicyError("policy {!r}: {} must be 1 or more", spec.id, name)
     return Decon(spec)

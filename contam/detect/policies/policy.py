@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
 
 from contam.detect import policies
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits, as_table
-from contam.errors import InternalError, PolicyError, Remedy
+from contam.errors import InternalError, Plain, PolicyError, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -168,7 +168,8 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
         known = _known_spec(spec.id)
         if known.fingerprint() != spec.fingerprint():
             raise PolicyError(
-                f"{spec.id!r} is the name of a published policy, and this one judges differently",
+                "{!r} is the name of a published policy, and this one judges differently",
+                spec.id,
                 remedy=Remedy.GIVE_OWN_ID,
             )
     return _build(spec)
@@ -193,7 +194,7 @@ def _find(base: str) -> tuple[_PolicyModule, PolicySpec]:
             if spec.id == base:
                 return module, spec
     raise PolicyError(
-        f"there is no policy {base!r}", remedy=Remedy.CHOOSE_KNOWN(known=", ".join(_known_ids()))
+        "there is no policy {!r}", base, remedy=Remedy.CHOOSE_KNOWN(known=", ".join(_known_ids()))
     )
 
 
@@ -205,7 +206,9 @@ def _known_spec(name: str) -> PolicySpec:
     if preset not in spec.presets:
         known = ", ".join(spec.presets) or "none"
         raise PolicyError(
-            f"policy {base!r} has no preset {preset!r}",
+            "policy {!r} has no preset {!r}",
+            base,
+            preset,
             remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=known),
         )
     changes = getattr(module, _PRESETS)[preset]
@@ -225,11 +228,16 @@ def _read_file(path: Path) -> Mapping[str, object]:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise PolicyError(f"cannot read policy file {path}: {error.strerror}") from error
+        raise PolicyError(
+            "cannot read policy file {}: {}",
+            path,
+            Public(error.strerror),
+            remedy=Remedy.CHECK_PATH,
+        ) from error
     try:
         tree = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw.decode())
     except ValueError as error:
         raise PolicyError(
-            f"policy file {path}: {error}", remedy=Remedy.WRITE_AS_TOML_OR_JSON
+            "policy file {}: {}", path, Plain(error), remedy=Remedy.WRITE_AS_TOML_OR_JSON
         ) from error
     return as_table("the content", tree)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, get_args
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import LABELS
-from contam.errors import PolicyError, Remedy
+from contam.errors import PolicyError, Remedy, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,14 +126,14 @@ class PolicySpec:
         for name in ("id", "title", "description"):
             text = getattr(self, name)
             if not isinstance(text, str) or not text:
-                raise self._refused(f"{name} must be a text")
+                raise self._refused("{} must be a text", name)
         if self.comparison not in get_args(Comparison):
             known = ", ".join(get_args(Comparison))
-            raise self._refused(f"comparison is {self.comparison!r}, not one of {known}")
+            raise self._refused("comparison is {!r}, not one of {}", self.comparison, known)
         if type(self.n) is not int or self.n < 1:
             raise self._refused("n must be a whole number from 1")
         if not self.parts or sorted(set(self.parts) & set(PARTS)) != sorted(self.parts):
-            raise self._refused(f"parts must be some of {', '.join(PARTS)}, each once")
+            raise self._refused("parts must be some of {}, each once", ", ".join(PARTS))
         self._check_thresholds()
         if self.approximate and "approximate" not in self.description.lower():
             raise self._refused("the description of an approximate policy must say so")
@@ -150,27 +150,28 @@ class PolicySpec:
             raise self._refused("thresholds must rise from suspect to contaminated, each once")
         if self.aggregation == "any run":
             if scores != [float(self.n)] or self.comparison != "at least":
-                raise self._refused(f"a run policy flags from n, {self.n}, and not by {scores}")
+                raise self._refused("a run policy flags from n, {}, and not by {}", self.n, scores)
         elif not all(0 <= score <= 1 for score in scores):
-            raise self._refused(f"thresholds are shares from 0 to 1, not {scores}")
+            raise self._refused("thresholds are shares from 0 to 1, not {}", scores)
         elif self.comparison == "more than" and scores[-1] == 1:
             raise self._refused("nothing is more than the whole, a threshold of 1")
 
-    def _refused(self, fact: str) -> PolicyError:
-        return PolicyError(f"policy {self.id!r}: {fact}", remedy=Remedy.SHOW_POLICIES)
+    def _refused(self, fact: str, *facts: object) -> PolicyError:
+        said = Statement(fact, facts)
+        return PolicyError("policy {!r}: {}", self.id, said, remedy=Remedy.SHOW_POLICIES)
 
     def parameter(self, name: str) -> Value:
         """The value of a parameter of this definition; PolicyError where it has none so named."""
         for known, value in self.parameters:
             if known == name:
                 return value
-        raise self._refused(f"there is no parameter {name!r}")
+        raise self._refused("there is no parameter {!r}", name)
 
     def number(self, name: str) -> float:
         """The value of a parameter that is a number."""
         value = self.parameter(name)
         if isinstance(value, str):
-            raise self._refused(f"parameter {name} must be a number, not {value!r}")
+            raise self._refused("parameter {} must be a number, not {!r}", name, value)
         return float(value)
 
     def threshold(self, label: str) -> float:
@@ -178,7 +179,7 @@ class PolicySpec:
         for score, known in self.thresholds:
             if known == label:
                 return score
-        raise self._refused(f"it never says {label!r}")
+        raise self._refused("it never says {!r}", label)
 
     def to_dict(self) -> dict[str, object]:
         """A plain tree for JSON or TOML, which is a policy file, too."""
@@ -210,13 +211,16 @@ class PolicySpec:
         tree = self.to_dict()
         if unknown := sorted(set(changes) - set(tree)):
             raise PolicyError(
-                f"a policy has no {', '.join(unknown)}",
+                "a policy has no {}",
+                ", ".join(unknown),
                 remedy=Remedy.USE_ONE_IT_HAS(known=", ".join(sorted(tree))),
             )
         for name in _FIXED_BY_BASE:
             if name in changes and changes[name] != tree[name]:
                 raise PolicyError(
-                    f"{name} of {self.id!r} cannot be changed: it is what the policy is",
+                    "{} of {!r} cannot be changed: it is what the policy is",
+                    name,
+                    self.id,
                     remedy=Remedy.CHANGE_ONLY_PARAMETERS,
                 )
         changed: dict[str, Any] = {name: changes[name] for name in _CHANGEABLE if name in changes}
@@ -238,14 +242,16 @@ class PolicySpec:
             if name not in values:
                 known = ", ".join(values) or "none"
                 raise PolicyError(
-                    f"policy {self.id!r} has no parameter {name!r}",
+                    "policy {!r} has no parameter {!r}",
+                    self.id,
+                    name,
                     remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=known),
                 )
             old = values[name]
             alike = type(new) is type(old) or (type(old) is float and type(new) is int)
             if not alike or (isinstance(new, float) and not math.isfinite(new)):
                 raise PolicyError(
-                    f"parameter {name} cannot be {new!r}", remedy=Remedy.DEFAULT_IS(default=old)
+                    "parameter {} cannot be {!r}", name, new, remedy=Remedy.DEFAULT_IS(default=old)
                 )
             values[name] = float(new) if isinstance(new, int) and type(old) is float else new
         return values
@@ -254,7 +260,7 @@ class PolicySpec:
 def as_table(name: str, value: object) -> Mapping[str, object]:
     """The value as a table of names; PolicyError where it is none."""
     if not isinstance(value, dict):
-        raise PolicyError(f"{name} of a policy must be a table of names and values")
+        raise PolicyError("{} of a policy must be a table of names and values", name)
     return cast("Mapping[str, object]", value)
 
 
@@ -262,9 +268,9 @@ def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
     matches: list[tuple[float, str]] = []
     for label, score in as_table("thresholds", value).items():
         if isinstance(score, bool) or not isinstance(score, int | float):
-            raise PolicyError(f"the threshold of {label} must be a number, not {score!r}")
+            raise PolicyError("the threshold of {} must be a number, not {!r}", label, score)
         if not math.isfinite(score):
-            raise PolicyError(f"the threshold of {label} cannot be {score}")
+            raise PolicyError("the threshold of {} cannot be {}", label, score)
         matches.append((float(score), label))
     if not matches:
         raise PolicyError("a policy needs a threshold", remedy=Remedy.GIVE_THRESHOLDS)
@@ -280,5 +286,5 @@ def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
 
 def _read_names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise PolicyError(f"a list of names was expected, not {value!r}")
+        raise PolicyError("a list of names was expected, not {!r}", value)
     return tuple(value)

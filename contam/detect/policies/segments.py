@@ -61,7 +61,10 @@ def require_view(spec: PolicySpec, items: ViewItems) -> None:
     """Refuse to judge what the view cannot have seen; PolicyError."""
     if spec.n < items.seed:
         raise PolicyError(
-            f"policy {spec.id!r} needs runs of {spec.n}, but the scan sees them from {items.seed}",
+            "policy {!r} needs runs of {}, but the scan sees them from {}",
+            spec.id,
+            spec.n,
+            items.seed,
             remedy=Remedy.SCAN_WITH_SHORTER_SEED(seed=spec.n),
         )
 

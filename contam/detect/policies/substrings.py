@@ -211,9 +211,10 @@ def build(spec: PolicySpec) -> Policy:
     """The policy of this spec."""
     if "question" not in spec.parts:
         raise PolicyError(
-            f"policy {spec.id!r} searches short items by their question, which it does not judge",
+            "policy {!r} searches short items by their question, which it does not judge",
+            spec.id,
             remedy=Remedy.ADD_QUESTION_TO_PARTS,
         )
     if spec.number("n_substrings") < 1 or spec.number("draw_seed") < 0:
-        raise PolicyError(f"policy {spec.id!r} needs a substring to draw and a seed of 0 or more")
+        raise PolicyError("policy {!r} needs a substring to draw and a seed of 0 or more", spec.id)
     return Substrings(spec)

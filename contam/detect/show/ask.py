@@ -15,7 +15,7 @@ from contam.corpus.columns import METADATA_NAMES
 from contam.corpus.documents import read_metadata
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import Remedy, ShardError, UsageError
+from contam.errors import Plain, Remedy, ShardError, UsageError
 from contam.tables.sql import Database, copied_select, shard_select, write_documents
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def _sources(report: Report, scratch: Path) -> list[str]:
         opened = library.shard(entry["name"])
         if isinstance(opened, str):
             raise UsageError(
-                f"the view documents cannot be made: {opened}",
+                "the view documents cannot be made: {}",
+                Plain(opened),
                 remedy=Remedy.PUT_SHARD_BACK,
             )
         shard, selection = opened
@@ -74,7 +75,7 @@ def _sources(report: Report, scratch: Path) -> list[str]:
             write_documents(path, _batches(shard, selection))
         except ShardError as error:
             raise UsageError(
-                f"the view documents cannot be made: {error.message}", remedy=error.remedies
+                "the view documents cannot be made: {}", error.statement, remedy=error.remedies
             ) from error
         found.append(copied_select(path))
     return found
@@ -99,7 +100,7 @@ def _plain_fields(shard: Shard, selection: Selection) -> dict[str, str | None] |
 def _batches(shard: Shard, selection: Selection) -> Iterator[dict[str, list[Any]]]:
     chunks, failures = plan_chunks([shard], selection)
     for failure in failures:
-        raise ShardError(failure.reason, shard=shard.name, remedy=failure.remedies)
+        raise failure.error()
     for chunk in chunks:
         for batch in read_chunk(chunk, [shard], selection):
             rows = range(batch.first_row, batch.first_row + batch.n_docs)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED, SHOWN
-from contam.errors import Remedy, UsageError
+from contam.errors import Public, Remedy, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def find_items(report: Report, name: str) -> list[ItemName]:
         advice = (
             Remedy.CHOOSE_CLOSE_ITEM(close=", ".join(close)) if close else Remedy.SEE_ITEMS_TABLE
         )
-        raise UsageError(f"there is no item {name!r} in {report.folder}", remedy=advice)
+        raise UsageError("there is no item {!r} in {}", name, report.folder, remedy=advice)
     return found
 
 
@@ -109,7 +109,9 @@ def check_policy(report: Report, policy: str | None) -> None:
         known = _policies(report)
         if policy not in known:
             raise UsageError(
-                f"{report.folder} has no verdicts of policy {policy!r}",
+                "{} has no verdicts of policy {!r}",
+                report.folder,
+                policy,
                 remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=", ".join(known) or "none"),
             )
 
@@ -162,7 +164,9 @@ def _check(thing: str, wanted: Iterable[str], known: Iterable[str]) -> None:
             close = ", ".join(get_close_matches(name, there, n=3))
             known = ", ".join(list(there)[:_NAMED]) or "none"
             raise UsageError(
-                f"there is no {thing} {name!r}",
+                "there is no {} {!r}",
+                Public(thing),
+                name,
                 remedy=Remedy.CHOOSE_CLOSE_ITEM(close=close)
                 if close
                 else Remedy.CHOOSE_KNOWN(known=known),

@@ -44,8 +44,8 @@ def mark(text: str, spans: Sequence[tuple[int, int]], context: int) -> tuple[Mar
     spans  (start, end) in code points, any order, may overlap; what lies outside the text is cut
     """
     length = len(text)
-    matches = _merged((max(0, start), min(end, length)) for start, end in spans)
-    windows = _merged((max(0, a - context), min(length, b + context)) for a, b in matches)
+    matches = merged_spans((max(0, start), min(end, length)) for start, end in spans)
+    windows = merged_spans((max(0, a - context), min(length, b + context)) for a, b in matches)
     marks: list[Mark] = []
     at = 0
 
@@ -69,7 +69,7 @@ def mark(text: str, spans: Sequence[tuple[int, int]], context: int) -> tuple[Mar
     return tuple(marks)
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def merged_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Non-empty spans in order; those that touch or overlap become one."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):

@@ -9,6 +9,7 @@ from contam.benchmark.items import PARTS, ItemName
 from contam.detect.policies.verdict import Verdict
 from contam.detect.show.choose import source_of
 from contam.detect.show.highlights import Mark, mark
+from contam.detect.show.in_common import tokens_in_common, units_of
 from contam.detect.show.reread import Library, Place
 from contam.tables import schemas
 
@@ -30,7 +31,7 @@ _CHUNK_ITEMS: Final = 128
 class PartMatch:
     """One part of the item beside one document. An empty side means that its text is not there.
 
-    n_tokens  tokens of the runs that match;  turn  of a conversation, in which they begin
+    n_tokens  tokens of the part that match;  turn  of a conversation, in which they begin
     mark      "letter" or "number" where the document names the right choice by it; else ""
     """
 
@@ -94,12 +95,19 @@ def view_items(
     no longer the one scanned is not an error: its documents say so in `problem`.
     """
     library = Library(report.run, report.folder)
+    units = units_of(report.run)
     tables = {
         name: _RowsByItem(getattr(report, name), keys) for name in ("verdicts", "items", "evidence")
     }
     for start in range(0, len(keys), _CHUNK_ITEMS):
         yield from _view_chunk(
-            tables, library, keys[start : start + _CHUNK_ITEMS], policy, max_documents, sources
+            tables,
+            library,
+            units,
+            keys[start : start + _CHUNK_ITEMS],
+            policy,
+            max_documents,
+            sources,
         )
 
 
@@ -126,6 +134,7 @@ class _RowsByItem:
 def _view_chunk(
     tables: dict[str, _RowsByItem],
     library: Library,
+    units: Sequence[str],
     keys: Sequence[ItemName],
     policy: str | None,
     max_documents: int,
@@ -141,7 +150,7 @@ def _view_chunk(
     shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
     library.fetch(place for places in shown.values() for place in places)
     for key in keys:
-        texts = _part_texts(items[key][0]) if items[key] else {}
+        own = _Own.of(items[key], units)
         yield ItemView(
             key=key,
             verdicts=tuple(
@@ -149,16 +158,32 @@ def _view_chunk(
                 for verdict in (Verdict(**row) for row in verdicts[key])
                 if policy in {None, verdict.policy}
             ),
-            texts=texts,
+            texts=own.texts,
             documents=tuple(
-                _document(evidence[key][place], texts, library, place) for place in shown[key]
+                _document(evidence[key][place], own, library, place) for place in shown[key]
             ),
             n_more_documents=len(evidence[key]) - len(shown[key]),
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """An item's texts, as far as they are known, and their sizes in the first of the units."""
+
+    texts: dict[str, str]
+    sizes: Mapping[str, int | None]
+    units: Sequence[str]
+
+    @classmethod
+    def of(cls, rows: Sequence[dict[str, Any]], units: Sequence[str]) -> _Own:
+        if not rows:
+            return cls({}, {}, units)
+        sizes = {part: rows[0].get(f"{part}_tokens") for part in PARTS}
+        return cls(_part_texts(rows[0]), sizes, units)
+
+
 def _document(
-    rows: list[dict[str, Any]], texts: dict[str, str], library: Library, place: Place
+    rows: list[dict[str, Any]], own: _Own, library: Library, place: Place
 ) -> DocumentMatch:
     first = rows[0]
     document = library.document(place)
@@ -172,7 +197,7 @@ def _document(
         column=document.column or None if document is not None else None,
         problem=library.problem(place),
         parts=tuple(
-            _part_match(part, [row for row in rows if row["part"] == part], texts, document)
+            _part_match(part, [row for row in rows if row["part"] == part], own, document)
             for part in PARTS
             if any(row["part"] == part for row in rows)
         ),
@@ -182,22 +207,23 @@ def _document(
 def _part_match(
     part: str,
     rows: list[dict[str, Any]],
-    texts: dict[str, str],
+    own: _Own,
     document: Document | None,
 ) -> PartMatch:
     verified = all(row["verified"] for row in rows)
     if not verified:
         document = None  # such rows count the tokens of a text that was gone, not its characters
+    text = own.texts.get(part)
     # A choice that is named by its letter has no text to mark.
     in_item = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
     in_document = [(row["document_start"], row["document_end"]) for row in rows]
     return PartMatch(
         part=part,
-        n_tokens=sum(row["n_tokens"] for row in rows),
+        n_tokens=tokens_in_common(rows, text, own.units, own.sizes.get(part)),
         verified=verified,
         mark=mark_of(rows),
         turn=document.turn_at(min(in_document)[0]) if document is not None else None,
-        item=mark(texts[part], in_item, _ITEM_CONTEXT) if part in texts else (),
+        item=mark(text, in_item, _ITEM_CONTEXT) if text is not None else (),
         document=mark(document.text, in_document, _DOCUMENT_CONTEXT)
         if document is not None
         else (),

@@ -9,6 +9,8 @@ import numpy as np
 
 from contam.detect.labels import CLEAN, LABELS
 from contam.rescore.logs.groups import find_groups
+from contam.rescore.logs.log_files import as_dict
+from contam.rescore.logs.tools.lm_eval import results_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 FORMAT: Final = 1
+_BY_TASK: Final = ("versions", "n-shot", "higher_is_better")
+_NO_ERROR: Final = "N/A"
 
 
 def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
@@ -28,10 +32,12 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
 
     judged  every task of the run;  about  what judged them, as it is to be told
 
-    `results`, `groups`, `n-samples` and their names are lm-eval's, so that whatever reads a results
-    file reads this; `full` has the scores of the whole tasks beside them. A score that cannot be
-    made again, or has no clean item, is null, and `notes` says why.
+    What lm-eval has in a results file has its name and form here, so that whatever prints such a
+    file (`lm_eval.utils.make_table`) prints this; `full` has the scores of the whole tasks beside
+    them. A score that cannot be made again, or has no clean item, is null, its standard error
+    "N/A", as lm-eval writes one that it does not have; `notes` says why.
     """
+    document = results_of(judged[0].log)
     results: Row = {}
     full: Row = {}
     samples: Row = {}
@@ -55,6 +61,13 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
         if not clean.any():
             notes.append(f"{task}: none of its {len(clean)} items is clean")
     groups, reasons = _groups(judged)
+    # lm-eval has the numbers of groups in both places.
+    results |= {name: dict(own) for name, own in groups.items()}
+    told = as_dict(document.get("results")) | as_dict(document.get("groups"))
+    for own_rows in (results, groups):
+        for name, own in own_rows.items():
+            if (alias := as_dict(told.get(name)).get("alias")) is not None:
+                own["alias"] = alias
     return {
         "tool": "contam",
         "format": FORMAT,
@@ -63,12 +76,19 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
         "model_name": judged[0].log.model,
         "results": results,
         "groups": groups,
+        "group_subtasks": as_dict(document.get("group_subtasks")),
+        **{name: _known(document, name, results) for name in _BY_TASK},
         "n-samples": samples,
         "items": items,
         "full": full,
         "not_clean": labels,
         "notes": [*notes, *reasons],
     }
+
+
+def _known(document: Row, name: str, tasks: Row) -> Row:
+    """What a results file says of these tasks and groups under a name."""
+    return {task: value for task, value in as_dict(document.get(name)).items() if task in tasks}
 
 
 def _scores(log: LabelledLog, mask: NDArray[np.bool_]) -> Row:
@@ -79,7 +99,7 @@ def _scores(log: LabelledLog, mask: NDArray[np.bool_]) -> Row:
         if column.kind != "none":
             value, error = column.aggregate(mask), _error(column, mask)
         found[column.metric] = _or_none(value)
-        found[f"{metric}_stderr,{rest}"] = _or_none(error)
+        found[f"{metric}_stderr,{rest}"] = _NO_ERROR if math.isnan(error) else error
     return found
 
 

@@ -258,7 +258,7 @@ def _doc_ids(log: Log) -> list[int]:
     known = [place for place in places if place is not None]
     if len(known) < len(places):
         raise LogError("{}: doc_ids are not numbers", Place(log.path), remedy=Remedy.RUN_TASK_AGAIN)
-    falls = [at for at, (one, other) in enumerate(pairwise(known), 1) if other < one]
+    falls = [at for at, (before, after) in enumerate(pairwise(known), 1) if after < before]
     if falls and not _by_ranks(known, falls):
         raise LogError(
             "{}: its doc_ids are not in order", Place(log.path),

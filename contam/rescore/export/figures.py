@@ -304,12 +304,12 @@ def _end(group: Sequence[float], step: float) -> float:
 
 
 def _title(axes: Axes, rows: Sequence[Row], what: str, n_shown: int) -> None:
-    one = rows[0]
-    way = "" if one["higher_is_better"] else " (lower is better)"
-    runs = f", {one['setup']}" if one.get("setup") else ""
+    first = rows[0]
+    way = "" if first["higher_is_better"] else " (lower is better)"
+    runs = f", {first['setup']}" if first.get("setup") else ""
     n_models = len({row["model"] for row in rows})
     part = f", {n_shown} of {n_models} models" if n_shown < n_models else ""
-    text = f"{what}\n{one['benchmark']}, {one['metric']}{way}, by {one['policy']}{runs}{part}"
+    text = f"{what}\n{first['benchmark']}, {first['metric']}{way}, by {first['policy']}{runs}{part}"
     axes.set_title(plain(text), fontsize=10, loc="left")
 
 

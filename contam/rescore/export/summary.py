@@ -139,7 +139,8 @@ def _section(
         lines += [
             "Counting what could not be checked as clean, the clean scores are "
             + ", ".join(
-                f"{cell(one['model'])} {figure(one['clean_with_unchecked'])}" for one in records
+                f"{cell(record['model'])} {figure(record['clean_with_unchecked'])}"
+                for record in records
             )
             + ".",
             "",
@@ -268,7 +269,9 @@ def _holdout(database: Database) -> list[str]:
         ],
     )
     notes = {
-        f"{one['benchmark']}, {one['method']}: {one['note']}" for one in records if one["note"]
+        f"{record['benchmark']}, {record['method']}: {record['note']}"
+        for record in records
+        if record["note"]
     }
     lines += [f"- {cell(note)}" for note in sorted(notes)]
     return [*lines, ""]
@@ -288,8 +291,8 @@ def small(p: float | None) -> str:
     return f"{p:.4f}" if p >= _SMALL else f"{p:.0e}"
 
 
-def _between(one: Mapping[str, Any], name: str) -> str:
-    return _with_limits(one[name], one[f"{name}_lo"], one[f"{name}_hi"])
+def _between(row: Mapping[str, Any], name: str) -> str:
+    return _with_limits(row[name], row[f"{name}_lo"], row[f"{name}_hi"])
 
 
 def _with_limits(middle: float | None, low: float | None, high: float | None) -> str:
@@ -307,8 +310,8 @@ def gain_of(row: Mapping[str, Any]) -> str:
     return _with_limits(row["gain"], row["gain_low"], row["gain_high"])
 
 
-def _place(one: Mapping[str, Any], name: str) -> str:
-    rank, low, high = (one[f"rank_{name}{end}"] for end in ("", "_lo", "_hi"))
+def _place(row: Mapping[str, Any], name: str) -> str:
+    rank, low, high = (row[f"rank_{name}{end}"] for end in ("", "_lo", "_hi"))
     if rank is None:
         return "-"
     shown = f"{rank:g}"

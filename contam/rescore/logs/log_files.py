@@ -139,9 +139,11 @@ def _whole_characters(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can sa
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [_whole_characters(one) for one in value]
+        return [_whole_characters(element) for element in value]
     if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(one) for key, one in value.items()}
+        return {
+            _whole_characters(key): _whole_characters(element) for key, element in value.items()
+        }
     return value
 
 

@@ -54,7 +54,7 @@ def _what_it_is(value: object) -> tuple[str, Remedy] | None:
         return _DEEPEVAL
     if {"score", "htmls", "convos"} <= found.keys():
         return _SIMPLE_ALL
-    numbers = found and all(isinstance(one, int | float) for one in found.values())
+    numbers = found and all(isinstance(number, int | float) for number in found.values())
     if numbers and "score" in found and any(name.endswith(":std") for name in found):
         return _SIMPLE_MEANS
     return None

@@ -95,15 +95,17 @@ def freedom(sizes: Ints, effect: Floats) -> Floats:
     Cluster sums vary like size * (1 + (size - 1) * r), r the correlation within clusters that would
     make the design effect, 1 where that is unknown.
     """
-    one, two, three, four = (
+    power_1, power_2, power_3, power_4 = (
         float((sizes.astype(np.float64) ** power).sum()) for power in range(1, 5)
     )
-    excess = two / one - 1
+    excess = power_2 / power_1 - 1
     if excess <= 0:
         return np.full_like(effect, len(sizes) - 1)
     within = np.clip(np.where(effect > 0, (effect - 1) / excess, 1.0), 0.0, 1.0)
-    total = one + within * (two - one)
-    squares = two + 2 * within * (three - two) + within**2 * (four - 2 * three + two)
+    total = power_1 + within * (power_2 - power_1)
+    squares = (
+        power_2 + 2 * within * (power_3 - power_2) + within**2 * (power_4 - 2 * power_3 + power_2)
+    )
     result: Floats = total**2 / squares - 1
     return result
 

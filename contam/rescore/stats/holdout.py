@@ -198,9 +198,9 @@ def inflation(public: Floats, retro: Floats, cluster: Ints | None = None) -> Inf
 
     cluster  int64[n], items of the public set that rise and fall together
     """
-    binary = all(bool(np.all((one == 0) | (one == 1))) for one in (public, retro))
+    binary = all(bool(np.all((values == 0) | (values == 1))) for values in (public, retro))
     if binary and cluster is None:
-        sizes = [(float(one.sum()), len(one)) for one in (public, retro)]
+        sizes = [(float(values.sum()), len(values)) for values in (public, retro)]
         low, high = newcombe(sizes[0], sizes[1])
         p = two_proportions(sizes[0], sizes[1])[1]
         difference = float(public.mean() - retro.mean())

@@ -80,7 +80,7 @@ def kendall(first: Floats, others: Floats) -> Floats:
         # Sorting beats comparing all pairs, once they are many. Importing it takes a second.
         from scipy.stats import kendalltau
 
-        return np.array(in_threads(lambda one: kendalltau(first, one).statistic, others))
+        return np.array(in_threads(lambda other: kendalltau(first, other).statistic, others))
     step = max(1, _CELLS // len(above))
     for begin in range(0, len(others), step):
         part = others[begin : begin + step]
@@ -126,7 +126,7 @@ def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
         squared, df = alone, np.full((m, m), n - 1.0)
     else:
         code, sizes = np.unique(cluster, return_inverse=True, return_counts=True)[1:]
-        sums = np.array([np.bincount(code, weights=one) for one in rest])
+        sums = np.array([np.bincount(code, weights=row) for row in rest])
         if len(sizes) == 1:
             squared = np.full((m, m), np.nan)
         else:

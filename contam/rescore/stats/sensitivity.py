@@ -87,7 +87,7 @@ def search_weights(table: Floats) -> Witness:
         weights = np.ones(table.shape[1])
         weights[informative] = _descend(scores, weighted=weighted)
         found.append(Witness(change=reweighed(table, weights), weights=weights))
-    return max(found, key=lambda one: (one.change.distance, one.change.largest))
+    return max(found, key=lambda witness: (witness.change.distance, witness.change.largest))
 
 
 def _informative(table: Floats) -> Bools:
@@ -147,7 +147,7 @@ def in_field(shares: Floats, top: Ints, field: Ints) -> Change:
     place = {int(model): at for at, model in enumerate(field)}
     wide = published_win_rate(shares[np.ix_(field, field)])
     among = published_win_rate(shares[np.ix_(top, top)])
-    return change_of(near_ranks(wide[[place[int(one)] for one in top]]), near_ranks(among))
+    return change_of(near_ranks(wide[[place[int(model)] for model in top]]), near_ranks(among))
 
 
 def search_field(table: Floats, top: Ints, *, seed: int = 0) -> Witness:

@@ -41,7 +41,7 @@ class Form:
         # Browsers send every end of a line as two characters, which nobody typed.
         return cls({name: [_lines(value) for value in found] for name, found in fields.items()})
 
-    def one(self, name: str) -> str:
+    def value(self, name: str) -> str:
         """The value of a field; empty if it is not there."""
         return next(iter(self._fields.get(name, ())), "")
 
@@ -57,15 +57,15 @@ def check_of(form: Form, *, max_evidence: int, context: int) -> CheckRequest:
             raise RequestError(422, f"choose {what}", code="form")
     if any(len(form.all(field)) > 1 for field in _ONCE):
         raise RequestError(422, "a field of the form was sent twice", code="form")
-    as_text = form.one("as") == "text"
+    as_text = form.value("as") == "text"
     asked = "text" if as_text else "question"
-    if not form.one(asked).strip():
+    if not form.value(asked).strip():
         raise RequestError(422, f"the field {asked} is empty", code="form")
     try:
         return CheckRequest(
             index=form.all("index"),
             policies=form.all("policy"),
-            text=form.one("text") if as_text else None,
+            text=form.value("text") if as_text else None,
             items=None if as_text else (_item(form),),
             options=Options(max_evidence=max_evidence, context=context),
         )
@@ -74,8 +74,8 @@ def check_of(form: Form, *, max_evidence: int, context: int) -> CheckRequest:
 
 
 def _item(form: Form) -> Item:
-    choices = [line.strip() for line in form.one("choices").split("\n") if line.strip()]
-    right = form.one("right").strip()
+    choices = [line.strip() for line in form.value("choices").split("\n") if line.strip()]
+    right = form.value("right").strip()
     if right and not (right.isdecimal() and 1 <= int(right) <= len(choices)):
         raise RequestError(
             422, "the number of the right choice is not that of a choice", code="form",
@@ -83,10 +83,10 @@ def _item(form: Form) -> Item:
         )  # fmt: skip
     return Item(
         id=ITEM_ID,
-        question=form.one("question"),
-        passage=form.one("passage") or None,
+        question=form.value("question"),
+        passage=form.value("passage") or None,
         choices=choices,
-        answer=form.one("answer") or None,
+        answer=form.value("answer") or None,
         answer_index=int(right) - 1 if right else None,
     )
 

@@ -59,9 +59,9 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:,.1f} {_UNITS[-1]}"
 
 
-def counted(n: int, one: str, many: str = "") -> str:
+def counted(n: int, singular: str, many: str = "") -> str:
     """A number with its noun: `1 document`, `2 documents`."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+    return f"{n:,} {singular if n == 1 else many or singular + 's'}"
 
 
 def link_of(url: str | None) -> str | None:

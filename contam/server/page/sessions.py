@@ -52,7 +52,7 @@ class Sessions:
         now_s = self._clock()
         session = Session(caller, secrets.token_urlsafe(_BYTES), now_s + seconds)
         with self._lock:
-            for name in [name for name, one in self._found.items() if one.ends_s <= now_s]:
+            for name in [name for name, known in self._found.items() if known.ends_s <= now_s]:
                 del self._found[name]
             while len(self._found) >= _MOST:
                 del self._found[next(iter(self._found))]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import PARTS
 from contam.detect.show.highlights import Mark, mark, shortened
+from contam.detect.show.in_common import tokens_in_common
 from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
 
 if TYPE_CHECKING:
@@ -43,14 +44,17 @@ class ItemComparison:
     n_more: int
 
 
-def compare_item(item: BenchItem, evidence: Sequence[Row]) -> ItemComparison:
-    """Compare an item with the first documents of its evidence, as `/v1/check` gives it."""
+def compare_item(item: BenchItem, evidence: Sequence[Row], unit: str) -> ItemComparison:
+    """Compare an item with the first documents of its evidence, as `/v1/check` gives it.
+
+    unit  of the index: "word", "char" or another for tokens of a tokenizer file
+    """
     places: dict[tuple[str, int], list[Row]] = {}
     for row in evidence:
         places.setdefault((row["shard"], row["row"]), []).append(row)
     shown = list(places.values())[:_MOST_DOCUMENTS]
     return ItemComparison(
-        documents=tuple(_document(item, rows) for rows in shown),
+        documents=tuple(_document(item, rows, unit) for rows in shown),
         n_more=len(places) - len(shown),
     )
 
@@ -78,7 +82,7 @@ def whole(text: str) -> tuple[Mark, ...]:
     return shortened((Mark("text", text),))
 
 
-def _document(item: BenchItem, rows: list[Row]) -> DocumentMatch:
+def _document(item: BenchItem, rows: list[Row], unit: str) -> DocumentMatch:
     first = rows[0]
     parts = {
         name: list(found)
@@ -95,19 +99,20 @@ def _document(item: BenchItem, rows: list[Row]) -> DocumentMatch:
         source=first["source"],
         column=None,
         problem=None,
-        parts=tuple(_part(item, name, found) for name, found in parts.items()),
+        parts=tuple(_part(item, name, found, unit) for name, found in parts.items()),
     )
 
 
-def _part(item: BenchItem, name: str, rows: list[Row]) -> CheckedPart:
+def _part(item: BenchItem, name: str, rows: list[Row], unit: str) -> CheckedPart:
     spans = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
+    text = item.part_text(name)
     shares = [row["similarity"] for row in rows if row["similarity"] is not None]
     return CheckedPart(
         part=name,
-        n_tokens=sum(row["n_tokens"] for row in rows),
+        n_tokens=tokens_in_common(rows, text, (unit,)),
         verified=all(row["verified"] for row in rows),
         similarity=max(shares, default=None),
-        item=shortened(mark(item.part_text(name), spans, _ITEM_CONTEXT)),
+        item=shortened(mark(text, spans, _ITEM_CONTEXT)),
         document=shortened(_in_document(rows)),
         mark=mark_of(rows),
         turn=None,

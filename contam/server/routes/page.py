@@ -84,7 +84,7 @@ async def form_of(state: CurrentState, visitor: CurrentVisit, form: SentFields) 
 
 def refuse_forged(state: State, visitor: Visit, form: Form) -> None:
     """Raise RequestError, 403, for a form that was not made here, for this session."""
-    if not state.sessions.is_token(visitor.session, form.one("token")):
+    if not state.sessions.is_token(visitor.session, form.value("token")):
         raise RequestError(
             403, "this form is out of date", code="form-token",
         )  # fmt: skip
@@ -156,7 +156,7 @@ def sign_in(
     """Take a key, and give the browser a session for it."""
     if state.keyring is None or visitor.caller is not None:
         return RedirectResponse(visit.CHECK, _SEE_OTHER)
-    caller = state.keyring.known(form.one("key").strip().encode("utf-8", "replace"))
+    caller = state.keyring.known(form.value("key").strip().encode("utf-8", "replace"))
     if caller is None:
         return show(
             request, state, "sign_in.html", status=403,
@@ -251,8 +251,8 @@ def _check_page(
     fresh = not form.all("token")
     return show(
         request, state, "check.html", status=status, headers=wrong.headers if wrong else None,
-        kind="text" if form.one("as") == "text" else "item",
-        typed={name: form.one(name) for name in _PARTS},
+        kind="text" if form.value("as") == "text" else "item",
+        typed={name: form.value(name) for name in _PARTS},
         indexes=indexes,
         chosen_indexes=registry.names if fresh else form.all("index"),
         policies=known_policies().values(),
@@ -281,6 +281,6 @@ def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[st
         "labels": SHOWN,
         "unit": _UNITS.get(unit, ("token", "tokens")),
         "policies": known_policies(),
-        "beside": compare_item(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"])),
+        "beside": compare_item(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"]), unit),
         "not_checkable": [verdict for verdict in verdicts if verdict["label"] == "not_checkable"],
     }

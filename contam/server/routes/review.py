@@ -149,7 +149,7 @@ def say(
     form: SentFields,
 ) -> Response:
     """Keep an answer, and show the next item; what was typed is not lost over what is wrong."""
-    desk = _desk(state, visitor, name, form.one("reader"))
+    desk = _desk(state, visitor, name, form.value("reader"))
     if desk is None:
         raise RequestError(422, "a reader needs a name", code="form", hint="give it on /review")
     case = desk.case(item)
@@ -163,7 +163,7 @@ def say(
             error.hint = "look at it again, and answer here"
         # What was said meanwhile in another window is shown, too.
         desk = replace(desk, labels=desk.pack.labels(desk.reader.name))
-        return _item_page(request, state, desk, case, wrong=error, note=form.one("note"))
+        return _item_page(request, state, desk, case, wrong=error, note=form.value("note"))
     where = desk.reader.at(f"{visit.REVIEW}/{desk.pack.name}", last=item)
     return RedirectResponse(where, _SEE_OTHER)
 
@@ -180,7 +180,7 @@ def _reader(state: State, visitor: Visit, typed: str) -> PageReader | None:
 
 
 def _keep(desk: _Desk, case: Case, form: Form) -> None:
-    answer, note, before = form.one("answer"), form.one("note").strip(), form.one("before")
+    answer, note, before = form.value("answer"), form.value("note").strip(), form.value("before")
     if answer not in _ANSWERS or not (before.isascii() and before.isdecimal()):
         raise RequestError(422, "the form does not say true, false or skip", code="form")
     if len(note) > _MOST_NOTE:

@@ -83,7 +83,7 @@ def test_a_query_prints_and_writes_what_a_scan_does(home, asked, call, capsys, t
 
 def test_a_written_answer_can_be_shown(asked, call, capsys, tmp_path):
     call(*asked, "--out", tmp_path / "out", "--quiet")
-    assert main(["show", str(tmp_path / "out")]) == 0
+    assert main(["show", str(tmp_path / "out"), "--documents", "1"]) == 0
     shown = capsys.readouterr().out
     assert "items/q0" in shown.replace("//", "/")
     assert shown.count("⟦") > 1

@@ -98,6 +98,7 @@ def test_every_option_reaches_the_library(tmp_path):
         "--policy", "contam,gpt3-test", "palm-70", "--unit", "char", "--workers", "3",
         "--text", "meta.text", "--map", "question=prompt,answer=x", "--name", "n", "--split", "s",
         "--no-text", "--allow-missing", "--max-evidence", "7", "--seed", "4", "--min-run", "9",
+        "--id-column", "i", "--url-column", "u", "--date-column", "t", "--exclude", "v*", "w",
         canned=True, CANNED_CALL=str(call),
     )  # fmt: skip
     assert json.loads(call.read_text()) == {
@@ -105,7 +106,7 @@ def test_every_option_reaches_the_library(tmp_path):
         "policies": ["contam", "gpt3-test", "palm-70"], "unit": "char", "workers": 3,
         "text": "meta.text", "mapping": {"question": "prompt", "answer": "x"}, "name": "n",
         "split": "s", "keep_text": False, "allow_missing": True, "max_evidence": 7, "seed": 4,
-        "min_run": 9,
+        "min_run": 9, "columns": {"id": "i", "url": "u", "date": "t"}, "exclude": ["v*", "w"],
     }  # fmt: skip
 
 

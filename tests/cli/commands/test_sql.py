@@ -110,7 +110,7 @@ def test_a_wrong_query_says_what_there_is(make_result):
     process = contam_here("sql", folder, "select nonsense from verdicts")
     assert_one_line_error(process, 2, "nonsense", "views: verdicts")
     assert_one_line_error(contam_here("sql", folder, "select 1", "--json", "--csv"), 2, "exclude")
-    assert_one_line_error(contam_here("sql", Path("/nowhere"), "select 1"), 1, "nowhere")
+    assert_one_line_error(contam_here("sql", Path("/nowhere"), "select 1"), 2, "nowhere")
 
 
 def test_times_with_a_zone_need_no_other_package(make_result):

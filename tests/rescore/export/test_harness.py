@@ -139,6 +139,11 @@ def needs(package):
 
 
 def run(script, *arguments, home):
+    """What a script prints in its own process."""
+    return ended(script, *arguments, home=home).stdout
+
+
+def ended(script, *arguments, home):
     """A script in its own process, without a network and with its caches below `home`."""
     offline = dict.fromkeys(("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
     process = subprocess.run(
@@ -152,7 +157,7 @@ def run(script, *arguments, home):
         check=False,
     )
     assert process.returncode == 0, process.stderr[-3000:]
-    return process.stdout
+    return process
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,7 @@ def test_a_document_is_put_together_as_if_its_text_were_there(spans, context):
         for start, end in spans
     ]  # fmt: skip
     (item,) = items_of(check_of(form(question="q"), max_evidence=5, context=0))
-    (document,) = compare_item(item, rows).documents
+    (document,) = compare_item(item, rows, "word").documents
     whole = mark(text, spans, context)
     if whole[-1].kind == "gap":
         whole = whole[:-1]

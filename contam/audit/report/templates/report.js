@@ -75,18 +75,18 @@
   }
   const DATED = { leak: "not older than the benchmark", shared_source: "older than the benchmark", unknown: "date unknown or undecided" };
   function detail(row) {
-    const one = evidence(row.at);
+    const shown = evidence(row.at);
     const tr = make("tr", undefined, "detail");
     const td = make("td");
     td.colSpan = list.tHead.rows[0].cells.length;
     const reasons = make("ul");
-    for (const [policy, reason] of Object.entries(one.reasons)) {
-      const chance = one.chance[policy];
+    for (const [policy, reason] of Object.entries(shown.reasons)) {
+      const chance = shown.chance[policy];
       reasons.append(make("li", policy + ": " + reason + (chance ? "; " + chance : "")));
     }
     td.append(reasons);
     if (row.waived) td.append(make("p", "Waived: " + row.waived));
-    for (const doc of one.documents) {
+    for (const doc of shown.documents) {
       const box = make("section", undefined, "document");
       const title = make("h3");
       title.append(make("bdi", doc.id));
@@ -106,7 +106,7 @@
       }
       td.append(box);
     }
-    if (one.more) td.append(make("p", one.more + " more documents are in evidence.parquet."));
+    if (shown.more) td.append(make("p", shown.more + " more documents are in evidence.parquet."));
     tr.append(td);
     return tr;
   }

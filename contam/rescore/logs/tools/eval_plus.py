@@ -35,7 +35,7 @@ def read(file: LogFile) -> Log:
     plus: dict[str, list[bool]] = {}
     for name, found in as_dict(document.get("eval")).items():
         statuses = _statuses(file, name, found)
-        base[name] = [_passed(file, name, one) for one, _ in statuses]
+        base[name] = [_passed(file, name, status) for status, _ in statuses]
         extra = [other for _, other in statuses]
         # With --base-only no sample has a status under the extra tests.
         if any(other is not None for other in extra):
@@ -76,12 +76,12 @@ def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, obj
         whole = all("base_status" in row for row in rows)
     else:
         base, plus = (
-            [as_list(one)[:1] for one in as_list(as_dict(found).get(key))]
+            [as_list(sample)[:1] for sample in as_list(as_dict(found).get(key))]
             for key in ("base", "plus")
         )
         whole = all(base) and all(plus) and len(plus) in {0, len(base)}
-        extra = [one[0] for one in plus if one] or [None] * len(base)
-        statuses = list(zip((one[0] for one in base if one), extra, strict=False))
+        extra = [sample[0] for sample in plus if sample] or [None] * len(base)
+        statuses = list(zip((sample[0] for sample in base if sample), extra, strict=False))
     if not (whole and statuses):
         raise LogError(
             "{}: task {} has no status for each of its samples", file.path, name,
@@ -103,7 +103,9 @@ def _passed(file: LogFile, name: str, status: object) -> bool:
 
 def _numbers(found: object) -> dict[str, float]:
     named: Row = as_dict(found)
-    return {k: number for k, one in named.items() if (number := number_or_none(one)) is not None}
+    return {
+        k: number for k, value in named.items() if (number := number_or_none(value)) is not None
+    }
 
 
 def _model(file: LogFile) -> str:

@@ -146,7 +146,7 @@ def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
 def _item(name: str, row: Row) -> LoggedItem:
     given = as_dict(row.get("input"))
     metadata = as_dict(row.get("metadata"))
-    references = [str(one) for one in as_list(given.get("reference"))]
+    references = [str(text) for text in as_list(given.get("reference"))]
     choices = real_choices([str(choice) for choice in as_list(given.get("choices"))])
     raw = text_or_none(given.get("raw"))
     question = text_or_none(metadata.get("contam_question"))

@@ -291,7 +291,7 @@ def _attached(sample: Row, text: str) -> str:
 
 def _answer(sample: Row, choices: list[str]) -> str | None:
     target = sample.get("target")
-    targets = [str(one) for one in target] if isinstance(target, list) else [str(target or "")]
+    targets = [str(text) for text in target] if isinstance(target, list) else [str(target or "")]
     named = [
         choices[ord(letter) - ord("A")]
         for letter in targets

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -37,7 +38,6 @@ from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from contam.rescore.logs.aggregate import Aggregate
     from contam.rescore.logs.setup import Setup
@@ -151,6 +151,11 @@ def _results(path: Path, time: str | None) -> tuple[Row, list[str]]:
         if is_results(found):
             return found, []
     return {}, ["no results file of the same time beside it: nothing to check the rows against"]
+
+
+def results_of(log: Log) -> Row:
+    """The results file that a log was checked against, {} where there is none."""
+    return _results(Path(log.path), log.run_id)[0]
 
 
 def _model(results: Row, path: Path) -> str:
@@ -341,7 +346,7 @@ def _leaves(results: Row, group: str) -> tuple[str, ...]:
         if name in met:
             continue
         met.add(name)
-        inner = [str(one) for one in as_list(below.get(name))]
+        inner = [str(task) for task in as_list(below.get(name))]
         if inner:
             waiting += inner
         else:

@@ -49,8 +49,8 @@ def is_beside(row: Row) -> bool:
 def is_metrics(value: object) -> bool:
     """Whether a JSON file has the metrics of one task, or of all."""
     found = as_dict(value)
-    one = "task_config" in found and "metrics" in found and "num_instances" in found
-    return one or ("all_primary_scores" in found and "tasks" in found)
+    is_task = "task_config" in found and "metrics" in found and "num_instances" in found
+    return is_task or ("all_primary_scores" in found and "tasks" in found)
 
 
 def predictions_of(path: Path) -> list[Path]:

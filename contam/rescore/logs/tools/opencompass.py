@@ -67,11 +67,11 @@ def read(file: LogFile) -> Log:
     asked = [row for part in parts for row in _rows(part, as_dict(part.document))]
     details = _details(file, document.get("details"))
     correct = [_correct(detail) for detail in details] or [_by_label(row) for row in asked]
-    if not correct or all(one is None for one in correct):
+    if not correct or all(marks is None for marks in correct):
         raise LogError(
             "{}: no item says whether it was right", file.path, remedy=Remedy.DUMP_EVAL_DETAILS
         )
-    repeats = max((len(one) for one in correct if one), default=1)
+    repeats = max((len(marks) for marks in correct if marks), default=1)
     if asked and len(asked) != len(correct) * repeats:
         raise LogError(
             "{}: {} items, and {} predictions beside them", file.path, len(correct), len(asked),
@@ -123,8 +123,8 @@ def _rows(file: LogFile, document: Row) -> list[Row]:
 
 def _details(file: LogFile, found: object) -> list[Row]:
     if isinstance(found, list):
-        return [as_dict(one) for one in found]
-    named = {key: one for key, one in as_dict(found).items() if key != "type"}
+        return [as_dict(detail) for detail in found]
+    named = {key: detail for key, detail in as_dict(found).items() if key != "type"}
     if set(named) != {str(place) for place in range(len(named))}:
         raise LogError(
             "{}: its details are not numbered through", file.path,
@@ -151,11 +151,11 @@ def _by_label(row: Row) -> list[float] | None:
 
 
 def _column(correct: list[list[float] | None], reported: float | None) -> ScoreColumn:
-    score = [sum(one) / len(one) if one else float("nan") for one in correct]
+    score = [sum(marks) / len(marks) if marks else float("nan") for marks in correct]
     return mean_column(
         "accuracy",
         np.array(score, np.float64),
-        repeats=np.array([len(one or ()) for one in correct], np.int32),
+        repeats=np.array([len(marks or ()) for marks in correct], np.int32),
         reported=reported,
         higher_is_better=True,
     )
@@ -186,7 +186,7 @@ def _prompt(found: object) -> str | None:
     """The prompt, or what the user says last in a chat."""
     if isinstance(found, str):
         return text_or_none(found)
-    turns = [as_dict(one) for one in as_list(found)]
+    turns = [as_dict(turn) for turn in as_list(found)]
     texts = [turn.get("prompt", turn.get("content")) for turn in turns if _asks(turn)]
     return text_or_none(texts[-1]) if texts else None
 

@@ -120,7 +120,7 @@ def _found(table: Table, mapping: Mapping[str, str]) -> dict[str, str]:
     """Role -> column, as mapped or by the usual names."""
     for role, name in mapping.items():
         names = name.split("+") if role == "models" else [name]
-        missing = [one for one in names if one and not table.has(one)]
+        missing = [name for name in names if name and not table.has(name)]
         if missing:
             raise LogError(
                 "{}: no column {!r}", table.file.path, missing[0],

@@ -51,7 +51,7 @@ def first_of_run(path: Path) -> Path:
 def read(file: LogFile) -> Log:
     """Read the report of a run."""
     report = as_dict(file.document)
-    lists = {name: [str(one) for one in as_list(report.get(name))] for name in _LISTS}
+    lists = {name: [str(instance) for instance in as_list(report.get(name))] for name in _LISTS}
     for name, ids in lists.items():
         counted = number_or_none(report.get(_COUNTS[name]))
         if counted is not None and int(counted) != len(ids):
@@ -61,13 +61,13 @@ def read(file: LogFile) -> Log:
             )  # fmt: skip
     scores: dict[str, float] = {}
     for name, ids in lists.items():
-        for one in ids:
-            if one in scores:
+        for instance in ids:
+            if instance in scores:
                 raise LogError(
-                    "{}: instance {} stands in two lists", file.path, one,
+                    "{}: instance {} stands in two lists", file.path, instance,
                     remedy=Remedy.MAKE_REPORT_AGAIN,
                 )  # fmt: skip
-            scores[one] = _LISTS[name]
+            scores[instance] = _LISTS[name]
     total = number_or_none(report.get("total_instances"))
     if total is not None and int(total) != len(scores):
         raise LogError(
