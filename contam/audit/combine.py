@@ -55,7 +55,7 @@ def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
             for failure in coverage["shards_failed"]
         ]
         if excluded := coverage.get("shards_excluded"):
-            total.setdefault("shards_excluded", []).extend(f"{name}/{one}" for one in excluded)
+            total.setdefault("shards_excluded", []).extend(f"{name}/{shard}" for shard in excluded)
         for key, value in coverage.items():
             if isinstance(value, int) and not isinstance(value, bool):
                 total[key] = total.get(key, 0) + value

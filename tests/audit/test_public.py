@@ -165,6 +165,7 @@ def test_evidence_is_read_again_by_what_is_noted_beside_the_pack(packs, tmp_path
     assert away.holds
     assert (away.n_evidence, away.digest) == (0, one.digest)
     assert away.n_unread == found.n_evidence
+    assert all(str(sources_file(moved)) in reason for reason in away.unread)
     # Whoever has the corpora at another place says so.
     shutil.copytree(first / "corpus", tmp_path / "c" / "corpus")
     shutil.copytree(first / "more" / "corpus", tmp_path / "c" / "more" / "corpus")

@@ -205,8 +205,9 @@ def test_the_command_writes_what_a_query_writes(
     for name in ("verdicts.parquet", "evidence.parquet", "items.parquet"):
         assert (out / name).read_bytes() == (theirs / name).read_bytes(), name
     # A service tells no places: what it judged is shown beside its texts where its shards lie.
-    shown = processes.contam_here("show", out, "--limit", "1")
-    assert "only the name of shard" in shown.stdout
+    item = flagged_items(load_report(out))[0]
+    shown = processes.contam_here("show", out, item.item_id)
+    assert "lies with the service that was asked" in shown.stdout
     views = list(view_items(load_report(out), flagged_items(load_report(out))[:1]))
     assert views[0].documents[0].parts[0].document == ()
     monkeypatch.chdir(bench_fixtures / "corpus")

@@ -24,13 +24,16 @@ Place: TypeAlias = tuple[str, int]
 _DEPTH: Final = 2
 """Folders between a pack and a result in it: `checks/web`."""
 
+_SEAL: Final = "manifest.json"
+"""The file by which the folder of a pack is known."""
+
 
 class Library:
     """Documents by (shard name, row), read from the shards that the run used."""
 
     def __init__(self, run: dict[str, Any], folder: Path | None = None) -> None:
         """The shards of a run, and the folder of its result where it may be part of a pack."""
-        self._homes = noted_sources(folder) if folder is not None else {}
+        self._noted, self._homes = _noted_sources(folder) if folder is not None else (None, {})
         shards = run.get("inputs", {}).get("shards", [])
         self._shards: dict[str, dict[str, Any]] = {shard["name"]: shard for shard in shards}
         self._column: str | None = run.get("parameters", {}).get("text")
@@ -84,14 +87,14 @@ class Library:
             size = Path(uri).stat().st_size
             now, digest = seen(shard)
             if size != shard.size_bytes or digest != known["digest"]:
-                return _elsewhere(uri) or f"shard {uri} has changed since the scan"
+                return self._elsewhere(uri) or f"shard {uri} has changed since the scan"
             return now, select_columns(
                 shard,
                 known.get("column", self._column),
                 known.get("columns", self._columns),
             )
         except FileNotFoundError:
-            return _elsewhere(uri) or f"shard {uri} is gone"
+            return self._elsewhere(uri) or f"shard {uri} is gone"
         except OSError as error:
             return f"shard {uri} cannot be read: {error.strerror}"
         except (CorpusError, ShardError) as error:
@@ -104,6 +107,18 @@ class Library:
         there = [place for place in places if place.exists()]
         return str((*there, *places, uri)[0])
 
+    def _elsewhere(self, uri: str) -> str:
+        """Why there is no file: packs and records of a service name their shards without paths."""
+        if Path(uri).is_absolute():
+            return ""
+        if uri.startswith(IN_MEMORY):
+            return f"shard {uri} was a table in the memory of the program that scanned it"
+        if self._noted is not None:
+            return f"no folder of shard {uri} is noted in {self._noted}"
+        return (
+            f"shard {uri} lies with the service that was asked; run this in the folder that has it"
+        )
+
 
 def sources_file(pack: Path) -> Path:
     """The file beside a pack that says in which folders the shards of its corpora are.
@@ -113,27 +128,22 @@ def sources_file(pack: Path) -> Path:
     return pack.with_name(f"{pack.name}.sources.json")
 
 
-def noted_sources(folder: Path) -> dict[str, list[str]]:
-    """The folders of each corpus, as noted beside the pack that a result is in; none without."""
+def _noted_sources(folder: Path) -> tuple[Path | None, dict[str, list[str]]]:
+    """The file of the pack that a result is in, None outside of packs, and what it says."""
     folder = folder.absolute()
     for pack in (folder, *folder.parents[:_DEPTH]):
-        try:
-            found = json.loads(sources_file(pack).read_bytes())
-        except (OSError, ValueError):
+        noted = sources_file(pack) if pack.name else None
+        if noted is None or not (noted.is_file() or (pack / _SEAL).is_file()):
             continue
-        if isinstance(found, dict):
-            return {
-                corpus: [str(home) for home in homes]
-                for corpus, homes in found.items()
-                if isinstance(homes, list)
-            }
-    return {}
-
-
-def _elsewhere(uri: str) -> str:
-    """Why there is no file: a pack and the record of a service name their shards without paths."""
-    if Path(uri).is_absolute():
-        return ""
-    if uri.startswith(IN_MEMORY):
-        return f"shard {uri} was a table in the memory of the program that scanned it"
-    return f"only the name of shard {uri} is known here: run this in the folder that has it"
+        try:
+            found = json.loads(noted.read_bytes())
+        except (OSError, ValueError):
+            found = None
+        if not isinstance(found, dict):
+            return noted, {}
+        return noted, {
+            corpus: [str(home) for home in homes]
+            for corpus, homes in found.items()
+            if isinstance(homes, list)
+        }
+    return None, {}
