@@ -107,7 +107,7 @@ def test_every_option_reaches_the_library(tmp_path):
         "policies": ["contam", "gpt3-test", "palm-70"], "unit": "char", "workers": 3,
         "text": "meta.text", "mapping": {"question": "prompt", "answer": "x"}, "name": "n",
         "split": "s", "keep_text": False, "allow_missing": True, "max_evidence": 7, "seed": 4,
-        "min_run": 9, "columns": {"id": "i", "url": "u", "date": "t"}, "exclude": ["v*", "w"],
+        "min_run": 9,
     }  # fmt: skip
 
 
