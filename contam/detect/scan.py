@@ -184,7 +184,8 @@ def named_columns(columns: Mapping[str, str] | None) -> dict[str, str] | None:
     for field_name in columns or ():
         if field_name not in NAMEABLE:
             raise UsageError(
-                f"no column can be named for {field_name!r}",
+                "no column can be named for {!r}",
+                field_name,
                 remedy=Remedy.CHOOSE_KNOWN(known=", ".join(NAMEABLE)),
             )
     return {name: columns[name] for name in NAMEABLE if name in columns} if columns else None
