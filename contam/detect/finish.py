@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import resource
 import time
+from collections import Counter
 from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.benchmark.items import Benchmark
     from contam.corpus.coverage import Coverage
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 # By the codes of `contam.kernels.match_rows`: AS_LETTER, AS_NUMBER.
 _MARKS = ("letter", "number")
+#: Fewer may well share a question.
+_FEW_ITEMS = 5
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
 
 
@@ -70,6 +74,7 @@ def finish(
                  than a short answer, but what they are made of is held until then
     """
     notes = [*sources.notes, *_long_seed(plan.parameters.seed)]
+    notes += [note for benchmark in plan.benchmarks for note in _one_question(benchmark)]
     documents = describe(sources, collections, notes)
     verdicts = verdict_columns(plan, sources.coverage, collections, documents)
     evidence = _evidence(plan, sources, collections, documents)
@@ -117,6 +122,25 @@ def _long_seed(seed: int) -> Iterator[str]:
             f"seed {seed}: an edited copy of which no {seed} tokens stand together is not found,"
             f" and its item may be called clean (the usual seed is {SEED})"
         )
+
+
+def _one_question(benchmark: Benchmark) -> Iterator[str]:
+    """A doubt whether the field of the question is the right one; no verdict tells it.
+
+    An instruction that every item has is found nowhere, or everywhere, whatever was leaked.
+    """
+    counts = Counter(key.text_key for key in benchmark.keys)
+    n_items, n_same = len(benchmark.items), max(counts.values(), default=0)
+    if n_items < _FEW_ITEMS or 2 * n_same <= n_items:
+        return
+    fields = {dict(source.fields).get("question") for source in benchmark.sources}
+    named = [field for field in fields if field]
+    where = f" ({named[0]})" if len(named) == 1 else ""
+    yield (
+        f"{benchmark.name}: {n_same} of {n_items} items have the same question{where}, which does"
+        " not tell them apart; if another field holds what they ask, name both:"
+        " --map question=FIELD+FIELD"
+    )
 
 
 def _evidence(
