@@ -305,7 +305,7 @@ def _installed() -> Mapping[str, str]:
     return found
 
 
-_NOTHING = "no document shares enough of its wording to be looked at"
+_NOTHING = "no document shares enough of its wording to be compared"
 
 
 class CoverageGap:

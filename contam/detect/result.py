@@ -163,7 +163,7 @@ class ScanResult:
         return schemas.rows_with(self.verdicts, "label", FLAGGED)
 
     def exit_code(self) -> int:
-        """0, or 4 when the corpus was not read whole and that was not allowed."""
+        """0, or 4 when part of the corpus was not read and that was not allowed."""
         if self.complete or self.run["parameters"].get("allow_missing"):
             return 0
         return IncompleteError.exit_code

@@ -184,7 +184,7 @@ def named_columns(columns: Mapping[str, str] | None) -> dict[str, str] | None:
     for field_name in columns or ():
         if field_name not in NAMEABLE:
             raise UsageError(
-                "no column can be named for {!r}",
+                "{!r} is not one of id, url and date",
                 field_name,
                 remedy=Remedy.CHOOSE_KNOWN(known=", ".join(NAMEABLE)),
             )
@@ -468,7 +468,7 @@ def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
         return
     failed = [Place(failure.name) for failure in coverage.failures[:1]]
     raise CorpusError(
-        "the corpus holds no text: {} shards, {} documents, {} without a text, {} empty"
+        "the corpus contains no text: {} shards, {} documents, {} without a text, {} empty"
         + "; not read: {}" * len(failed),
         len(coverage.names),
         total.rows,

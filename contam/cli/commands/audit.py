@@ -210,7 +210,7 @@ def init(
     from contam.files.single import write_file
 
     if target.exists() and not overwrite:
-        raise OutputError(f"{target} is there already", hint="choose another, or --overwrite")
+        raise OutputError(f"{target} already exists", hint="choose another, or --overwrite")
     text = starting_file(
         target,
         corpora=corpus or (),

@@ -186,12 +186,12 @@ def print_result(
         if len(notes) > _NOTES_SHOWN:
             talk(f"note: {len(notes) - _NOTES_SHOWN:,} more notes in run.json")
         if code == result.exit_code() != 0:
-            talk("the corpus was not read whole: items that were not found are not_checkable")
+            talk("part of the corpus was not read: items that were not found are not_checkable")
             talk(
                 "hint: repair the shards named NOT READ, or judge without them with --allow-missing"
             )
         elif not result.complete:
-            talk("the corpus was not read whole: clean means not found in what was read")
+            talk("part of the corpus was not read: clean means not found in what was read")
     if as_json:
         render.emit_json(
             {
