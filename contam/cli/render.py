@@ -25,6 +25,7 @@ _GIGA = 1_000_000_000
 _MEGA = 1_000_000
 _KILO = 1_000
 _NAMED_FAILURES = 5
+_COUNTS = {"shards_expected", "shards_read", "rows", "n_bytes"}
 
 
 def label_style(label: str) -> str:
@@ -91,6 +92,9 @@ def share(part: int, whole: int) -> str:
 
 def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     """What of the corpus was read, in sentences."""
+    if not coverage.keys() >= _COUNTS:  # of another version, or from an upload
+        yield "NOT KNOWN how much was read: run.json does not say which shards were read"
+        return
     expected, read = coverage["shards_expected"], coverage["shards_read"]
     yield (
         f"read {read:,} of {counted(expected, 'shard')}, {counted(coverage['rows'], 'document')}, "
@@ -123,6 +127,17 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
         yield plain(f"NOT READ {failure['shard']}: {reason}")
     if len(failed) > _NAMED_FAILURES:
         yield f"NOT READ {len(failed) - _NAMED_FAILURES:,} more shards, see run.json"
+
+
+def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
+    """What a result rests on, in sentences: the lines below every table and list of one.
+
+    run          as run.json has it;  n_unchecked  items to name as not checkable
+    """
+    lines = [*coverage_lines(run["coverage"])]
+    if n_unchecked:
+        lines.append(f"{counted(n_unchecked, 'item')} could not be checked")
+    return lines
 
 
 def counted(number: int, thing: str) -> str:
