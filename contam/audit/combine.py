@@ -54,8 +54,9 @@ def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
             {**failure, "shard": f"{name}/{failure['shard']}"}
             for failure in coverage["shards_failed"]
         ]
-        if excluded := coverage.get("shards_excluded"):
-            total.setdefault("shards_excluded", []).extend(f"{name}/{shard}" for shard in excluded)
+        for kind in ("shards_excluded", "not_indexed"):
+            if shards := coverage.get(kind):
+                total.setdefault(kind, []).extend(f"{name}/{shard}" for shard in shards)
         for key, value in coverage.items():
             if isinstance(value, int) and not isinstance(value, bool):
                 total[key] = total.get(key, 0) + value

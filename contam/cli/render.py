@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from contam.cli.terminal import emit, laid_out, plain, visible
@@ -113,12 +113,18 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     ]
     if odd:
         yield f"documents {', '.join(odd)}"
+    yield from gap_lines(coverage)
+
+
+def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
+    """Which shards were not searched, in sentences; none where all were."""
     if excluded := coverage.get("shards_excluded"):
-        named = ", ".join(excluded[:_NAMED_FAILURES])
-        more = f" and {len(excluded) - _NAMED_FAILURES:,} more"
-        yield plain(
-            f"EXCLUDED on purpose {counted(len(excluded), 'shard')}: {named}"
-            + (more if len(excluded) > _NAMED_FAILURES else "")
+        yield f"EXCLUDED on purpose {counted(len(excluded), 'shard')}: {_first(excluded)}"
+    if missing := coverage.get("not_indexed"):
+        them = "it" if len(missing) == 1 else "them"
+        yield (
+            f"NOT IN THE INDEX {counted(len(missing), 'shard')}: {_first(missing)}"
+            f" (`contam index add` adds {them})"
         )
     failed = coverage.get("shards_failed", [])
     for failure in failed[:_NAMED_FAILURES]:
@@ -127,6 +133,12 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
         yield plain(f"NOT READ {failure['shard']}: {reason}")
     if len(failed) > _NAMED_FAILURES:
         yield f"NOT READ {len(failed) - _NAMED_FAILURES:,} more shards, see run.json"
+
+
+def _first(names: Sequence[str]) -> str:
+    """The first names, and how many there are besides."""
+    more = len(names) - _NAMED_FAILURES
+    return plain(", ".join(names[:_NAMED_FAILURES]) + (f" and {more:,} more" if more > 0 else ""))
 
 
 def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
