@@ -135,6 +135,35 @@ def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
         yield f"NOT READ {len(failed) - _NAMED_FAILURES:,} more shards, see run.json"
 
 
+def skipped_rows(inputs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Benchmark -> `n_skipped`, `n_rows` (of how many) and `reasons`; only where rows were skipped.
+
+    Results of an older version have no reasons.
+    """
+    found = {}
+    for benchmark in inputs.get("benchmarks", ()):
+        reasons = benchmark.get("skipped", {})
+        n_skipped = sum(reasons.values()) or (
+            0 if "skipped_files" in benchmark else benchmark.get("n_skipped", 0)
+        )
+        if n_skipped:
+            n_rows = benchmark["n_items"] + n_skipped
+            numbers = {"n_skipped": n_skipped, "n_rows": n_rows, "reasons": reasons}
+            found[benchmark["name"]] = numbers
+    return found
+
+
+def _skipped_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
+    """What of the benchmarks was not taken, a line for each."""
+    for name, rows in skipped_rows(inputs).items():
+        n_skipped, n_rows, reasons = rows["n_skipped"], rows["n_rows"], rows["reasons"]
+        why = ", ".join(
+            reason if len(reasons) == 1 else f"{n:,} {reason}" for reason, n in reasons.items()
+        )
+        line = f"{name}: {n_skipped:,} of {counted(n_rows, 'row')} skipped"
+        yield plain(f"{line} ({why})" if why else line)
+
+
 def _first(names: Sequence[str]) -> str:
     """The first names, and how many there are besides."""
     more = len(names) - _NAMED_FAILURES
@@ -146,7 +175,7 @@ def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
 
     run          as run.json has it;  n_unchecked  items to name as not checkable
     """
-    lines = [*coverage_lines(run["coverage"])]
+    lines = [*coverage_lines(run["coverage"]), *_skipped_lines(run.get("inputs", {}))]
     if n_unchecked:
         lines.append(f"{counted(n_unchecked, 'item')} could not be checked")
     return lines
