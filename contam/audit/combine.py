@@ -114,6 +114,7 @@ def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
         for name, report in reports.items()
         for shard in report.run["inputs"]["shards"]
     ]
+    skipped = [file for run in every for file in run["inputs"].get("skipped_files", ())]
     return {
         "parameters": {
             # Each shard says which columns were read of it, the coverage what was left out.
@@ -126,7 +127,11 @@ def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
             "text": None,
             "corpora": list(reports),
         },
-        "inputs": {"shards": shards, "benchmarks": first["inputs"]["benchmarks"]},
+        "inputs": {
+            "shards": shards,
+            "benchmarks": first["inputs"]["benchmarks"],
+            **({"skipped_files": skipped} if skipped else {}),
+        },
         "versions": first["versions"],
         "coverage": merged_coverage({n: report.run["coverage"] for n, report in reports.items()}),
         "notes": [f"{name}: {note}" for name, r in reports.items() for note in r.run["notes"]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from contam.cli.terminal import emit, laid_out, plain, visible
@@ -25,6 +26,8 @@ _GIGA = 1_000_000_000
 _MEGA = 1_000_000
 _KILO = 1_000
 _NAMED_FAILURES = 5
+_NAMED_SKIPPED = 3
+_NO_TEXTS = {"hidden", "starts with _", "lock file"}  # reasons of contam.corpus.listing
 _COUNTS = {"shards_expected", "shards_read", "rows", "n_bytes"}
 
 
@@ -153,8 +156,16 @@ def skipped_rows(inputs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def skipped_files(inputs: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    """`path` and `reason` of files that are neither shard nor benchmark, likely texts first."""
+    files = [*inputs.get("skipped_files", ())]
+    for benchmark in inputs.get("benchmarks", ()):
+        files += benchmark.get("skipped_files", ())
+    return sorted(files, key=lambda file: file["reason"] in _NO_TEXTS)
+
+
 def _skipped_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
-    """What of the benchmarks was not taken, a line for each."""
+    """What of the benchmarks was not taken, a line for each, and which files were skipped."""
     for name, rows in skipped_rows(inputs).items():
         n_skipped, n_rows, reasons = rows["n_skipped"], rows["n_rows"], rows["reasons"]
         why = ", ".join(
@@ -162,6 +173,14 @@ def _skipped_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
         )
         line = f"{name}: {n_skipped:,} of {counted(n_rows, 'row')} skipped"
         yield plain(f"{line} ({why})" if why else line)
+    files = skipped_files(inputs)
+    if files:
+        named = [f"{PurePath(file['path']).name} ({file['reason']})" for file in files]
+        more = len(files) - _NAMED_SKIPPED
+        yield plain(
+            f"skipped {counted(len(files), 'file')}: {', '.join(named[:_NAMED_SKIPPED])}"
+            + (f" and {more:,} more, see run.json" if more > 0 else "")
+        )
 
 
 def _first(names: Sequence[str]) -> str:

@@ -311,6 +311,8 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
         "coverage.not_indexed",
         "coverage.shards_excluded",
         "inputs.benchmarks[].skipped.REASON",
+        *(f"inputs.skipped_files[].{name}" for name in ("path", "reason")),
+        *(f"inputs.benchmarks[].skipped_files[].{name}" for name in ("path", "reason")),
         "parameters.columns",
         "parameters.exclude",
         *(f"defaults[].{name}" for name in ("option", "values", "from")),

@@ -177,7 +177,7 @@ def print_result(
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
-    from contam.detect.result import LEFT_OUT, SKIPPED
+    from contam.detect.result import SKIPPED
 
     if not quiet:
         names = (one["name"] for one in result.run["inputs"].get("benchmarks", ()))
@@ -202,17 +202,13 @@ def print_result(
                 "counts": result.counts(),
                 "coverage": result.coverage,
                 "skipped_rows": render.skipped_rows(result.run["inputs"]),
+                "skipped_files": render.skipped_files(result.run["inputs"]),
                 "flagged": [verdict.to_dict() for verdict in result.flagged()],
             }
         )
         return code
     render.emit_renderable(render.verdict_table(result.counts()))
     lines = render.result_lines(result.run)
-    left_out = sum(note.startswith(LEFT_OUT) for note in result.run.get("notes", []))
-    if left_out:
-        lines.append(
-            f"left out {render.counted(left_out, 'file')} in an unknown form: see run.json"
-        )
     if unsure := _left_open(result):
         lines.append(
             f"{render.counted(unsure, 'verdict')} not checkable by this index, since a copy may "
