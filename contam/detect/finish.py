@@ -27,7 +27,7 @@ from contam.detect.policies.exposure import (
     exposures,
     kinds,
 )
-from contam.detect.result import ScanResult
+from contam.detect.result import SKIPPED, ScanResult
 from contam.detect.sources import describe
 from contam.tables.schemas import Repeated
 from contam.text.text_tables import NORMALISER
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.benchmark.items import Benchmark
+    from contam.benchmark.items import Benchmark, SkippedRow
     from contam.corpus.coverage import Coverage
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
@@ -80,7 +80,7 @@ def finish(
     evidence = _evidence(plan, sources, collections, documents)
     for benchmark in plan.benchmarks:
         notes += [
-            f"{benchmark.name}: skipped {row.source}:{row.line}: {row.reason}"
+            f"{benchmark.name}{SKIPPED}{row.source}:{row.line}: {row.reason}"
             for row in benchmark.skipped
         ]
     timings = {
@@ -281,6 +281,7 @@ def _benchmarks(plan: Plan) -> list[dict[str, Any]]:
             "name": benchmark.name,
             "n_items": len(benchmark.items),
             "n_skipped": len(benchmark.skipped),
+            **_skipped(benchmark.skipped),
             "duplicates": [
                 [benchmark.items[i].item_id for i in group] for group in benchmark.duplicates
             ],
@@ -288,6 +289,18 @@ def _benchmarks(plan: Plan) -> list[dict[str, Any]]:
         }
         for benchmark in plan.benchmarks
     ]
+
+
+def _skipped(skipped: Sequence[SkippedRow]) -> dict[str, Any]:
+    """How many rows were skipped for which reason, and which files; only what there is."""
+    reasons: dict[str, int] = {}
+    for row in skipped:
+        if row.n_rows:
+            kind = row.kind or row.reason
+            reasons[kind] = reasons.get(kind, 0) + row.n_rows
+    files = [{"path": row.source, "reason": row.reason} for row in skipped if not row.n_rows]
+    found = {"skipped": reasons, "skipped_files": files}
+    return {name: value for name, value in found.items() if value}
 
 
 def _versions() -> dict[str, str]:

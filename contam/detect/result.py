@@ -39,6 +39,9 @@ OPTIONAL: Final = frozenset(column.name for column in COLUMNS if column.optional
 TABLE_NAMES: Final = ("verdicts", "evidence", "items")
 """The tables of a result."""
 
+SKIPPED: Final = ": skipped "
+"""What a note on a row of a benchmark has behind the name of the benchmark."""
+
 LEFT_OUT: Final = "left out of the corpus: "
 """How a note begins that names a file beside the shards."""
 
