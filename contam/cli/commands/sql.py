@@ -47,7 +47,13 @@ def sql(
     from contam.cli import render
     from contam.cli.terminal import emit, visible
     from contam.detect.show.ask import open_database
+    from contam.tables.sql import writing
 
+    if kind := writing(query):
+        raise UsageError(
+            f"a query may only read, and this one holds {kind}",
+            hint="ask with SELECT; --out FILE writes the answer to a file",
+        )
     if out is not None:
         n_rows = _write(folder, query, out, overwrite=overwrite)
         emit(visible(f"{render.counted(n_rows, 'row')} written to {out}") + "\n")
