@@ -129,6 +129,10 @@ def show(
         benchmarks=tuple(split_names(benchmark or ())),
         sources=tuple(split_names(source or ())),
     )
+    if html is not None:
+        from contam.cli.output_file import refuse_replacing_source
+
+        refuse_replacing_source(html, report, "--html")
     keys = choose_items(report, choice) if item is None else find_items(report, item)
     shown = keys[: limit or (_LISTED if form == "text" else len(keys))]
     if html is not None:
