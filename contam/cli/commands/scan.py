@@ -178,6 +178,7 @@ def print_result(
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
     from contam.detect.result import LEFT_OUT
+    from contam.detect.sources import UNREADABLE_DATES
 
     if not quiet:
         notes = result.run.get("notes", [])
@@ -210,6 +211,7 @@ def print_result(
         lines.append(
             f"left out {render.counted(left_out, 'file')} in an unknown form: see run.json"
         )
+    lines += [note for note in result.run.get("notes", []) if note.endswith(UNREADABLE_DATES)]
     if unsure := _left_open(result):
         lines.append(
             f"{render.counted(unsure, 'verdict')} not checkable by this index, since a copy may "
