@@ -15,7 +15,7 @@ _FEWEST: Final = 4
 
 
 def wide_encoding(head: bytes) -> str:
-    """`UTF-16` or `UTF-32`, known by its byte order mark or by the NULs of Latin letters; else ""."""
+    """`UTF-16` or `UTF-32`, known by a byte order mark or by the NULs of Latin letters; else ""."""
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name
