@@ -323,6 +323,7 @@ class Remedy(Enum):
     INSTALL_EXTRA = "pip install 'contam[{extra}]' brings them"
     INSTALL_PACKAGE = "pip install {package}"
     GIVE_ROWS = "a row is a dictionary: the key `text` for a document, `question` for an item"
+    COLLECT_TABLE = "give the table that its .collect() returns"
     GIVE_LIST_OF_ROWS = "give a list of the rows you mean"
     GIVE_PATHS_OR_TABLES = (
         "give paths, a list of dictionaries, or a table: Arrow, pandas, Polars, datasets"
@@ -344,7 +345,7 @@ class Remedy(Enum):
     MAP_CHOICES = Own('a field per choice can be named: mapping={{"choices": "A+B+C+D"}}')
     MAP_FIELDS = Own("look at the first of them, or map the fields with `mapping`")
     WRITE_MAPPING = Own("write part=field, for example question=prompt,answer=solution")
-    NOTHING_QUOTED = Own("nothing is quoted where `secret` is set")
+    NOTHING_QUOTED = Own("nothing of the items is quoted with keep_text=False")
     NAME_TEXT_COLUMN = Own("name the column that holds the text with `text`")
     NAME_A_TEXT_COLUMN = Own("name a text column with `text`")
     NAME_COLUMN_AMONG = "name one of them, with dots for fields inside structs"

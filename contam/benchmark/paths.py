@@ -46,7 +46,9 @@ def expanded(
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         if not matches:
             remedy = Remedy.CHECK_BENCHMARK_PATH if what == "benchmark" else Remedy.CHECK_PATH
-            raise error_kind("no such {}: {}", Public(what), path, remedy=remedy).of_call()
+            # It may be a text of an item: of that nothing is quoted where nothing may be.
+            fact = str(path) if any(map(str.isspace, pattern)) else path
+            raise error_kind("no such {}: {}", Public(what), fact, remedy=remedy).of_call()
         for match in map(Path, sorted(matches, key=natural_key)):
             refuse_pipe(match, error_kind)
             yield match

@@ -194,7 +194,10 @@ def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
 
     run          as run.json has it;  n_unchecked  items to name as not checkable
     """
+    from contam.detect.result import notes_below  # after --help, which needs no Arrow
+
     lines = [*coverage_lines(run["coverage"]), *_skipped_lines(run.get("inputs", {}))]
+    lines += map(plain, notes_below(run))
     if n_unchecked:
         lines.append(f"{counted(n_unchecked, 'item')} could not be checked")
     return lines

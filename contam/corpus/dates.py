@@ -21,6 +21,8 @@ _ISO: Final = re.compile(
     r"(\d{4})(?:([-/.]?)(\d{2})(?:\2(\d{2}))?)?(?:[T ].*|\d{6}Z?)?", re.ASCII | re.DOTALL
 )
 _NUMBER: Final = re.compile(r"(\d{9,16})(?:\.\d*)?", re.ASCII)
+#: No form above is longer; a text that begins with a year is no date.
+_LONGEST: Final = 64
 _WARC: Final = 14
 _EPOCH: Final = dt.date(1970, 1, 1)
 #: Before that a number of seconds is more likely something else.
@@ -33,6 +35,8 @@ _DECEMBER: Final = 12
 def span_of(date: str | None) -> Span | None:
     """First and last day that a date may mean: of 2021 all its days; None when it means none."""
     text = (date or "").strip()
+    if len(text) > _LONGEST:
+        return None
     number = _NUMBER.fullmatch(text)
     if number and len(number[1]) != _WARC:
         return _of_epoch(int(number[1]))

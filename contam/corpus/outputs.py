@@ -43,6 +43,19 @@ def written_by_contam(folder: Path) -> dict[Path, str]:
     return found
 
 
+def what_wrote(folder: Path) -> str:
+    """What a folder itself is: `a result of contam`, an audit, an index; "" for any other."""
+    for marker, (what, files) in _MARKERS.items():
+        try:
+            tree = orjson.loads(read_file(folder / marker))
+            list(files(tree))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            continue
+        if tree.get("tool", _TOOL) == _TOOL:
+            return what
+    return ""
+
+
 def _of_result(tree: dict[str, Any]) -> Iterator[Written]:
     if tree["tool"] == _TOOL:
         yield from ((name, output["bytes"]) for name, output in tree["outputs"].items())

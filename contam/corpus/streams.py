@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
+from contam.files.encodings import wide_encoding
 from contam.files.listed import opened, state_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,14 @@ def unreadable(
     """The error for a shard that the operating system does not let us read."""
     reason = Plain(error.strerror or error)
     return ShardError("{shard}: cannot be read: {}", reason, shard=path, remedy=remedy)
+
+
+def refuse_wide(path: str, head: bytes) -> None:
+    """Raise ShardError for the first bytes of a file that is UTF-16 or UTF-32."""
+    if name := wide_encoding(head):
+        raise ShardError(
+            "{shard}: {}, not UTF-8", Public(name), shard=path, remedy=Remedy.CONVERT_TO_UTF8
+        )
 
 
 def stream(path: str) -> io.BufferedReader:

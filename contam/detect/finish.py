@@ -27,7 +27,7 @@ from contam.detect.policies.exposure import (
     exposures,
     kinds,
 )
-from contam.detect.result import SKIPPED, ScanResult
+from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
 from contam.detect.sources import describe
 from contam.tables.schemas import Repeated
 from contam.text.text_tables import NORMALISER
@@ -137,7 +137,7 @@ def _one_question(benchmark: Benchmark) -> Iterator[str]:
     named = [field for field in fields if field]
     where = f" ({named[0]})" if len(named) == 1 else ""
     yield (
-        f"{benchmark.name}: {n_same} of {n_items} items have the same question{where}, which does"
+        f"{benchmark.name}: {n_same} of {n_items} {ONE_QUESTION}{where}, which does"
         " not tell them apart; if another field holds what they ask, name both:"
         " --map question=FIELD+FIELD"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +32,8 @@ Source: TypeAlias = Any
 IN_MEMORY: Final = "memory:"
 """How a name begins in records and messages that is no path."""
 
+_LONGEST_NAME: Final = 255
+_WORDS_OF_TEXT: Final = 6
 _TABLE_MARKS: Final = ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow", "with_format")
 
 
@@ -172,7 +175,7 @@ def _named(name: object, content: Any, what: str) -> list[_Table]:  # noqa: ANN4
         name,
         what,
         _kind(content),
-        remedy=Remedy.GIVE_PATHS_OR_TABLES,
+        remedy=_way_out(content),
     )
 
 
@@ -220,8 +223,8 @@ def _json_rows(rows: Rows, called: str) -> list[bytes]:
 
 
 def _refuse_text(given: str, what: str) -> None:
-    """Raise UsageError for a text where a path is expected: hardly a path has a line feed."""
-    if "\n" in given and not os.path.lexists(given):
+    """Raise UsageError for a text where a path is expected."""
+    if _reads_as_text(given) and not os.path.lexists(given) and not _matches(given):
         raise UsageError(
             "the {} is a list of texts, which are taken as paths",
             what,
@@ -229,13 +232,24 @@ def _refuse_text(given: str, what: str) -> None:
         )
 
 
+def _reads_as_text(given: str) -> bool:
+    """Hardly a path has a line feed or so many words, and none a longer name."""
+    longest = max(len(os.fsencode(name)) for name in Path(given).parts or ("",))
+    return "\n" in given or longest > _LONGEST_NAME or len(given.split()) >= _WORDS_OF_TEXT
+
+
+def _matches(pattern: str) -> bool:
+    return glob.has_magic(pattern) and bool(glob.glob(pattern, recursive=True))  # noqa: PTH207 - takes absolute patterns
+
+
 def _unfit(given: object, what: str) -> UsageError:
-    return UsageError(
-        "the {} holds {}",
-        what,
-        _kind(given),
-        remedy=Remedy.GIVE_PATHS_OR_TABLES,
-    )
+    return UsageError("the {} holds {}", what, _kind(given), remedy=_way_out(given))
+
+
+def _way_out(given: object) -> Remedy:
+    """A query of Polars that was not carried out yet becomes a table by `collect`."""
+    lazy = hasattr(type(given), "collect_schema") and hasattr(type(given), "collect")
+    return Remedy.COLLECT_TABLE if lazy else Remedy.GIVE_PATHS_OR_TABLES
 
 
 def _kind(value: object) -> str:

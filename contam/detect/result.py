@@ -18,7 +18,7 @@ from contam.tables import schemas
 from contam.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -43,6 +43,10 @@ SKIPPED: Final = ": skipped "
 """What a note on a row of a benchmark has behind the name of the benchmark."""
 
 LEFT_OUT: Final = "left out of the corpus: "
+#: In a note on documents whose date is left empty.
+UNREADABLE_DATES: Final = "documents found have a date that cannot be read"
+#: In a note on a benchmark of which a field may have been taken for the question that is not it.
+ONE_QUESTION: Final = "items have the same question"
 """How a note begins that names a file beside the shards."""
 
 
@@ -262,3 +266,9 @@ def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:
     ranks = np.zeros(len(rows), np.int64)
     ranks[order[1:]] = np.cumsum(fresh)
     return ranks
+
+
+def notes_below(run: Mapping[str, Any]) -> list[str]:
+    """The notes that are shown below every table and list: without them it could mislead."""
+    parts = (UNREADABLE_DATES, ONE_QUESTION)
+    return [note for note in run.get("notes", ()) if any(part in note for part in parts)]

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from contam.corpus.dates import span_of
 from contam.corpus.documents import DocumentMeta
+from contam.detect.result import UNREADABLE_DATES
 from contam.errors import ShardError
 from contam.tables.distinct import distinct
 
@@ -62,6 +64,7 @@ _ROW_BITS = 41
 class Documents:
     """The d documents of an answer, by shard and row.
 
+    date         as the corpus writes it; None where it cannot be read as one
     place        int64[d], ascending: shard and row as one number
     document_id  what the corpus calls it, else "SHARD:ROW"
     shard        name of its shard;  row  its place there
@@ -85,7 +88,8 @@ class Documents:
 def describe(sources: Sources, collections: Sequence[Collection], notes: list[str]) -> Documents:
     """Ask the sources about every document that verdicts or evidence name.
 
-    Of a shard that is gone meanwhile only the places stay, and `notes` gets a line.
+    Of a shard that is gone meanwhile only the places stay, and a date that cannot be read is left
+    out: `notes` gets a line for each such shard, and one with the number of such dates.
     """
     tables = [collection.evidence()[0] for collection in collections]
     tables += [count.best for collection in collections for count in collection.counts]
@@ -106,6 +110,12 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
             notes.append(f"{name}: evidence without url and date: {error.message}")
             metas += [DocumentMeta("", None, None, None, None) for _ in wanted]
         names += [name] * len(wanted)
+    dates = [meta.date if span_of(meta.date) else None for meta in metas]
+    if n_odd := sum(
+        date is None and bool((meta.date or "").strip())
+        for date, meta in zip(dates, metas, strict=True)
+    ):
+        notes.append(f"{n_odd:,} of {len(metas):,} {UNREADABLE_DATES}")
     ids = [meta.document_id for meta in metas]
     return Documents(
         place=place,
@@ -115,7 +125,7 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
         shard=names,
         row=rows.tolist(),
         url=[meta.url for meta in metas],
-        date=[meta.date for meta in metas],
+        date=dates,
         source=[meta.source for meta in metas],
     )
 

@@ -28,6 +28,12 @@ def parquet_bytes(frame: object, called: str) -> bytes:
     """
     if not hasattr(type(frame), "__len__") and hasattr(type(frame), "with_format"):
         raise UsageError("{} is a stream of rows", Place(called), remedy=Remedy.GIVE_LIST_OF_ROWS)
+    names = [name for name in getattr(frame, "columns", ()) if isinstance(name, str)]
+    if doubled := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(
+            "{}: two columns of the table are called {!r}", Place(called), doubled,
+            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
+        )  # fmt: skip
     try:
         table = _arrow(frame)
         if not table.num_columns:

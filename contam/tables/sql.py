@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import duckdb
@@ -26,6 +27,18 @@ _NO_DOCUMENTS = (
 
 _BATCH_ROWS: Final = 1 << 16
 _INSTANT = "TIMESTAMP WITH TIME ZONE"
+
+#: PIVOT is a statement of several parts.
+_READ: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
+#: Other pragmas and settings run files, or name files that are then written.
+_HARMLESS: Final = re.compile(
+    r"\s*(?:PRAGMA\s+(?:table_info|show_tables|database_list|database_size|version|functions"
+    r"|collations|storage_info)"
+    r"|(?:SET|RESET)\s+(?:(?:SESSION|GLOBAL)\s+)?(?:timezone|calendar|threads|memory_limit"
+    r"|variable\s+\w+|default_order|default_null_order))\b",
+    re.IGNORECASE,
+)
+_EXPLAIN: Final = re.compile(r"\s*EXPLAIN\s*(?:ANALYZE\b|\([^)]*\))?", re.IGNORECASE)
 
 
 class Database:
@@ -101,6 +114,29 @@ def _said() -> Iterator[None]:
         raise UsageError(
             "the query fails: {}", _reason(str(error)), remedy=Remedy.ASK_KNOWN_VIEWS
         ) from error
+
+
+def writing(query: str) -> str:
+    """The first statement of a query that does more than read, as its kind: COPY; "" if none does.
+
+    Raises UsageError for what is no SQL.
+    """
+    with _said():
+        for statement in duckdb.extract_statements(query):
+            kind, text = statement.type, statement.query
+            explained = kind == duckdb.StatementType.EXPLAIN and _explains_read(text)
+            if not (explained or kind in _READ or _HARMLESS.match(text)):
+                return str(kind.name)
+    return ""
+
+
+def _explains_read(statement: str) -> bool:
+    """Whether an EXPLAIN explains a query that reads: EXPLAIN ANALYZE carries it out."""
+    try:
+        parts = duckdb.extract_statements(_EXPLAIN.sub("", statement, count=1))
+    except duckdb.Error:  # a comment stands in between: what follows is not known
+        return False
+    return all(part.type in _READ for part in parts)
 
 
 def refuse_same_names(names: Sequence[str]) -> None:

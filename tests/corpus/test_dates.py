@@ -55,6 +55,8 @@ def test_a_part_of_a_date_means_all_its_days(moment, form):
 @pytest.mark.parametrize(
     "text",
     ["soon", "Mon,", "0001-01-01", "9999-12-31", "2021-13-40", "1970-01-01T00:00:00Z", "0", "12",
+     "2021 was a good year for lanterns, and for all who polish them before the fair opens",
+     "12 May 2020 was a good day for lanterns, and for all who polish them before the fair opens",
      "1399", "2101", "99999999", "Mon, 99 Foo 2019 10:00:00 GMT", "12345", "1234567890123456789"],
 )  # fmt: skip
 def test_what_is_no_date_is_unknown(text):

@@ -161,10 +161,14 @@ def test_rows_may_lack_fields_that_others_have_and_hold_numbers_of_numpy():
     ]
 
 
+QUESTION = "Which of the nine brass lanterns, did they say, was polished? "
 FRAME = pa.Table.from_pylist(ITEMS)
 WRONG = {
     "texts": (["What is a lantern?"], BenchmarkError, "no such benchmark"),
     "texts of lines": (["What is\na lantern?"], UsageError, "list of texts"),
+    "a long text": ([QUESTION * 9], UsageError, "list of texts"),
+    "a text of many words": ([QUESTION], UsageError, "list of texts"),
+    "a table without rows": (FRAME[:0], BenchmarkError, "the table holds no rows"),
     "texts by name": ({"quiz": ["a", "b"]}, UsageError, "quiz, row 1 is a str"),
     "one row": (ITEMS[0], UsageError, "neither a table nor a list"),
     "a column by name": ({"quiz": 5}, UsageError, "quiz of the benchmark is an int"),
@@ -296,3 +300,44 @@ def test_an_index_answers_for_a_table_as_for_a_file(tmp_path):
     assert expected.flagged()
     for form in (FORMS["rows"], FORMS["arrow"], pandas_frame):
         assert contam.query(index, form(ITEMS)).verdicts.equals(expected.verdicts)
+
+
+@pytest.mark.parametrize("texts", [[QUESTION], [QUESTION * 99], ["one\ntwo"], QUESTION * 99])
+def test_documents_given_as_texts_are_not_quoted_as_paths(texts):
+    with pytest.raises(UsageError, match="the corpus is a list of texts") as caught:
+        contam.scan(texts, ITEMS)
+    assert "lanterns" not in caught.value.message
+    assert "dictionary" in caught.value.hint_of({})
+
+
+@pytest.mark.parametrize("text", [QUESTION, QUESTION * 99, "Which lantern", "Which\tlantern"])
+def test_an_item_given_as_a_text_is_quoted_nowhere_where_nothing_may_be(text):
+    with pytest.raises((UsageError, BenchmarkError)) as caught:
+        contam.scan(DOCUMENTS, [text], keep_text=False)
+    said = f"{caught.value.message} {caught.value.hint_of({})}"
+    assert "lantern" not in said
+    assert "secret" not in said
+
+
+def test_a_file_whose_name_is_a_sentence_is_a_file(tmp_path):
+    path = tmp_path / "this is a file of some items in it.jsonl"
+    path.write_text(json.dumps(ITEMS[0]) + "\n")
+    assert len(contam.scan(DOCUMENTS, path).items) == 1
+    pattern = str(tmp_path / "this is a file of some items in *.jsonl")
+    assert len(contam.scan(DOCUMENTS, [pattern]).items) == 1
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    lazy = polars.DataFrame(ITEMS[:1]).lazy()
+    for benchmark in (lazy, [lazy], {"quiz": lazy}):
+        with pytest.raises(UsageError, match="LazyFrame") as caught:
+            contam.scan(DOCUMENTS, benchmark)
+        assert ".collect()" in caught.value.hint_of({})
+
+
+def test_a_frame_with_two_columns_of_one_name_names_it_once():
+    frame = pandas_frame(ITEMS[:2])
+    doubled = frame.set_axis(["question"] * len(frame.columns), axis=1)
+    with pytest.raises(UsageError, match=r"items: two columns of the table are called 'question'$"):
+        contam.scan(DOCUMENTS, doubled)

@@ -188,3 +188,32 @@ def test_the_flags_of_the_command_line_reach_the_record(tmp_path, bench):
     refused = contam_here("scan", *asked[:-1], tmp_path / "no", "--id-column", "nowhere")
     assert_one_line_error(refused, 1, "nowhere", "columns seen", "key")
     assert not (tmp_path / "no").exists()
+
+
+def test_what_is_no_date_is_counted_and_not_shown_as_one(tmp_path, bench):
+    odd = ["not a date", f"2021 {QUESTION}", "2024-02-03", "", None, "0001-01-01"]
+    some = [{"text": f"{number}: {QUESTION}?", "day": day} for number, day in enumerate(odd)]
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    scanned = contam.scan(corpus, bench, columns={"date": "day"})
+    build(corpus, tmp_path / "index", columns={"date": "day"}, workers=1)
+    asked = contam.query(tmp_path / "index", bench)
+    for result in (scanned, asked):
+        found = {row["row"]: row["date"] for row in result.evidence.to_pylist()}
+        assert found == {0: None, 1: None, 2: "2024-02-03", 3: None, 4: None, 5: None}
+        assert "3 of 6 documents found have a date that cannot be read" in result.run["notes"]
+
+
+def test_a_text_column_is_no_column_of_dates(tmp_path, bench):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.jsonl").write_text(json.dumps({"text": f"2021. {QUESTION}? " * 12}) + "\n")
+    given = ("--corpus", corpus, "--benchmark", bench, "--date-column", "text")
+    done = contam_here("scan", *given, "--out", tmp_path / "out")
+    assert "1 of 1 documents found have a date that cannot be read" in done.stdout
+    listed = contam_here("show", tmp_path / "out", "--csv").stdout
+    assert QUESTION not in listed
+    heading = contam_here("show", tmp_path / "out", "q").stdout.partition("matches")[0]
+    assert "a.jsonl row 0" in heading
+    assert not any("  2021. " in line for line in heading.splitlines() if "row 0" in line)

@@ -11,6 +11,7 @@ import typer
 from contam.cli import options
 from contam.cli.commands import audit_diff, audit_export, audit_flags, audit_gate, audit_waive
 from contam.cli.options import split_names
+from contam.cli.output_file import refuse_replacing
 from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def init(
 
     if target.exists() and not overwrite:
         raise OutputError(f"{target} already exists", hint="choose another, or --overwrite")
+    refuse_replacing(target, [*(corpus or ()), *(benchmark or ()), *(logs or ())], "FILE")
     text = starting_file(
         target,
         corpora=corpus or (),

@@ -69,10 +69,12 @@ def export(
         return
     from contam.audit.export.conda_and_cards import conda, model_card
     from contam.audit.verify import refuse_inside
+    from contam.cli.output_file import refuse_replacing
     from contam.files.single import write_file
 
     if out is not None:
         refuse_inside(out, folder)
+        refuse_replacing(out)
     if fmt == ExportFormat.CONDA:
         text = conda(folder, policy, reference or "")
     else:

@@ -12,6 +12,7 @@ import typer
 
 from contam.cli import options
 from contam.cli.commands.audit_waive import Today, day
+from contam.cli.output_file import refuse_replacing
 from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def gate(
     for path in (junit, summary):
         if path is not None:
             refuse_inside(path, where)
+    if junit is not None:
+        refuse_replacing(junit, [rules], "--junit")
     verdict = run_gate(read.rules, where, day(today), digest)
     if as_json:
         render.emit_json({**asdict(verdict), "passed": verdict.passed})

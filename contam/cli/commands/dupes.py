@@ -10,6 +10,7 @@ import typer
 
 from contam.benchmark.items import PARTS
 from contam.cli import options
+from contam.cli.output_file import refuse_replacing
 from contam.cli.row_file import csv_text, form_of
 from contam.cli.terminal import emit, plain, visible
 
@@ -58,6 +59,7 @@ def dupes(
     """Find items that are nearly the same in another benchmark or split."""
     if out is not None:
         form_of(out)
+        refuse_replacing(out, benchmark)
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.progress import reporter

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import options
+from contam.cli.output_file import refuse_replacing
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def export(
         if out is None:
             emit(text)
         else:
+            refuse_replacing(out, [verdicts, *logs])
             write_file(out, text.encode(), overwrite=overwrite)
     if not quiet:
         for log in judged:

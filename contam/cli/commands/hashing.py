@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from contam.cli import options
+from contam.cli.output_file import refuse_replacing
 from contam.errors import UsageError
 
 SPREAD_OPTIONS = ("--benchmark", "--map")
@@ -54,6 +55,7 @@ def hash_items(
     target = Path(out)
     if target.exists() and not overwrite:
         raise UsageError(f"{out} exists", hint="give --overwrite to replace it")
+    refuse_replacing(target, benchmark)
     from contam.benchmark.mapping import parse_mapping
     from contam.benchmark.read_files import read_benchmarks
     from contam.cli.options import split_names

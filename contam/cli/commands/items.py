@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from contam.cli import options
+from contam.cli.output_file import refuse_replacing
 
 SPREAD_OPTIONS = ("--from-logs", "--columns")
 
@@ -44,6 +45,7 @@ def items(
     from contam.rescore.logs import read_logs
     from contam.rescore.logs.logged_items import benchmark_of, write_items
 
+    refuse_replacing(out, from_logs)
     found = benchmark_of(read_logs(from_logs, columns=parse_mapping(columns or [])))
     write_items(found.rows, out, overwrite=overwrite)
     for path, n_items in found.without:

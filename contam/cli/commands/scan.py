@@ -177,12 +177,17 @@ def print_result(
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
-    from contam.detect.result import SKIPPED
+    from contam.detect.result import SKIPPED, notes_below
 
     if not quiet:
         names = (one["name"] for one in result.run["inputs"].get("benchmarks", ()))
         below = tuple(f"{name}{SKIPPED}" for name in names)
-        notes = [note for note in result.run.get("notes", []) if not note.startswith(below)]
+        shown = notes_below(result.run)
+        notes = [
+            note
+            for note in result.run.get("notes", [])
+            if not note.startswith(below) and note not in shown
+        ]
         for note in notes[:_NOTES_SHOWN]:
             talk(f"note: {plain(note)}")
         if len(notes) > _NOTES_SHOWN:

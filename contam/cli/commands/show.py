@@ -134,8 +134,10 @@ def show(
     about = [visible(line) for line in render.result_lines(report.run, len(unchecked))]
     shown = keys[: limit or (_LISTED if form == "text" else len(keys))]
     if html is not None:
+        from contam.cli.output_file import refuse_replacing_source
         from contam.files.single import write_file
 
+        refuse_replacing_source(html, report, "--html")
         page = html_page(shown, choice, report, chance, documents, about=about)
         write_file(html, page.encode("utf-8", "replace"), overwrite=overwrite)
         emit(visible(f"{render.counted(len(shown), 'item')} written to {html}") + "\n")
@@ -149,15 +151,13 @@ def show(
         sources=choice.sources,
     )
     if form == "json":
-        flagged = len(set(keys).intersection(flagged_items(report, policy)))
-        trees = [as_tree(view, chance) for view in views]
         render.emit_json(
             {
                 "chosen": len(keys),
-                "flagged": flagged,
+                "flagged": len(set(keys).intersection(flagged_items(report, policy))),
                 "not_checkable": len(unchecked),
                 "coverage": report.run["coverage"],
-                "items": trees,
+                "items": [as_tree(view, chance) for view in views],
             }
         )
     elif form == "csv":
@@ -165,19 +165,17 @@ def show(
         if report.run["coverage"].get("complete") is not True:
             talk("\n".join(about))
     else:
-        beside = whole or bool(documents)
-        if not keys:
-            render.emit_renderable(visible(_nothing(report, choice)), "")
-        elif beside:
-            for view in views:
-                render.emit_renderable(*item_blocks(view, chance))
-        else:
-            render.emit_renderable(item_table(views, choice, report, chance), "")
         last = [] if item is not None else about
         if len(keys) > len(shown):
             more = render.counted(len(keys) - len(shown), "more item")
             last = [f"{more}: --limit {len(keys)}", *last]
-        if keys and not beside:
+        if not keys:
+            render.emit_renderable(visible(_nothing(report, choice)), "")
+        elif whole or documents:
+            for view in views:
+                render.emit_renderable(*item_blocks(view, chance))
+        else:
+            render.emit_renderable(item_table(views, choice, report, chance), "")
             last = [*last, visible(f"side by side: contam show {folder} ITEM")]
         emit("".join(f"{line}\n" for line in last))
 
@@ -195,7 +193,7 @@ def _nothing(report: Report, choice: Choice) -> str:
     by = f" by {choice.policy}" if choice.policy else ""
     if choice.labels == FLAGGED and not choice.benchmarks and not choice.sources:
         return f"no item is flagged{by} in {report.folder}"
-    return f"no item of {report.folder} fits"
+    return f"no item of {report.folder} matches these filters"
 
 
 def as_tree(view: ItemView, chance: QValues | None = None) -> dict[str, Any]:

@@ -47,7 +47,13 @@ def sql(
     from contam.cli import render
     from contam.cli.terminal import emit, visible
     from contam.detect.show.ask import open_database
+    from contam.tables.sql import writing
 
+    if kind := writing(query):
+        raise UsageError(
+            f"a query may only read, and this one holds {kind}",
+            hint="ask with SELECT; --out FILE writes the answer to a file",
+        )
     if out is not None:
         n_rows = _write(folder, query, out, overwrite=overwrite)
         emit(visible(f"{render.counted(n_rows, 'row')} written to {out}") + "\n")
@@ -66,10 +72,13 @@ def _write(folder: Path, query: str, out: Path, *, overwrite: bool) -> int:
     """Write the answer to a file, whole or not at all; returns the number of rows."""
     import json
 
+    from contam.cli.output_file import refuse_replacing_source
+    from contam.detect.report import load_report
     from contam.detect.show.ask import open_database
     from contam.files.single import whole_file
 
     form = form_of(out)
+    refuse_replacing_source(out, load_report(folder))
     with whole_file(out, overwrite=overwrite) as file, open_database(folder, query) as database:
         if form == ".parquet":
             return database.write_parquet(query, file)

@@ -6,7 +6,7 @@ import csv
 from typing import TYPE_CHECKING, ClassVar
 
 from contam.corpus.formats import records
-from contam.corpus.streams import stream
+from contam.corpus.streams import refuse_wide, stream
 from contam.errors import Plain, Remedy, ShardError
 from contam.files.csv_cells import large_cells
 from contam.files.lfs import LFS_FACT, LFS_HEAD
@@ -87,6 +87,8 @@ def _lines(path: str) -> Iterator[str]:
         number += 1
         if len(line) > records.MAX_RECORD_BYTES:
             raise _bad(path, number, "longer than {} MiB", records.MAX_RECORD_BYTES >> 20)
+        if number == 1:
+            refuse_wide(path, line)
         if not line.endswith(b"\n"):
             raise ShardError(
                 "{shard}, line {}: ends without a line break, and may have been cut", number,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import orjson
@@ -9,9 +10,10 @@ import orjson
 from contam.corpus.formats import records
 from contam.corpus.formats.base import FileChunk, head_of, is_whole
 from contam.corpus.offsets import ByteSpan, line_number, span_pieces
-from contam.corpus.streams import is_plain, pieces
+from contam.corpus.streams import is_plain, pieces, refuse_wide
 from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.doubled_keys import repeated
+from contam.files.encodings import wide_encoding
 from contam.files.lfs import LFS_HEAD
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
 from contam.tables.json_text import parse
@@ -82,7 +84,7 @@ class JsonLines(records.RecordFormat[bytes]):
         try:
             record = parse(raw)
         except (ValueError, RecursionError) as error:
-            raise self.bad(path, row, "not JSON: {}", Plain(error)) from error
+            raise self.bad(path, row, "not JSON: {}", Plain(_why(error))) from error
         if not isinstance(record, dict):
             raise self.bad(path, row, "a JSON {}, not an object", Public(type(record).__name__))
         return record
@@ -95,12 +97,19 @@ class JsonLines(records.RecordFormat[bytes]):
         try:
             found = repeated(raw, record, paths)
         except (ValueError, RecursionError) as error:
-            raise self.bad(path, row, "not JSON: {}", Plain(error)) from error
+            raise self.bad(path, row, "not JSON: {}", Plain(_why(error))) from error
         if found is not None:
             raise self.bad(path, row, "a field at {!r} occurs twice in one object", ".".join(found))
 
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return _bad_line(path, row, what, *facts)
+
+
+def _why(error: Exception) -> str:
+    """What the parser says; of its own line number, which is always 1, only the column is left."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}: column {error.colno}"
+    return str(error)
 
 
 def _bad_line(path: str, row: int, what: str, *facts: object) -> ShardError:
@@ -112,7 +121,7 @@ def _bad_line(path: str, row: int, what: str, *facts: object) -> ShardError:
 def _not_lines(head: bytes) -> str:
     """Say why a bare .json file in a folder is no JSONL shard; "" when it is one."""
     lines = head.lstrip(b"\xef\xbb\xbf").split(b"\n")
-    if not head or head.startswith(LFS_HEAD):
+    if not head or head.startswith(LFS_HEAD) or wide_encoding(head):
         # As a shard it fails by name; left out it would not be missed.
         return ""
     if lines[0].lstrip().startswith(b"["):
@@ -136,6 +145,8 @@ def _lines(path: str, first: int = 0, span: ByteSpan | None = None) -> Iterator[
     size = 0
     row = first
     for piece in span_pieces(path, span) if span else pieces(path):
+        if not row and not parts:
+            refuse_wide(path, piece)
         lines = piece.split(b"\n")
         if len(lines) > 1:
             parts.append(lines[0])

@@ -81,7 +81,7 @@ class Library:
         known = self._shards.get(name)
         if known is None:
             return f"shard {name} is not among the inputs in run.json"
-        uri = self._place(known["uri"])
+        uri = self.place(known["uri"])
         shard = Shard(uri=uri, name=name, format=known["format"], size_bytes=known["size_bytes"])
         try:
             size = Path(uri).stat().st_size
@@ -100,7 +100,7 @@ class Library:
         except (CorpusError, ShardError) as error:
             return error.message
 
-    def _place(self, uri: str) -> str:
+    def place(self, uri: str) -> str:
         """Where a shard is; a pack names it by its corpus: `web/part-000.parquet`."""
         corpus, _, name = uri.partition("/")
         places = [Path(home, name) for home in self._homes.get(corpus, ()) if corpus]

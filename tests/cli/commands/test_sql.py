@@ -113,6 +113,54 @@ def test_a_wrong_query_says_what_there_is(make_result):
     assert_one_line_error(contam_here("sql", Path("/nowhere"), "select 1"), 2, "nowhere")
 
 
+WRITING = (
+    "copy (select 7) to 'v2.csv'",
+    "COPY (select 7) TO 'v2.csv' (format csv)",
+    "select 1; copy (select 7) to 'v2.csv'",
+    "/* a */ copy verdicts to 'v2.csv' -- select",
+    "explain analyze copy (select 7) to 'v2.csv'",
+    "explain (analyze, format json) copy (select 7) to 'v2.csv'",
+    "EXPLAIN /* a */ ANALYZE copy (select 7) to 'v2.csv'",
+    "export database 'new'",
+    "attach 'v2.csv' as other",
+    "set log_query_path = 'v2.csv'",
+    "pragma profile_output = 'v2.csv'",
+    "pragma import_database('new')",
+    "create table t as select 1",
+    "install httpfs",
+    "prepare p as copy (select 7) to 'v2.csv'",
+)
+
+
+@pytest.mark.parametrize("query", WRITING)
+def test_a_query_writes_no_file_and_changes_none(make_result, tmp_path, monkeypatch, query):
+    folder, _ = make_result(parquet)
+    monkeypatch.chdir(tmp_path)
+    Path("v2.csv").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for more in ((), ("--json",), ("--out", "answer.csv"), ("--out", "answer.parquet")):
+        assert_one_line_error(contam_here("sql", folder, query, *more), 2, "only read", "--out")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "explain select label from verdicts",
+        "explain analyze select label from verdicts",
+        "describe verdicts",
+        "show tables",
+        "summarize verdicts",
+        "pragma table_info('verdicts')",
+        "pivot verdicts on label using count(*)",
+        "set threads = 1; with v as (from verdicts) select label from v",
+    ],
+)
+def test_every_query_that_reads_is_answered(make_result, query):
+    folder, _ = make_result(parquet)
+    assert json.loads(contam_here("sql", folder, query, "--json").stdout)
+
+
 def test_times_with_a_zone_need_no_other_package(make_result):
     folder, _ = make_result(parquet)
     query = "select timestamptz '2020-01-01 00:00:00+02' as t, [t] as l, {'a': t} as s, 'x' as v"

@@ -261,3 +261,25 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base)
     )
     scale = 1 if sys.platform == "darwin" else 1024
     assert int(done.stdout) * scale < 150 << 20
+
+
+def test_a_broken_line_has_one_number(tmp_path, read_corpus):
+    (tmp_path / "a.jsonl").write_bytes(lines([{"text": "a"}]) * 4 + b'{"text": "cut\n')
+    with pytest.raises(ShardError, match=r"^a\.jsonl, line 5: not JSON: ") as caught:
+        read_corpus(tmp_path)
+    assert caught.value.message.count("line ") == 1
+    assert caught.value.message.endswith("Unterminated string starting at: column 10")
+
+
+WIDE = ["utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.jsonl.gz", "a.csv", "a.tsv", "a.csv.gz"])
+def test_a_file_in_utf_16_is_named_so(tmp_path, read_corpus, encoding, name):
+    text = "text\nünï\n" if "sv" in name else lines([{"text": "漢字"}, {"text": "b"}]).decode()
+    raw = text.encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    with pytest.raises(ShardError, match=rf"^{name}: UTF-(16|32), not UTF-8$") as caught:
+        read_corpus(tmp_path)
+    assert "UTF-8" in caught.value.hint_of({})

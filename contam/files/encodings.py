@@ -1,0 +1,26 @@
+"""Recognise text that is not UTF-8 but UTF-16 or UTF-32, by its first bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_MARKS: Final = (
+    (b"\xff\xfe\x00\x00", "UTF-32"),
+    (b"\x00\x00\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+_SEEN: Final = 64
+_FEWEST: Final = 4
+
+
+def wide_encoding(head: bytes) -> str:
+    """`UTF-16` or `UTF-32`, known by a byte order mark or by the NULs of Latin letters; else ""."""
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name
+    begin = head[: min(len(head), _SEEN) & ~1]
+    if len(begin) < _FEWEST:
+        return ""
+    even, odd = begin[::2].count(0), begin[1::2].count(0)
+    return "UTF-16" if min(even, odd) == 0 and max(even, odd) * 2 >= len(begin) // 2 else ""
