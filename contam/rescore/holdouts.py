@@ -32,7 +32,7 @@ _SURE: Final = 0.05
 def item_numbers(logs: Sequence[Log]) -> list[NDArray[np.int64]]:
     """For each log of one reference benchmark: int64[n], equal where logs mean the same item.
 
-    By id and question. Raises LogError for an item that stands twice in a log.
+    By id and question. Raises LogError for an item that occurs twice in a log.
     """
     known: dict[tuple[str, str | None], int] = {}
     found = []
@@ -40,7 +40,7 @@ def item_numbers(logs: Sequence[Log]) -> list[NDArray[np.int64]]:
         keys = [(item.item_id, item.question or item.prompt) for item in log.items]
         if len(set(keys)) < len(keys):
             raise LogError(
-                "{}: an item of the reference benchmark {} stands twice", Place(log.path),
+                "{}: an item of the reference benchmark {} occurs twice", Place(log.path),
                 Public(log.benchmark), remedy=Remedy.GIVE_ITEM_ONCE,
             )  # fmt: skip
         numbers = [known.setdefault(key, len(known)) for key in keys]

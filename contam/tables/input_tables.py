@@ -82,7 +82,7 @@ def _chosen(
     doubled = _doubled(list(schema))
     if doubled is not None:
         raise BenchmarkError(
-            "{}: the column {!r} stands twice in one record", path, doubled,
+            "{}: the column {!r} occurs twice in one record", path, doubled,
             remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
         )  # fmt: skip
     return list(choose(schema.names))

@@ -31,9 +31,9 @@ BAD_LINES: dict[str, tuple[bytes, str]] = {
     "half a surrogate": (b'{"question": "\\ud800 Which?"}', "surrogate"),
     "two questions": (
         b'{"question": "Which?", "question": "Whose?"}',
-        "the field 'question' stands twice",
+        "the field 'question' occurs twice",
     ),
-    "two answers within": (b'{"q": [{"answer": NaN, "answer": 2}]}', "'q.0.answer' stands twice"),
+    "two answers within": (b'{"q": [{"answer": NaN, "answer": 2}]}', "'q.0.answer' occurs twice"),
     "number as question": (b'{"question": 5, "answer": "x"}', "the question is the number 5"),
     "record as question": (b'{"question": {"a": "x"}}', "the question is a record"),
     "no question field": (b'{"headline": "Which?", "answer": "x"}', "'headline', 'answer'"),
@@ -284,4 +284,4 @@ def test_a_column_that_stands_twice_is_an_error(tmp_path: Path, kind: str, withi
         new = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
         with new(path, table.schema) as writer:
             writer.write(table)
-    assert "'question' stands twice" in failure(path).message
+    assert "'question' occurs twice" in failure(path).message

@@ -129,17 +129,17 @@ def test_a_name_that_is_unknown_is_told_with_the_nearest_one(here, command):
     for name in _options(WITH_DEFAULTS[command]):
         wrong = name + "x"
         done = contam_here(command, cwd=here(f"[{command}]\n{wrong} = 1\n"))
-        assert_one_line_error(done, 2, f"contam.toml: [{command}]", repr(wrong), f"close: {name}")
+        assert_one_line_error(done, 2, f"contam.toml: [{command}]", repr(wrong), f"did you mean {name}")
         variable = f"CONTAM_{command.upper()}_{wrong.upper()}"
         done = contam_here(command, cwd=here(""), **{variable: "1"})
-        assert_one_line_error(done, 2, variable, f"close: {variable[:-1]}")
+        assert_one_line_error(done, 2, variable, f"did you mean {variable[:-1]}")
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_that_is_unknown_is_told_with_the_nearest_one(here, table):
     for text in (f"[{table}x]\nseed = 1\n", f"{table}x = 3\n"):
         done = contam_here("scan", cwd=here(text))
-        assert_one_line_error(done, 2, "contam.toml", repr(f"{table}x"), f"close: {table}")
+        assert_one_line_error(done, 2, "contam.toml", repr(f"{table}x"), f"did you mean {table}")
     assert_one_line_error(contam_here("scan", cwd=here(f"{table} = 3\n")), 2, table, "no table")
 
 

@@ -182,7 +182,7 @@ WRONG = {
     "doubled columns": (
         pa.Table.from_arrays([["a"], ["b"]], names=["question", "question"]),
         BenchmarkError,
-        "stands twice",
+        "occurs twice",
     ),
     "two without a name": ([FRAME, FRAME], UsageError, "two tables of the benchmark are called"),
     "no name": ({"": FRAME}, UsageError, "no printable name"),

@@ -95,7 +95,7 @@ def refused_by_the_corpus(line, column, first):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.jsonl")
         path.write_text(f"{first}\n{line}\n", "utf-8")
-        with pytest.raises(ShardError, match=r"line 2: .*stands twice"):
+        with pytest.raises(ShardError, match=r"line 2: .*occurs twice"):
             list(texts_read(path, column))
 
 
@@ -148,7 +148,7 @@ def test_a_benchmark_and_a_body_are_refused(data):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "items.jsonl")
         path.write_text(f'{{"question": "Which is it?"}}\n{line}\n', "utf-8")
-        with pytest.raises(BenchmarkError, match="stands twice"):
+        with pytest.raises(BenchmarkError, match="occurs twice"):
             read_benchmarks([path])
     with pytest.raises(RequestError) as caught:
         refuse_doubled(f'{{"items": [{line}]}}'.encode())
@@ -165,7 +165,7 @@ def test_choices_that_a_field_holds_as_json_are_refused(data):
         path.write_text(
             json.dumps({"question": "Which?", "choices": inner, "answer": "A"}), "utf-8"
         )
-        with pytest.raises(BenchmarkError, match="stands twice"):
+        with pytest.raises(BenchmarkError, match="occurs twice"):
             read_benchmarks([path])
 
 
@@ -179,7 +179,7 @@ def test_a_row_of_a_log_is_refused(data):
         again = data.draw(spelt(name))
         assert second.startswith("{")
         path.write_text(f"{first}\n{{{again}: {value}, {second[1:]}\n", "utf-8")
-        with pytest.raises(LogError, match=r":2: the field '.*' stands twice"):
+        with pytest.raises(LogError, match=r":2: the field '.*' occurs twice"):
             read_logs([path])
 
 

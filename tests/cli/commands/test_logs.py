@@ -60,7 +60,7 @@ def test_items_come_out_of_logs(tmp_path):
         QUESTIONS[:3]
     )
     again = contam_here("items", "--from-logs", tmp_path / "a", "--out", out)
-    assert_one_line_error(again, 1, "there already")
+    assert_one_line_error(again, 1, "already exists")
     assert (
         contam_here("items", "--from-logs", tmp_path / "a", "--out", out, "--overwrite").returncode
         == 0

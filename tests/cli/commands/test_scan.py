@@ -131,7 +131,7 @@ def test_exit_codes(tmp_path, mode, options, code):
     if mode == "incomplete":
         assert "NOT READ b.parquet: no footer" in process.stdout
     assert ("not_checkable" in process.stderr) == (code == 4)
-    assert ("not read whole" in process.stderr) == (mode == "incomplete")
+    assert ("part of the corpus was not read" in process.stderr) == (mode == "incomplete")
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,8 @@ def test_rows_are_line_numbers_even_past_blank_lines(tmp_path, read_corpus):
         (b'{"text": {"a": 1}}', "text is a dict"),
         (b'{"text": [5]}', "a turn is a int"),
         (b"[" * 100_000, "not JSON"),
-        (b'{"text": "a", "id": 1, "text" : "b"}', "'text' stands twice"),
-        (b'{"text": "a\xff", "text": "b", "n": NaN}', "'text' stands twice"),
+        (b'{"text": "a", "id": 1, "text" : "b"}', "'text' occurs twice"),
+        (b'{"text": "a\xff", "text": "b", "n": NaN}', "'text' occurs twice"),
     ],
 )
 def test_a_bad_line_is_named_with_its_number(tmp_path, read_corpus, line, says):
@@ -161,13 +161,13 @@ def test_a_turn_that_says_two_things_under_one_name_is_an_error(tmp_path, read_c
     path.write_text(
         f'{{"id": 1, "messages": [{turn}, {doubled}, {{"role": "none", "content": null}}]}}'
     )
-    with pytest.raises(ShardError, match="'messages' stands twice"):
+    with pytest.raises(ShardError, match="'messages' occurs twice"):
         read_corpus(tmp_path)
 
 
 def test_a_nested_text_that_stands_twice_is_an_error(tmp_path, read_corpus):
     (tmp_path / "a.jsonl").write_text('{"meta": {"text": "a", "text": "b"}, "n": 1}\n')
-    with pytest.raises(ShardError, match=r"a\.jsonl, line 1: a field at 'meta\.text' stands twice"):
+    with pytest.raises(ShardError, match=r"a\.jsonl, line 1: a field at 'meta\.text' occurs twice"):
         read_corpus(tmp_path, text="meta.text")
 
 

@@ -134,7 +134,7 @@ def test_logs_without_items_make_no_benchmark(tmp_path):
 
 def test_a_file_that_is_there_is_not_written_over(tmp_path):
     path = write_lines(tmp_path / "x.jsonl", [{"a": 1}])
-    with pytest.raises(OutputError, match="there already"):
+    with pytest.raises(OutputError, match="already exists"):
         write_items([{"question": "q"}], path)
     write_items([{"question": "q"}], path, overwrite=True)
     assert json.loads(path.read_text()) == {"question": "q"}
