@@ -56,7 +56,7 @@ class Settings:
 
     index: Annotated[Names, Help("Index folders or names, each answering under its name.")] = ()
     home: Annotated[str | None, Help("Folder in which bare names of indexes are looked up.")] = None
-    corpus: Annotated[Names, Help("Where the shards lie now, if they were moved.")] = ()
+    corpus: Annotated[Names, Help("Where the shards are now, if they were moved.")] = ()
     review: Annotated[
         Names, Help("Packs, or results of scans, that people may review on the page.")
     ] = ()
@@ -89,7 +89,7 @@ class Settings:
     deadline_s: Annotated[Seconds, Help("Seconds until a check answers `not_checkable`.")] = 10.0
     drain_s: Annotated[Seconds, Help("Seconds that running requests get after SIGTERM.")] = 30.0
     client_timeout_s: Annotated[
-        Seconds, Help("Seconds a client may stand still; a body slower than 1 KiB/s does, too.")
+        Seconds, Help("Seconds a client may be idle; a body slower than 1 KiB/s counts as idle.")
     ] = 30.0
     max_items: Annotated[Count, Help("Items in one check.")] = 256
     max_characters: Annotated[Count, Help("Characters of one item, all parts together.")] = 200_000
@@ -131,7 +131,7 @@ class Settings:
     session_s: Annotated[
         Seconds, Help("Seconds until who signed in to the page has to sign in again.")
     ] = 8 * 3600.0
-    log_level: Annotated[str, Help("Least log lines: debug, info, warning or error.")] = "info"
+    log_level: Annotated[str, Help("Lowest log level: debug, info, warning or error.")] = "info"
     metrics: Annotated[bool, Help("Whether /metrics answers (without a key).")] = True
     traces: Annotated[bool, Help("Whether OpenTelemetry spans are made.")] = False
     admin_key: Annotated[

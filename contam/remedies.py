@@ -186,7 +186,7 @@ class Remedy(Enum):
     SCAN_AGAIN = "scan again"
     SCAN_AGAIN_WITH_THIS_VERSION = "scan again with this version of contam"
     USE_VERSION_OF_RESULT = "use the contam version named in its run.json, or scan again"
-    CHOOSE_CLOSE_ITEM = "close: {close}"
+    CHOOSE_CLOSE_ITEM = "did you mean {close}?"
     SEE_ITEMS_TABLE = "items.parquet lists every item"
 
     # Labels, logs and scores.

@@ -145,7 +145,7 @@ BROKEN = (
     ("a.csv", b"text\na", "a.csv, line 2: ends without a line break, and may have been cut"),
     ("a.tsv", b"\n", "a.tsv: no header"),
     ("a.warc.wet", b"WARC/1.0\r\n\r\n", "a.warc.wet, record 1: no WARC-Type"),
-    ("a.parquet", b"PAR1", "a.parquet: cannot be read: no Parquet file, or its end is missing"),
+    ("a.parquet", b"PAR1", "a.parquet: cannot be read: not a Parquet file, or cut off"),
     ("a.arrow", b"ARROW1", "a.arrow: cannot be read: "),
     ("a.jsonl.gz", b"\x1f\x8b\x08", "a.jsonl.gz: gzip data ends in the middle"),
     ("a.jsonl.gz", b"text", "a.jsonl.gz: named as gzip but not that"),

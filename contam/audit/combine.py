@@ -54,8 +54,9 @@ def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
             {**failure, "shard": f"{name}/{failure['shard']}"}
             for failure in coverage["shards_failed"]
         ]
-        if excluded := coverage.get("shards_excluded"):
-            total.setdefault("shards_excluded", []).extend(f"{name}/{shard}" for shard in excluded)
+        for kind in ("shards_excluded", "not_indexed"):
+            if shards := coverage.get(kind):
+                total.setdefault(kind, []).extend(f"{name}/{shard}" for shard in shards)
         for key, value in coverage.items():
             if isinstance(value, int) and not isinstance(value, bool):
                 total[key] = total.get(key, 0) + value
@@ -113,6 +114,7 @@ def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
         for name, report in reports.items()
         for shard in report.run["inputs"]["shards"]
     ]
+    skipped = [file for run in every for file in run["inputs"].get("skipped_files", ())]
     return {
         "parameters": {
             # Each shard says which columns were read of it, the coverage what was left out.
@@ -125,7 +127,11 @@ def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
             "text": None,
             "corpora": list(reports),
         },
-        "inputs": {"shards": shards, "benchmarks": first["inputs"]["benchmarks"]},
+        "inputs": {
+            "shards": shards,
+            "benchmarks": first["inputs"]["benchmarks"],
+            **({"skipped_files": skipped} if skipped else {}),
+        },
         "versions": first["versions"],
         "coverage": merged_coverage({n: report.run["coverage"] for n, report in reports.items()}),
         "notes": [f"{name}: {note}" for name, r in reports.items() for note in r.run["notes"]],

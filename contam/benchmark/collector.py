@@ -57,7 +57,7 @@ class Collector:
             self._items[item.benchmark].append(item)
         elif _content(first) == _content(item):
             reason = f"repeats item {item.item_id!r} of {first.source}:{first.line}"
-            self.skip(item.benchmark, SkippedRow(item.source, item.line, reason))
+            self.skip(item.benchmark, SkippedRow(item.source, item.line, reason, "repeated item"))
         else:
             raise BenchmarkError(
                 "{}:{}: id {!r} was given to another item at {}:{}", Place(item.source), item.line,

@@ -150,7 +150,7 @@ def _without_repeats(options: list[_Option]) -> tuple[list[_Option], list[Skippe
         name = (option.doc_id, option.text) if option.doc_id else place
         if name in first:
             reason = f"repeats doc_id {option.doc_id}"
-            skipped.append(SkippedRow(option.source, option.line, reason))
+            skipped.append(SkippedRow(option.source, option.line, reason, "repeated doc_id"))
         else:
             first[name] = option
     return list(first.values()), skipped

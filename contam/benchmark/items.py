@@ -85,11 +85,17 @@ class BenchItem:
 
 @dataclass(frozen=True, slots=True)
 class SkippedRow:
-    """A row (or, with line 0, a whole file) that was seen and not taken, and why."""
+    """A row (or, with line 0, a whole file) that was seen and not taken, and why.
+
+    kind    the reason without what it says of this row alone: rows are counted by it
+    n_rows  rows that it stands for: 0 for a file of which no row was read
+    """
 
     source: str
     line: int
     reason: str
+    kind: str = ""
+    n_rows: int = 1
 
 
 @dataclass(frozen=True, slots=True)

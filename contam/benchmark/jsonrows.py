@@ -153,7 +153,7 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
         at = f"{path}, row {int(first) + 1}" if row else f"{path}:{line or 1}"
         name = ".".join(map(str, rest if row else doubled))
         raise BenchmarkError(
-            "{}: the field {!r} stands twice in one object", Place(at), name,
+            "{}: the field {!r} occurs twice in one object", Place(at), name,
             remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
         )  # fmt: skip
     return value

@@ -65,7 +65,7 @@ def read_benchmarks(
         except NoItemsHereError as error:
             if source.explicit:
                 raise
-            skipped.append(SkippedRow(str(source.path), 0, error.reason))
+            skipped.append(SkippedRow(str(source.path), 0, error.reason, n_rows=0))
     return reading.finish(skipped)
 
 
@@ -162,7 +162,8 @@ class _FileReader:
             )
         for (benchmark, own), n_rows in state.other_splits.items():
             reason = f"{n_rows} rows of split {own!r}, not {self._split!r}"
-            self._collector.skip(benchmark, SkippedRow(str(state.source.path), 0, reason))
+            path = str(state.source.path)
+            self._collector.skip(benchmark, SkippedRow(path, 0, reason, "another split", n_rows))
 
     def _take_row(self, state: _FileState, place: int, row: Row) -> None:
         decon = not self._field_map.fields and is_decon(row)

@@ -102,7 +102,7 @@ def _below(
         if source.family:
             yield source
         else:
-            skipped.append(SkippedRow(str(entry), 0, "not a benchmark format"))
+            skipped.append(SkippedRow(str(entry), 0, "not a benchmark format", n_rows=0))
 
 
 def _saved_dataset(folder: Path, whole: Path, split: str | None) -> Iterator[BenchmarkFile]:

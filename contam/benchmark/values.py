@@ -242,7 +242,7 @@ def _list_in_text(value: str) -> object:
         doubled = doubled_key(raw) if may_repeat(raw, value) else None
         if doubled is not None:
             name = ".".join(map(str, doubled))
-            raise RowError("the field {!r} stands twice in one object of the choices", name)
+            raise RowError("the field {!r} occurs twice in one object of the choices", name)
         return value
     marks: list[re.Match[str]] = []
     for mark in _INLINE_LABEL.finditer(text):

@@ -91,8 +91,13 @@ def html_page(
     report: Report,
     chance: QValues | None,
     max_documents: int | None,
+    *,
+    about: Sequence[str],
 ) -> str:
-    """The items, each beside its documents, as one page of HTML that opens offline."""
+    """The items, each beside its documents, as one page of HTML that opens offline.
+
+    about  lines for the head of the page: what of the corpus was read
+    """
     from contam.audit.report.items_page import COLUMNS, items_page
     from contam.audit.report.pages import make_pages
     from contam.cli.render import counted
@@ -107,7 +112,7 @@ def html_page(
         rows,
         pages,
         title=f"Items of {report.folder.absolute().name}",
-        lead=f"{counted(len(rows), 'item')}: {_described(choice)}. Highest score first.",
+        lead=[f"{counted(len(rows), 'item')}: {_described(choice)}. Highest score first.", *about],
         about=result_html(
             label_counts(report.verdicts), report.run["coverage"], report.run.get("notes", ())
         ),

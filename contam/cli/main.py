@@ -1,7 +1,7 @@
 """Run the `contam` command: parse, call one function, turn errors into exit codes.
 
 Exit codes: 0 done; 1 failed; 2 wrong call; 3 items flagged (only with --fail-on-flagged);
-4 the corpus was not read whole; 130 interrupted. Nothing heavy is imported here.
+4 part of the corpus was not read; 130 interrupted. Nothing heavy is imported here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ app = typer.Typer(
     name="contam",
     help="Which test items does a training corpus already contain, and what text proves it?",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 flagged (--fail-on-flagged), "
-    "4 corpus not read whole, 130 interrupted.",
+    "4 part of the corpus not read, 130 interrupted.",
     add_completion=True,
     no_args_is_help=False,
     pretty_exceptions_enable=False,
@@ -90,7 +90,7 @@ app.command("annotate", short_help="Write clean scores beside those of lm-eval a
 app.command("hash", short_help="Hash items, so that they can be checked without their text.")(
     hashing.hash_items
 )
-app.command("serve", short_help="Answer checks over HTTP.")(serve.serve)
+app.command("serve", short_help="Serve checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
 app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from contam.cli.terminal import emit, laid_out, plain, visible
@@ -25,6 +26,9 @@ _GIGA = 1_000_000_000
 _MEGA = 1_000_000
 _KILO = 1_000
 _NAMED_FAILURES = 5
+_NAMED_SKIPPED = 3
+_NO_TEXTS = {"hidden", "starts with _", "lock file"}  # reasons of contam.corpus.listing
+_COUNTS = {"shards_expected", "shards_read", "rows", "n_bytes"}
 
 
 def label_style(label: str) -> str:
@@ -91,6 +95,9 @@ def share(part: int, whole: int) -> str:
 
 def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     """What of the corpus was read, in sentences."""
+    if not coverage.keys() >= _COUNTS:  # of another version, or from an upload
+        yield "NOT KNOWN how much was read: run.json does not say which shards were read"
+        return
     expected, read = coverage["shards_expected"], coverage["shards_read"]
     yield (
         f"read {read:,} of {counted(expected, 'shard')}, {counted(coverage['rows'], 'document')}, "
@@ -109,12 +116,18 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     ]
     if odd:
         yield f"documents {', '.join(odd)}"
+    yield from gap_lines(coverage)
+
+
+def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
+    """Which shards were not searched, in sentences; none where all were."""
     if excluded := coverage.get("shards_excluded"):
-        named = ", ".join(excluded[:_NAMED_FAILURES])
-        more = f" and {len(excluded) - _NAMED_FAILURES:,} more"
-        yield plain(
-            f"EXCLUDED on purpose {counted(len(excluded), 'shard')}: {named}"
-            + (more if len(excluded) > _NAMED_FAILURES else "")
+        yield f"EXCLUDED on purpose {counted(len(excluded), 'shard')}: {_first(excluded)}"
+    if missing := coverage.get("not_indexed"):
+        them = "it" if len(missing) == 1 else "them"
+        yield (
+            f"NOT IN THE INDEX {counted(len(missing), 'shard')}: {_first(missing)}"
+            f" (`contam index add` adds {them})"
         )
     failed = coverage.get("shards_failed", [])
     for failure in failed[:_NAMED_FAILURES]:
@@ -123,6 +136,71 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
         yield plain(f"NOT READ {failure['shard']}: {reason}")
     if len(failed) > _NAMED_FAILURES:
         yield f"NOT READ {len(failed) - _NAMED_FAILURES:,} more shards, see run.json"
+
+
+def skipped_rows(inputs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Benchmark -> `n_skipped`, `n_rows` (of how many) and `reasons`; only where rows were skipped.
+
+    Results of an older version have no reasons.
+    """
+    found = {}
+    for benchmark in inputs.get("benchmarks", ()):
+        reasons = benchmark.get("skipped", {})
+        n_skipped = sum(reasons.values()) or (
+            0 if "skipped_files" in benchmark else benchmark.get("n_skipped", 0)
+        )
+        if n_skipped:
+            n_rows = benchmark["n_items"] + n_skipped
+            numbers = {"n_skipped": n_skipped, "n_rows": n_rows, "reasons": reasons}
+            found[benchmark["name"]] = numbers
+    return found
+
+
+def skipped_files(inputs: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    """`path` and `reason` of files that are neither shard nor benchmark, likely texts first."""
+    files = [*inputs.get("skipped_files", ())]
+    for benchmark in inputs.get("benchmarks", ()):
+        files += benchmark.get("skipped_files", ())
+    return sorted(files, key=lambda file: file["reason"] in _NO_TEXTS)
+
+
+def _skipped_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
+    """What of the benchmarks was not taken, a line for each, and which files were skipped."""
+    for name, rows in skipped_rows(inputs).items():
+        n_skipped, n_rows, reasons = rows["n_skipped"], rows["n_rows"], rows["reasons"]
+        why = ", ".join(
+            reason if len(reasons) == 1 else f"{n:,} {reason}" for reason, n in reasons.items()
+        )
+        line = f"{name}: {n_skipped:,} of {counted(n_rows, 'row')} skipped"
+        yield plain(f"{line} ({why})" if why else line)
+    files = skipped_files(inputs)
+    if files:
+        named = [f"{PurePath(file['path']).name} ({file['reason']})" for file in files]
+        more = len(files) - _NAMED_SKIPPED
+        yield plain(
+            f"skipped {counted(len(files), 'file')}: {', '.join(named[:_NAMED_SKIPPED])}"
+            + (f" and {more:,} more, see run.json" if more > 0 else "")
+        )
+
+
+def _first(names: Sequence[str]) -> str:
+    """The first names, and how many there are besides."""
+    more = len(names) - _NAMED_FAILURES
+    return plain(", ".join(names[:_NAMED_FAILURES]) + (f" and {more:,} more" if more > 0 else ""))
+
+
+def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
+    """What a result rests on, in sentences: the lines below every table and list of one.
+
+    run          as run.json has it;  n_unchecked  items to name as not checkable
+    """
+    from contam.detect.sources import UNREADABLE_DATES
+
+    lines = [*coverage_lines(run["coverage"]), *_skipped_lines(run.get("inputs", {}))]
+    lines += [note for note in run.get("notes", ()) if note.endswith(UNREADABLE_DATES)]
+    if n_unchecked:
+        lines.append(f"{counted(n_unchecked, 'item')} could not be checked")
+    return lines
 
 
 def counted(number: int, thing: str) -> str:

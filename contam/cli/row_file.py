@@ -24,7 +24,7 @@ def form_of(out: Path) -> str:
     form = out.suffix.lower()
     if form not in FORMS:
         raise UsageError(
-            f"--out {out}: its name does not say which form the file has",
+            f"--out {out}: cannot tell the format from the name",
             hint=f"let it end in {', '.join(FORMS)}",
         )
     return form

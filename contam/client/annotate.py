@@ -91,7 +91,7 @@ def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
         )
     for out in by_out:
         if out.exists() and not overwrite:
-            raise OutputError(f"{out} is there already", hint="give --overwrite")
+            raise OutputError(f"{out} already exists", hint="give --overwrite")
     runs = tuple(Run(logs=tuple(logs), out=out) for out, logs in by_out.items())
     return Runs(runs=runs, skipped=tuple(skipped))
 
@@ -161,7 +161,7 @@ def write_clean(
     flags = flags_by(report, policy)
     if not run["coverage"]["complete"] and not run["parameters"].get("allow_missing"):
         raise IncompleteError(
-            "the corpus was not read whole: no item is known to be clean",
+            "part of the corpus was not read: no item is known to be clean",
             hint="judge without the missing part by --allow-missing",
         )
     judged = [

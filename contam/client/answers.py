@@ -113,7 +113,7 @@ class Answer:
         return result_html(self.counts(), self.coverage)
 
     def exit_code(self) -> int:
-        """0, or 4 when the corpus was not read whole (unless allowed) or time ran out."""
+        """0, or 4 when part of the corpus was not read (unless allowed) or time ran out."""
         whole = self.complete or self.allow_missing
         return 0 if whole and not self.late else IncompleteError.exit_code
 

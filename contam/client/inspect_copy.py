@@ -56,7 +56,7 @@ def write_copy(
     refuses the log, OutputError when the copy cannot be written.
     """
     if out.exists() and not overwrite:
-        raise OutputError(f"{out} is there already", hint="give --overwrite")
+        raise OutputError(f"{out} already exists", hint="give --overwrite")
     labels = labelled_log.not_clean
     if len(labels) == len(labelled_log.log.items):
         raise LogError(f"{labelled_log.log.path}: none of its {len(labels)} items is clean")

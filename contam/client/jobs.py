@@ -16,8 +16,11 @@ from contam.client.calls import Flow, Pause, Send, UploadPart, sent
 from contam.client.failures import AnswerError, JobError
 from contam.client.retry import PATIENT, Retry, retry_after_s
 from contam.errors import UsageError
+from contam.extras import require
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from contam.client.flows import Asked
     from contam.client.wire import Item, Row
 
@@ -41,6 +44,27 @@ class Rescored:
     tables: Mapping[str, list[dict[str, Any]]]
     summary: str
     run: Mapping[str, Any] = field(repr=False)
+
+    def plot(
+        self, *, benchmark: str | None = None, metric: str | None = None, policy: str | None = None
+    ) -> Figure:
+        """A figure of each model's scores on all and on clean items, with their intervals.
+
+        benchmark, metric, policy  of these only; a plot for each is drawn below the other
+
+        Raises UsageError for names without scores, MissingExtraError without matplotlib.
+        """
+        require("scores", "matplotlib")
+        # Here, not above: nothing else about an answer needs tables.
+        from contam.rescore.export.plots import score_figure
+
+        return score_figure(
+            self.tables["scores"],
+            self.run["parameters"]["least"],
+            benchmark=benchmark,
+            metric=metric,
+            policy=policy,
+        )
 
 
 def submit(

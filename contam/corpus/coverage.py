@@ -140,11 +140,12 @@ _COUNTS = (
 class Coverage:
     """What was asked for and what was read; `merge` is associative and free of order.
 
-    names     every shard expected, in order
-    units     chunks expected of each shard
-    read      counts per shard index; a shard that was not read yet has no entry
-    failures  shards that could not be read, at most one entry a shard
-    excluded  names of shards that were left out on purpose; they are not expected
+    names        every shard expected, in order
+    units        chunks expected of each shard
+    read         counts per shard index; a shard that was not read yet has no entry
+    failures     shards that could not be read, at most one entry a shard
+    excluded     names of shards that were left out on purpose; they are not expected
+    not_indexed  names of files in the indexed folders that the index does not have; not expected
     """
 
     names: tuple[str, ...]
@@ -152,6 +153,7 @@ class Coverage:
     read: Mapping[int, ShardCoverage] = field(default_factory=dict)
     failures: tuple[ShardFailure, ...] = ()
     excluded: tuple[str, ...] = ()
+    not_indexed: tuple[str, ...] = ()
 
     @classmethod
     def expect(
@@ -220,6 +222,7 @@ class Coverage:
             ],
             "complete": self.complete,
             **({"shards_excluded": list(self.excluded)} if self.excluded else {}),
+            **({"not_indexed": list(self.not_indexed)} if self.not_indexed else {}),
             **total,
             "columns": dict(self.total.columns),
         }

@@ -169,12 +169,12 @@ def _format(path: Path, *, named: bool) -> CorpusFormat | Skipped:
     if is_unfinished(lowered):
         return UNFINISHED
     if lowered.startswith((".", "_")):
-        return Skipped(path, "hidden or marker file")
+        return Skipped(path, "hidden" if lowered.startswith(".") else "starts with _")
     if lowered.endswith(".lock"):
         return Skipped(path, "lock file")
     if reason := fact or (kind.no_shard(path) if kind else ""):
         return Skipped(path, reason)
-    return kind or by_magic(head_of(path)) or Skipped(path, "not a corpus format")
+    return kind or by_magic(head_of(path)) or Skipped(path, "unsupported format")
 
 
 def _named_format(path: Path) -> CorpusFormat:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import resource
 import time
+from collections import Counter
 from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -26,7 +27,7 @@ from contam.detect.policies.exposure import (
     exposures,
     kinds,
 )
-from contam.detect.result import ScanResult
+from contam.detect.result import SKIPPED, ScanResult
 from contam.detect.sources import describe
 from contam.tables.schemas import Repeated
 from contam.text.text_tables import NORMALISER
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.benchmark.items import Benchmark, SkippedRow
     from contam.corpus.coverage import Coverage
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 # By the codes of `contam.kernels.match_rows`: AS_LETTER, AS_NUMBER.
 _MARKS = ("letter", "number")
+#: Fewer may well share a question.
+_FEW_ITEMS = 5
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
 
 
@@ -70,12 +74,13 @@ def finish(
                  than a short answer, but what they are made of is held until then
     """
     notes = [*sources.notes, *_long_seed(plan.parameters.seed)]
+    notes += [note for benchmark in plan.benchmarks for note in _one_question(benchmark)]
     documents = describe(sources, collections, notes)
     verdicts = verdict_columns(plan, sources.coverage, collections, documents)
     evidence = _evidence(plan, sources, collections, documents)
     for benchmark in plan.benchmarks:
         notes += [
-            f"{benchmark.name}: skipped {row.source}:{row.line}: {row.reason}"
+            f"{benchmark.name}{SKIPPED}{row.source}:{row.line}: {row.reason}"
             for row in benchmark.skipped
         ]
     timings = {
@@ -117,6 +122,25 @@ def _long_seed(seed: int) -> Iterator[str]:
             f"seed {seed}: an edited copy of which no {seed} tokens stand together is not found,"
             f" and its item may be called clean (the usual seed is {SEED})"
         )
+
+
+def _one_question(benchmark: Benchmark) -> Iterator[str]:
+    """A doubt whether the field of the question is the right one; no verdict tells it.
+
+    An instruction that every item has is found nowhere, or everywhere, whatever was leaked.
+    """
+    counts = Counter(key.text_key for key in benchmark.keys)
+    n_items, n_same = len(benchmark.items), max(counts.values(), default=0)
+    if n_items < _FEW_ITEMS or 2 * n_same <= n_items:
+        return
+    fields = {dict(source.fields).get("question") for source in benchmark.sources}
+    named = [field for field in fields if field]
+    where = f" ({named[0]})" if len(named) == 1 else ""
+    yield (
+        f"{benchmark.name}: {n_same} of {n_items} items have the same question{where}, which does"
+        " not tell them apart; if another field holds what they ask, name both:"
+        " --map question=FIELD+FIELD"
+    )
 
 
 def _evidence(
@@ -257,6 +281,7 @@ def _benchmarks(plan: Plan) -> list[dict[str, Any]]:
             "name": benchmark.name,
             "n_items": len(benchmark.items),
             "n_skipped": len(benchmark.skipped),
+            **_skipped(benchmark.skipped),
             "duplicates": [
                 [benchmark.items[i].item_id for i in group] for group in benchmark.duplicates
             ],
@@ -264,6 +289,18 @@ def _benchmarks(plan: Plan) -> list[dict[str, Any]]:
         }
         for benchmark in plan.benchmarks
     ]
+
+
+def _skipped(skipped: Sequence[SkippedRow]) -> dict[str, Any]:
+    """How many rows were skipped for which reason, and which files; only what there is."""
+    reasons: dict[str, int] = {}
+    for row in skipped:
+        if row.n_rows:
+            kind = row.kind or row.reason
+            reasons[kind] = reasons.get(kind, 0) + row.n_rows
+    files = [{"path": row.source, "reason": row.reason} for row in skipped if not row.n_rows]
+    found = {"skipped": reasons, "skipped_files": files}
+    return {name: value for name, value in found.items() if value}
 
 
 def _versions() -> dict[str, str]:
@@ -281,7 +318,7 @@ def _installed() -> Mapping[str, str]:
     return found
 
 
-_NOTHING = "no document shares enough of its wording to be looked at"
+_NOTHING = "no document shares enough of its wording to be compared"
 
 
 class CoverageGap:

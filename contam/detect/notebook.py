@@ -42,6 +42,7 @@ def result_html(
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         f"<p>{escape(_read(coverage))}</p>{_listed('Not read', failed)}"
         f"{_listed('Excluded on purpose', coverage.get('shards_excluded', ()))}"
+        f"{_listed('Not in the index', coverage.get('not_indexed', ()))}"
         f"{_listed('Notes', notes)}"
     )
 

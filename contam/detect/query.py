@@ -208,8 +208,8 @@ def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:
         for shard in sorted(answer.hashed)
     ]
     notes += excluded_note(opened.coverage.excluded)
-    if opened.missing:
-        notes.append(_not_covered(opened.missing))
+    if missing := opened.coverage.not_indexed:
+        notes.append(_not_covered(missing))
     return IndexSources(whole=opened, answer=answer, notes=tuple(notes))
 
 

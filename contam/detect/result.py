@@ -39,6 +39,9 @@ OPTIONAL: Final = frozenset(column.name for column in COLUMNS if column.optional
 TABLE_NAMES: Final = ("verdicts", "evidence", "items")
 """The tables of a result."""
 
+SKIPPED: Final = ": skipped "
+"""What a note on a row of a benchmark has behind the name of the benchmark."""
+
 LEFT_OUT: Final = "left out of the corpus: "
 """How a note begins that names a file beside the shards."""
 
@@ -163,7 +166,7 @@ class ScanResult:
         return schemas.rows_with(self.verdicts, "label", FLAGGED)
 
     def exit_code(self) -> int:
-        """0, or 4 when the corpus was not read whole and that was not allowed."""
+        """0, or 4 when part of the corpus was not read and that was not allowed."""
         if self.complete or self.run["parameters"].get("allow_missing"):
             return 0
         return IncompleteError.exit_code

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
+    from contam.corpus.listing import Skipped
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
     from contam.detect.model import Bools, Matches
@@ -84,6 +85,7 @@ class Corpus:
     selections  columns of each shard, None where none was found
     coverage    what was read: nothing yet when it is opened
     in_memory   names of the shards that are tables of the caller
+    skipped     files in the folders that are no shards
     """
 
     paths: tuple[str, ...]
@@ -94,6 +96,7 @@ class Corpus:
     coverage: Coverage
     notes: tuple[str, ...]
     in_memory: frozenset[str] = frozenset()
+    skipped: tuple[Skipped, ...] = ()
 
     @classmethod
     def open(
@@ -139,6 +142,7 @@ class Corpus:
                 *_unread_columns(shards, selections, text),
             ),
             in_memory=in_memory,
+            skipped=skipped,
         )
 
     @property
@@ -163,7 +167,8 @@ class Corpus:
         return np.zeros(len(matches), np.bool_)
 
     def inputs(self) -> dict[str, Any]:
-        """The paths as named, and every shard with its digest."""
+        """The paths as named, every shard with its digest, and the files that are no shards."""
+        skipped = [{"path": str(file.path), "reason": file.reason} for file in self.skipped]
         return {
             "corpus": list(self.paths),
             "shards": [
@@ -176,6 +181,7 @@ class Corpus:
                 }
                 for shard, digest in zip(self.shards, self.digests, strict=True)
             ],
+            **({"skipped_files": skipped} if skipped else {}),
         }
 
 
@@ -184,7 +190,8 @@ def named_columns(columns: Mapping[str, str] | None) -> dict[str, str] | None:
     for field_name in columns or ():
         if field_name not in NAMEABLE:
             raise UsageError(
-                f"no column can be named for {field_name!r}",
+                "{!r} is not one of id, url and date",
+                field_name,
                 remedy=Remedy.CHOOSE_KNOWN(known=", ".join(NAMEABLE)),
             )
     return {name: columns[name] for name in NAMEABLE if name in columns} if columns else None
@@ -469,7 +476,7 @@ def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
         return
     failed = [Place(failure.name) for failure in coverage.failures[:1]]
     raise CorpusError(
-        "the corpus holds no text: {} shards, {} documents, {} without a text, {} empty"
+        "the corpus contains no text: {} shards, {} documents, {} without a text, {} empty"
         + "; not read: {}" * len(failed),
         len(coverage.names),
         total.rows,

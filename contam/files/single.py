@@ -72,7 +72,7 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     Raises OutputError when the file is there and `overwrite` is not set, or cannot be written.
     """
     if path.exists() and not overwrite:
-        raise OutputError("{} is there already", path, remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
+        raise OutputError("{} already exists", path, remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.draft")
     with output_errors(path):

@@ -86,7 +86,7 @@ def change_since(known: FileState, now: FileState) -> str:
     times = {known.modified_ns, now.modified_ns}
     if len(times) == 1 or (now.modified_ns % _SECOND == 0 and _same_second(*times)):
         return ""
-    return "is another file than the one indexed, written at another time"
+    return "may differ from the indexed file: it was written at another time"
 
 
 def _same_second(first_ns: int, second_ns: int) -> bool:

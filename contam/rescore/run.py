@@ -81,9 +81,13 @@ class Rescore:
         Raises UsageError for names without scores, MissingExtraError without matplotlib.
         """
         require("scores", "matplotlib")
-        wanted = {"benchmark": benchmark, "metric": metric, "policy": policy}
-        chosen = {name: value for name, value in wanted.items() if value is not None}
-        return score_figure(self.tables["scores"], self.run["parameters"]["least"], chosen)
+        return score_figure(
+            self.rows("scores"),
+            self.run["parameters"]["least"],
+            benchmark=benchmark,
+            metric=metric,
+            policy=policy,
+        )
 
     def _named(self, table: str) -> Table:
         if table not in self.tables:

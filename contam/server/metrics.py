@@ -57,7 +57,7 @@ TABLE: Final = (
         "Requests that a guard refused, by the problem's code.", ("code",),
     ),
     DescribedMetric("contam_request_body_bytes_total", Counter, "Bytes of request bodies as sent."),
-    DescribedMetric("contam_errors_total", Counter, "Failures nobody foresaw, by type.", ("type",)),
+    DescribedMetric("contam_errors_total", Counter, "Unexpected errors, by type.", ("type",)),
     DescribedMetric("contam_items_checked_total", Counter, "Items that got verdicts."),
     DescribedMetric("contam_verdicts_total", Counter, "Verdicts given.", ("policy", "label")),
     DescribedMetric("contam_checks_running", Gauge, "Checks being worked on now."),

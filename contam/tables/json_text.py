@@ -84,7 +84,7 @@ def json_or_none(text: object) -> object:
 def _refuse_doubled(text: str | bytes, value: object, path: tuple[str, ...]) -> None:
     raw = text.encode() if isinstance(text, str) else text
     if repeated(raw, value, [path]) is not None:
-        raise ValueError(f"a field at {'.'.join(path)!r} stands twice in one object")
+        raise ValueError(f"a field at {'.'.join(path)!r} occurs twice in one object")
 
 
 def _escaped_only(text: str) -> bool:

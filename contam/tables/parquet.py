@@ -78,7 +78,7 @@ def _footer(path: str, state: FileState) -> Footer:
         if magic == ENCRYPTED_MAGIC:
             raise _encrypted(path)
         if magic != MAGIC:
-            raise ValueError("no Parquet file, or its end is missing")
+            raise ValueError("not a Parquet file, or cut off")
         if length > size - TAIL_BYTES - len(MAGIC):
             raise ValueError("its footer is longer than the file")
         file.seek(size - TAIL_BYTES - length)

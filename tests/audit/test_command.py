@@ -76,7 +76,7 @@ def test_the_file_that_init_writes_can_be_run_as_it_is(tmp_path, monkeypatch, ca
     assert (tmp_path / "AUDIT-pack" / "report.html").exists()
     assert read_verified(tmp_path / "AUDIT-pack" / TIMES)
     assert main(["audit", "init", "AUDIT.toml", *given]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_an_item_is_checked_by_keyboard_alone(browser, open_service, items):
     page.press(Keys.ENTER)
     page.wait(lambda: page.find("#result"))
     assert page.texts(".label")[0] == "contaminated"
-    assert "stands in one document, word for word" in page.find("#result").text
+    assert "is in one document, word for word" in page.find("#result").text
     assert "5 of 5 shards" in page.find("#result").text
     assert "Every run of 8 words or more" in page.find("#result").text
     assert [one.text for one in page.all("article h3")] == ["doc-0043", "doc-0217", "doc-0293"]

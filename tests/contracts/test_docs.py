@@ -287,6 +287,7 @@ def keys_of(value, path=""):
         "counts.BENCHMARK.POLICY": "LABEL",
         "outputs": "FILE",
         "coverage.columns": "COLUMN",
+        "inputs.benchmarks[].skipped": "REASON",
         "coverage.by_shard[].columns": "COLUMN",
     }
     whole = {"parameters.policy_definitions.POLICY"}
@@ -307,7 +308,11 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
     assert set(names(section(repository, "Files", "run.json"))) == set(keys_of(run)) | {
         "coverage.shards_failed",
         # Only where they say something.
+        "coverage.not_indexed",
         "coverage.shards_excluded",
+        "inputs.benchmarks[].skipped.REASON",
+        *(f"inputs.skipped_files[].{name}" for name in ("path", "reason")),
+        *(f"inputs.benchmarks[].skipped_files[].{name}" for name in ("path", "reason")),
         "parameters.columns",
         "parameters.exclude",
         *(f"defaults[].{name}" for name in ("option", "values", "from")),

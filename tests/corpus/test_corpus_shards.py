@@ -63,9 +63,9 @@ def test_what_lies_beside_a_corpus_is_left_out_with_reasons(tmp_path):
     shards, skipped = survey([tmp_path])
     assert [shard.name for shard in shards] == ["a.jsonl"]
     assert {entry.path.name: entry.reason for entry in skipped} == {
-        "README.md": "not a corpus format",
-        "_SUCCESS": "hidden or marker file",
-        ".a.jsonl.crc": "hidden or marker file",
+        "README.md": "unsupported format",
+        "_SUCCESS": "starts with _",
+        ".a.jsonl.crc": "hidden",
         "b.parquet.lock": "lock file",
         "manifest.json": "a JSON document over several lines",
         "state.json": "a single JSON object",
@@ -174,7 +174,7 @@ def test_a_folder_without_shards_lists_what_was_seen(tmp_path):
         find_shards([tmp_path])
     make(tmp_path, "README.md", "model.bin")
     with pytest.raises(
-        CorpusError, match=r"files seen: README.md \(not a corpus format\), model.bin"
+        CorpusError, match=r"files seen: README.md \(unsupported format\), model.bin"
     ):
         find_shards([tmp_path])
     with pytest.raises(CorpusError, match="no path given"):

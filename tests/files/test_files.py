@@ -28,7 +28,7 @@ def test_a_file_that_is_not_finished_leaves_what_stood_there(tmp_path):
 def test_a_file_is_replaced_only_when_that_is_asked_for_and_keeps_its_rights(tmp_path):
     path = tmp_path / "file"
     write_file(path, b"one")
-    with pytest.raises(OutputError, match="is there already"):
+    with pytest.raises(OutputError, match="already exists"):
         write_file(path, b"two")
     path.chmod(0o640)
     write_file(path, b"two", overwrite=True)

@@ -8,9 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.detect.report import load_report
+from tests.index.builds import build
 from tests.integration.inputs import (
     FILLER,
     QUESTION,
+    contam_here,
     corpus_of,
     labels,
     run_scan,
@@ -142,7 +144,45 @@ def test_rows_that_are_no_items_are_counted_and_listed(tmp_path):
     corpus = corpus_of(tmp_path / "corpus", [FILLER])
     process = run_scan(corpus, path, tmp_path / "out")
     assert process.returncode == 0, process.stderr
-    assert "quiz.jsonl:3: empty question" in process.stderr
-    assert "quiz.jsonl:4: repeats item 'p'" in process.stderr
-    (source,) = load_report(tmp_path / "out").run["inputs"]["benchmarks"]
+    line = "quiz: 2 of 4 rows skipped (1 empty question, 1 repeated item)"
+    assert line in process.stdout.splitlines()
+    assert "quiz.jsonl" not in process.stderr
+    run = load_report(tmp_path / "out").run
+    assert [note.split("quiz.jsonl:", 1)[1] for note in run["notes"]] == [
+        "3: empty question", f"4: repeats item 'p' of {path}:1"
+    ]  # fmt: skip
+    (source,) = run["inputs"]["benchmarks"]
     assert (source["n_items"], source["n_skipped"]) == (2, 2)
+    assert source["skipped"] == {"empty question": 1, "repeated item": 1}
+    assert line in contam_here("show", tmp_path / "out").stdout.splitlines()
+
+
+@pytest.mark.parametrize("command", ["scan", "query"])
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_half_a_benchmark_that_was_skipped_is_said_once(tmp_path, command, quiet):
+    """Of thousands of rows without a question each would else be a note, or, with -q, none."""
+    rows = [{"id": f"q{n}", "question": f"{n} {PLANTED}" if n % 2 else ""} for n in range(12)]
+    path = write_jsonl(tmp_path / "half.jsonl", rows)
+    write_jsonl(tmp_path / "whole.jsonl", ROWS)
+    corpus = corpus_of(tmp_path / "corpus", [FILLER])
+    if command == "query":
+        build(corpus, tmp_path / "ix")
+    where = ("--corpus", corpus) if command == "scan" else ("--index", tmp_path / "ix")
+    call = (command, *where, "--benchmark", path, tmp_path / "whole.jsonl", *quiet, "--out")
+    done = contam_here(*call, tmp_path / "out")
+    said = [line for line in done.stdout.splitlines() if "skipped" in line]
+    assert said == ["half: 6 of 12 rows skipped (empty question)"]
+    assert "skipped" not in done.stderr
+    told = json.loads(contam_here(*call, tmp_path / "json", "--json").stdout)
+    assert told["skipped_rows"] == {
+        "half": {"n_skipped": 6, "n_rows": 12, "reasons": {"empty question": 6}}
+    }
+    assert sum("empty question" in note for note in load_report(tmp_path / "out").run["notes"]) == 6
+
+
+def test_rows_of_another_split_are_counted(tmp_path):
+    rows = [{**row, "split": "train" if n else "test"} for n, row in enumerate(ROWS)]
+    path = write_jsonl(tmp_path / "quiz.jsonl", rows)
+    corpus = corpus_of(tmp_path / "corpus", [FILLER])
+    process = run_scan(corpus, path, tmp_path / "out", "--split", "test", "-q")
+    assert "quiz: 1 of 2 rows skipped (another split)" in process.stdout.splitlines()

@@ -11,6 +11,7 @@ import pytest
 from contam.config import Settings
 from contam.corpus.shards import survey
 from contam.detect.query import query
+from contam.detect.report import load_report
 from contam.detect.scan import scan
 from contam.index.change import add, retire
 from contam.index.describe import describe
@@ -147,6 +148,36 @@ def test_a_new_shard_in_an_indexed_folder_is_named(corpus, items, tmp_path, monk
     assert (coverage["not_indexed"], coverage["n_not_indexed"]) == (["new-2.jsonl"], 1)
     add(tmp_path / "ix", corpus)
     assert query(tmp_path / "ix", items).run["notes"] == []
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_it_stands_under_the_table_and_in_json(corpus, items, tmp_path, quiet):
+    build(corpus, tmp_path / "ix")
+    for number in range(7):
+        write_jsonl(corpus / f"new-{number}.jsonl", [{"text": TEXT}])
+    named = [f"new-{number}.jsonl" for number in range(7)]
+    call = ("query", "--index", tmp_path / "ix", "--benchmark", items, *quiet, "--out")
+    done = contam_here(*call, tmp_path / "one")
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("NOT IN THE INDEX")]
+    assert line.startswith(f"NOT IN THE INDEX 7 shards: {', '.join(named[:5])} and 2 more")
+    assert "contam index add" in line
+    told = json.loads(contam_here(*call, tmp_path / "two", "--json").stdout)
+    assert told["coverage"]["not_indexed"] == named
+    assert line in contam_here("show", tmp_path / "one").stdout.splitlines()
+    assert "new-6.jsonl" in load_report(tmp_path / "one")._repr_html_()
+    add(tmp_path / "ix", corpus)
+    told = json.loads(contam_here(*call, tmp_path / "three", "--json").stdout)
+    assert "not_indexed" not in told["coverage"]
+
+
+def test_a_text_is_answered_with_what_is_not_in_the_index(corpus, tmp_path):
+    build(corpus, tmp_path / "ix")
+    write_jsonl(corpus / "new.jsonl", [{"text": TEXT}])
+    call = ("query", "--index", tmp_path / "ix", "--text", TEXT, "-q")
+    assert "NOT IN THE INDEX 1 shard: new.jsonl" in contam_here(*call).stdout
+    assert json.loads(contam_here(*call, "--json").stdout)["coverage"]["not_indexed"] == [
+        "new.jsonl"
+    ]
 
 
 def test_the_command_line_names_it(corpus, items, tmp_path):

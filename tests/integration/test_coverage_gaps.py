@@ -9,6 +9,7 @@ import pytest
 
 from contam.detect.report import load_report
 from contam.detect.scan import scan
+from tests.cli.processes import contam_here
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
@@ -163,8 +164,35 @@ def test_files_beside_the_shards_are_noted_not_fatal(tmp_path, items):
     (corpus / "manifest.json").write_text('{\n "shards": 1\n}')
     process = run_scan(corpus, items, tmp_path / "out")
     assert process.returncode == 0, process.stderr
-    assert "README.md: not a corpus format" in process.stderr
+    assert "README.md: unsupported format" in process.stderr
     assert len(load_report(tmp_path / "out").run["notes"]) == 3
+    (line,) = [line for line in process.stdout.splitlines() if line.startswith("skipped")]
+    assert line.startswith("skipped 3 files: README.md (unsupported format), manifest.json (")
+    assert line.endswith("), _SUCCESS (starts with _)")
+
+
+def test_skipped_files_that_may_be_text_are_named_first_and_always(tmp_path):
+    corpus = corpus_of(tmp_path / "corpus", [FILLER])
+    for name in (".a.crc", ".b.crc", "_SUCCESS", "a.lock", "deep/leak.txt"):
+        (corpus / name).parent.mkdir(exist_ok=True)
+        (corpus / name).write_text(QUESTION)
+    sets = tmp_path / "sets"
+    write_items(sets / "quiz.jsonl", QUESTION)
+    (sets / "more.txt").write_text(QUESTION)
+    process = run_scan(corpus, sets, tmp_path / "out", "-q")
+    assert process.stderr == ""
+    (line,) = [line for line in process.stdout.splitlines() if line.startswith("skipped")]
+    assert line.startswith(
+        "skipped 6 files: leak.txt (unsupported format), more.txt (not a benchmark format), "
+    )
+    assert line.endswith(" and 3 more, see run.json")
+    assert line in contam_here("show", tmp_path / "out").stdout.splitlines()
+    told = json.loads(run_scan(corpus, sets, tmp_path / "json", "--json").stdout)
+    assert {(file["path"].rsplit("/", 1)[1], file["reason"]) for file in told["skipped_files"]} == {
+        (".a.crc", "hidden"), (".b.crc", "hidden"), ("_SUCCESS", "starts with _"),
+        ("a.lock", "lock file"), ("leak.txt", "unsupported format"),
+        ("more.txt", "not a benchmark format"),
+    }  # fmt: skip
 
 
 def test_many_notes_do_not_drown_the_answer(tmp_path, items):

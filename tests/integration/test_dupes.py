@@ -95,7 +95,7 @@ def test_the_command_prints_a_table_json_and_exit_codes(tmp_path, capsys):
     assert tree["groups"] == [[tree["pairs"][0]["one"], tree["pairs"][0]["other"]]]
     assert main(["dupes", "--benchmark", path, "--threshold", "1", "--fail-on-flagged"]) == 0
     assert "0 pairs" in capsys.readouterr().out
-    assert main(["dupes", "--benchmark", str(tmp_path / "none.jsonl")]) == 1
+    assert main(["dupes", "--benchmark", str(tmp_path / "none.jsonl")]) == 2
     assert main(["dupes", "--benchmark", path, "--threshold", "0"]) == 2
 
 
@@ -185,7 +185,7 @@ def test_a_file_without_pairs_has_its_columns(tmp_path, capsys, form):
     assert main(["dupes", "--benchmark", path, "--out", str(out)]) == 0
     assert out.stat().st_size > 0
     assert main(["dupes", "--benchmark", path, "--out", str(out)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_a_search_that_fails_leaves_no_file(tmp_path, capsys):

@@ -117,6 +117,7 @@ def test_a_rescoring_is_that_of_the_library(client, items, job, bench_fixtures, 
     assert found.tables["scores"] == wanted.rows("scores")
     assert set(found.tables) == set(wanted.tables)
     assert found.summary == wanted.summary
+    assert found.plot(policy="contam")._repr_png_() == wanted.plot()._repr_png_()
     assert client.rescore(folder, log, **options).tables == found.tables
     answer = client.check(items)
     assert client.rescore(answer, log, items=items, **options).tables == found.tables

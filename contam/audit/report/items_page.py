@@ -88,14 +88,14 @@ def items_page(
     pages: Sequence[Sequence[Tree]],
     *,
     title: str,
-    lead: str,
+    lead: Sequence[str],
     about: str,
     columns: Sequence[Column],
 ) -> str:
     """One HTML page that opens offline, with the list and all its evidence.
 
     rows, pages  what `contam.audit.report.pages.make_pages` gives
-    title, lead  plain text;  about  HTML that is shown below the list
+    title, lead  plain text; lead has a paragraph each;  about  HTML that is shown below the list
     """
     listed = items_section(columns, "items") if rows else "<p>No item fits.</p>"
     data = [f'<script type="application/json" id="rows">{inert(rows)}</script>'] + [
@@ -105,7 +105,7 @@ def items_page(
     return Template((TEMPLATES / "items.html").read_text("utf-8")).substitute(
         allowed=script_digest(),
         title=escape(title),
-        lead=escape(lead),
+        lead="\n".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lead),
         style=style(),
         items=listed,
         about=about,

@@ -172,6 +172,10 @@ def _corpora(facts: Facts) -> list[str]:
         f"- {cell(name)}: excluded on purpose, not searched"
         for name in facts.coverage.get("shards_excluded", ())
     ]
+    excluded += [
+        f"- {cell(name)}: not in the index, not searched"
+        for name in facts.coverage.get("not_indexed", ())
+    ]
     reasons = [
         f"- {cell(bench.name)} by {cell(result.policy)}: "
         f"{reason.n} not checkable: {cell(reason.name)}"

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from contam.cli.sheet import Sheet
     from contam.detect.scan import ScanProgress
 
-app = typer.Typer(help="Audit a release: check, score, report, verify.", rich_markup_mode=None)
+app = typer.Typer(
+    help="Audit a release: check, score, report, verify.",
+    subcommand_metavar="AUDIT.toml | COMMAND [ARGS]...",
+    rich_markup_mode=None,
+)
 app.callback(invoke_without_command=True)(options.help_without_command)
-app.command("waive", short_help="Waive a flag after review.")(audit_waive.waive)
-app.command("gate", short_help="Check a pack against the rules of a release.")(audit_gate.gate)
-app.command("diff", short_help="Show what changed since the last audit.")(audit_diff.diff)
-app.command("export", short_help="Export the result for others.")(audit_export.export)
 
 COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
 SPREAD_OPTIONS = (
@@ -211,7 +211,7 @@ def init(
     from contam.files.single import write_file
 
     if target.exists() and not overwrite:
-        raise OutputError(f"{target} is there already", hint="choose another, or --overwrite")
+        raise OutputError(f"{target} already exists", hint="choose another, or --overwrite")
     refuse_replacing(target, [*(corpus or ()), *(benchmark or ()), *(logs or ())], "FILE")
     text = starting_file(
         target,
@@ -327,3 +327,10 @@ def _table(facts: Facts) -> Sheet:
                 ),
             )
     return sheet
+
+
+# In the order in which they are needed, as `--help` lists them.
+app.command("gate", short_help="Check a pack against the rules of a release.")(audit_gate.gate)
+app.command("waive", short_help="Waive a flag after review.")(audit_waive.waive)
+app.command("diff", short_help="Show what changed since the last audit.")(audit_diff.diff)
+app.command("export", short_help="Export the result for others.")(audit_export.export)

@@ -277,11 +277,11 @@ def verify(
             emit(plain(f"WRONG {finding.place}: {finding.fact}") + "\n")
         if report.n_noted:
             shards = render.counted(report.n_noted, "shard")
-            emit(f"the times of {shards} are noted: queries rely on them from now on\n")
+            emit(f"the times of {shards} are recorded: queries rely on them\n")
         if report.not_noted:
             emit(plain(f"the times of the shards could not be noted: {report.not_noted}\n"))
         if report.ok:
-            emit("nothing is wrong\n")
+            emit("the index is intact\n")
     return 0 if report.ok else 1 if report.damaged else EXIT_INCOMPLETE
 
 
@@ -332,7 +332,7 @@ def _print_built(
     )
     _print_summary(folder, as_json=as_json, more={"exit_code": code, **(more or {})})
     if code:
-        talk("the corpus was not read whole: answers from this index will say so")
+        talk("part of the corpus was not read: answers from this index will say so")
         talk("hint: repair the shards named NOT READ, then `contam index add` them")
     return code
 

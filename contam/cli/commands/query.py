@@ -234,7 +234,7 @@ def _print_text(
     from contam.benchmark.items import ItemName
     from contam.cli import render
     from contam.cli.commands.show import as_tree, item_blocks
-    from contam.cli.terminal import emit
+    from contam.cli.terminal import emit, visible
     from contam.detect.report import Report
     from contam.detect.show.side_by_side import view_items
 
@@ -261,5 +261,6 @@ def _print_text(
             f"nothing was found, but the text has {n_tokens} tokens, and only runs of "
             f"{guarantee_tokens} are sure to be found\n"
         )
-        return
-    render.emit_renderable(*item_blocks(view))
+    else:
+        render.emit_renderable(*item_blocks(view))
+    emit("".join(f"{visible(line)}\n" for line in render.gap_lines(result.coverage)))

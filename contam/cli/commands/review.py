@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contam.audit.review.sample import Case
     from contam.audit.review.session import ReviewSession
 
-_QUESTION: Final = "Does the corpus hold this item?  t true, f false, s skip, q quit"
+_QUESTION: Final = "Does the corpus contain this item?  t true, f false, s skip, q quit"
 _ANSWERS: Final = {"t": True, "true": True, "f": False, "false": False, "s": None, "skip": None}
 _QUIT: Final = ("q", "quit")
 

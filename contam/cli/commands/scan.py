@@ -177,22 +177,23 @@ def print_result(
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
-    from contam.detect.result import LEFT_OUT
-    from contam.detect.sources import UNREADABLE_DATES
+    from contam.detect.result import SKIPPED
 
     if not quiet:
-        notes = result.run.get("notes", [])
+        names = (one["name"] for one in result.run["inputs"].get("benchmarks", ()))
+        below = tuple(f"{name}{SKIPPED}" for name in names)
+        notes = [note for note in result.run.get("notes", []) if not note.startswith(below)]
         for note in notes[:_NOTES_SHOWN]:
             talk(f"note: {plain(note)}")
         if len(notes) > _NOTES_SHOWN:
             talk(f"note: {len(notes) - _NOTES_SHOWN:,} more notes in run.json")
         if code == result.exit_code() != 0:
-            talk("the corpus was not read whole: items that were not found are not_checkable")
+            talk("part of the corpus was not read: items that were not found are not_checkable")
             talk(
                 "hint: repair the shards named NOT READ, or judge without them with --allow-missing"
             )
         elif not result.complete:
-            talk("the corpus was not read whole: clean means not found in what was read")
+            talk("part of the corpus was not read: clean means not found in what was read")
     if as_json:
         render.emit_json(
             {
@@ -200,18 +201,14 @@ def print_result(
                 "exit_code": code,
                 "counts": result.counts(),
                 "coverage": result.coverage,
+                "skipped_rows": render.skipped_rows(result.run["inputs"]),
+                "skipped_files": render.skipped_files(result.run["inputs"]),
                 "flagged": [verdict.to_dict() for verdict in result.flagged()],
             }
         )
         return code
     render.emit_renderable(render.verdict_table(result.counts()))
-    lines = [*render.coverage_lines(result.coverage)]
-    left_out = sum(note.startswith(LEFT_OUT) for note in result.run.get("notes", []))
-    if left_out:
-        lines.append(
-            f"left out {render.counted(left_out, 'file')} in an unknown form: see run.json"
-        )
-    lines += [note for note in result.run.get("notes", []) if note.endswith(UNREADABLE_DATES)]
+    lines = render.result_lines(result.run)
     if unsure := _left_open(result):
         lines.append(
             f"{render.counted(unsure, 'verdict')} not checkable by this index, since a copy may "

@@ -20,7 +20,7 @@ _FILE_HELP = f"Settings file with a table [serve]. [default: {FILE} if it exists
 
 
 def serve(**flags: Any) -> int:  # noqa: ANN401 - one for every setting, each of its own type
-    """Answer checks over HTTP. Flags override CONTAM_*, which override the settings file."""
+    """Serve checks over HTTP. Flags override CONTAM_*, which override the settings file."""
     flags.pop("debug")
     settings = load_settings(flags, file=flags.pop("settings"))
     # Imported once the settings are right: this loads the web framework.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,7 @@ import typer
 
 from contam.cli import options
 from contam.cli.options import split_names
-from contam.detect.labels import FLAGGED, SHOWN
+from contam.detect.labels import FLAGGED, LABELS, NOT_CHECKABLE, SHOWN
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def show(
     from contam.audit.review.sample import open_result
     from contam.cli import render
     from contam.cli.item_list import html_page, item_csv, item_table
-    from contam.cli.terminal import emit, visible
+    from contam.cli.terminal import emit, talk, visible
     from contam.detect.show.choose import (
         Choice,
         check_policy,
@@ -129,17 +129,13 @@ def show(
         benchmarks=tuple(split_names(benchmark or ())),
         sources=tuple(split_names(source or ())),
     )
-    if html is not None:
-        from contam.cli.output_file import refuse_replacing_source
-
-        refuse_replacing_source(html, report, "--html")
     keys = choose_items(report, choice) if item is None else find_items(report, item)
+    unchecked = choose_items(report, replace(choice, labels=(LABELS[NOT_CHECKABLE],), sources=()))
+    about = [visible(line) for line in render.result_lines(report.run, len(unchecked))]
     shown = keys[: limit or (_LISTED if form == "text" else len(keys))]
     if html is not None:
-        from contam.files.single import write_file
-
-        page = html_page(shown, choice, report, chance, documents)
-        write_file(html, page.encode("utf-8", "replace"), overwrite=overwrite)
+        page = html_page(shown, choice, report, chance, documents, about=about)
+        _write(html, page, report, overwrite=overwrite)
         emit(visible(f"{render.counted(len(shown), 'item')} written to {html}") + "\n")
         return
     whole = item is not None or form == "json"
@@ -153,22 +149,43 @@ def show(
     if form == "json":
         flagged = len(set(keys).intersection(flagged_items(report, policy)))
         trees = [as_tree(view, chance) for view in views]
-        render.emit_json({"chosen": len(keys), "flagged": flagged, "items": trees})
+        render.emit_json(
+            {
+                "chosen": len(keys),
+                "flagged": flagged,
+                "not_checkable": len(unchecked),
+                "coverage": report.run["coverage"],
+                "items": trees,
+            }
+        )
     elif form == "csv":
         emit(item_csv(views, choice, report, chance))
-    elif not keys:
-        render.emit_renderable(_nothing(report, choice))
+        if report.run["coverage"].get("complete") is not True:
+            talk("\n".join(about))
     else:
-        if whole or documents:
+        beside = whole or bool(documents)
+        if not keys:
+            render.emit_renderable(visible(_nothing(report, choice)), "")
+        elif beside:
             for view in views:
                 render.emit_renderable(*item_blocks(view, chance))
         else:
             render.emit_renderable(item_table(views, choice, report, chance), "")
+        last = [] if item is not None else about
         if len(keys) > len(shown):
-            more = len(keys) - len(shown)
-            render.emit_renderable(f"{render.counted(more, 'more item')}: --limit {len(keys)}")
-        if not (whole or documents):
-            render.emit_renderable(visible(f"side by side: contam show {folder} ITEM"))
+            more = render.counted(len(keys) - len(shown), "more item")
+            last = [f"{more}: --limit {len(keys)}", *last]
+        if keys and not beside:
+            last = [*last, visible(f"side by side: contam show {folder} ITEM")]
+        emit("".join(f"{line}\n" for line in last))
+
+
+def _write(out: Path, page: str, report: Report, *, overwrite: bool) -> None:
+    from contam.cli.output_file import refuse_replacing_source
+    from contam.files.single import write_file
+
+    refuse_replacing_source(out, report, "--html")
+    write_file(out, page.encode("utf-8", "replace"), overwrite=overwrite)
 
 
 def _form(*, as_json: bool, as_csv: bool, html: Path | None) -> str:

@@ -99,7 +99,7 @@ class JsonLines(records.RecordFormat[bytes]):
         except (ValueError, RecursionError) as error:
             raise self.bad(path, row, "not JSON: {}", Plain(_why(error))) from error
         if found is not None:
-            raise self.bad(path, row, "a field at {!r} stands twice in one object", ".".join(found))
+            raise self.bad(path, row, "a field at {!r} occurs twice in one object", ".".join(found))
 
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return _bad_line(path, row, what, *facts)

@@ -24,7 +24,7 @@ from contam.index.writing.write import document_seed
 from contam.kernels.candidates import SHUT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -74,7 +74,6 @@ class IndexSet:
     parts     the segments of all indexes
     rows      reads documents back
     coverage  what the indexes answer for; shards that are gone or changed are failures
-    missing   names of files in the corpora that no index has
     gone      shards that the index answers for but whose text cannot be read: their documents are
               compared by hashes
     lock      whoever changes the states of documents for a moment holds it
@@ -89,7 +88,6 @@ class IndexSet:
     rows: RowCache
     coverage: Coverage
     sources: tuple[IndexedShard | None, ...]
-    missing: tuple[str, ...] = ()
     gone: frozenset[int] = frozenset()
     lock: threading.Lock = field(default_factory=threading.Lock)
     failing: threading.Lock = field(default_factory=threading.Lock)
@@ -129,9 +127,8 @@ class IndexSet:
             records=tuple(shard.record for shard in known),
             parts=tuple(_parts(indexes, numbers)),
             rows=RowCache([source or _NOWHERE for source in sources], capacity=cache_bytes),
-            coverage=_coverage(indexes, known),
+            coverage=_coverage(indexes, known, moved),
             sources=sources,
-            missing=not_indexed([each.manifest for each in indexes], moved),
         )
         opened.check_shards()
         return opened
@@ -359,7 +356,9 @@ def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[PlacedSe
     return parts
 
 
-def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
+def _coverage(
+    indexes: Sequence[Index], known: Sequence[_Known], moved: Mapping[str, Shard]
+) -> Coverage:
     own = [index.coverage() for index in indexes]
     units: list[int] = []
     read: dict[int, ShardCoverage] = {}
@@ -383,6 +382,7 @@ def _coverage(indexes: Sequence[Index], known: Sequence[_Known]) -> Coverage:
         read,
         tuple(failures),
         tuple(sorted(excluded, key=natural_key)),
+        not_indexed([each.manifest for each in indexes], moved),
     )
 
 

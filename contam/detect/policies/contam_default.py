@@ -249,34 +249,31 @@ class WeightedCoverage:
                 f"and a search needs {items.seed} together"
             )
         if match.item[i] < 0:
-            return "no document shares enough of its wording to be looked at"
+            return "no document shares enough of its wording to be compared"
         share = float(match.coverage[i, QUESTION])
         words = _words(match, items, i)
         counted_words = counted(words, unit_name(self.spec, items, i, ["question"]))
         longest = int(match.longest[i, QUESTION])
         if share == 0.0 and longest > 0:
             return (
-                f"a run of {longest} of its question's {counted_words} stands in a document: "
+                f"a run of {longest} of its question's {counted_words} is in a document: "
                 "too little, or too common, to tell it from chance"
             )
         if share == 0.0:
             token = unit_name(self.spec, items, i, ["passage", "choices", "answer"])
             other = counted(int(match.longest[i].max()), token)
-            return (
-                "its question was not found where other parts of it stand; "
-                f"the longest run of those has {other}"
-            )
+            return f"its question was not found near its other parts; their longest run has {other}"
         if match.exact[i, QUESTION]:
-            text = f"the whole question ({counted_words}) stands in one document, word for word"
+            text = f"the whole question ({counted_words}) is in one document, word for word"
         else:
             text = (
-                f"{share:.0%} of what the question says stands in one document "
+                f"{share:.0%} of the question is in one document "
                 f"(longest run {longest} of {counted_words})"
             )
         if match.variant_words[i]:
             text += " once its punctuation is left out"
         if match.answer_near[i]:
-            text += ", and its answer beside it"
+            text += ", with its answer next to it"
         support = max(PASSAGE, CHOICES, key=lambda part: float(match.coverage[i, part]))
         if match.coverage[i, support] >= self.spec.number("least_support"):
             text += f", with {match.coverage[i, support]:.0%} of its {PARTS[support]}"

@@ -132,17 +132,27 @@ def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
     return found
 
 
-def score_figure(scores: Table, least: int, chosen: Mapping[str, str]) -> Figure:
+def score_figure(
+    scores: Iterable[Row],
+    least: int,
+    *,
+    benchmark: str | None = None,
+    metric: str | None = None,
+    policy: str | None = None,
+) -> Figure:
     """The scores on all and on clean items, of the metrics shown.
 
+    scores  rows of the table of scores
     least   clean items without which no score on them is drawn
-    chosen  values of `benchmark`, `metric` and `policy`; a metric that is asked for is drawn even
-            if it is not shown
+    benchmark, metric, policy  those of these alone; a metric that is asked for is drawn even if it
+            is not shown
 
     Raises UsageError when there are none.
     """
-    rows = [row for row in schemas.rows(scores) if row["subset_by"] in ("all", "group")]
-    for name, value in chosen.items():
+    rows = [row for row in scores if row["subset_by"] in ("all", "group")]
+    for name, value in (("benchmark", benchmark), ("metric", metric), ("policy", policy)):
+        if value is None:
+            continue
         known = list(dict.fromkeys(row[name] for row in rows))
         rows = [row for row in rows if row[name] == value]
         if not rows:
@@ -153,7 +163,7 @@ def score_figure(scores: Table, least: int, chosen: Mapping[str, str]) -> Figure
     drawn = [
         row if row["n_clean"] >= least else {**row, "clean": None}
         for row in rows
-        if row["full"] is not None and (row["shown"] or "metric" in chosen)
+        if row["full"] is not None and (row["shown"] or metric is not None)
     ]
     if not drawn:
         raise UsageError("there are no scores to draw")

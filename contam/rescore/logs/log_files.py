@@ -163,7 +163,7 @@ def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can 
     if doubled is not None:
         # Parsers give the last of the two: a score could count that nobody sees.
         raise LogError(
-            "{}: the field {!r} stands twice in one object", Place(where),
+            "{}: the field {!r} occurs twice in one object", Place(where),
             ".".join(map(str, doubled)), remedy=Remedy.REMOVE_ONE_OF_TWO_FIELDS,
         )  # fmt: skip
     return value

@@ -157,6 +157,9 @@ def summary(coverage: Mapping[str, Any]) -> Row:
     if excluded := short.get("shards_excluded"):
         short["n_excluded"] = len(excluded)
         short["shards_excluded"] = excluded[:_MOST_FAILURES]
+    if missing := short.get("not_indexed"):
+        short["n_not_indexed"] = len(missing)
+        short["not_indexed"] = missing[:_MOST_FAILURES]
     return short
 
 

@@ -39,7 +39,7 @@ def no_json(body: bytes) -> RequestError:
         pass
     else:
         return RequestError(422, "a text holds half of a surrogate pair", code="surrogate")
-    return RequestError(400, f"the body is no JSON{where}", hint=_TAKEN)
+    return RequestError(400, f"the body is not valid JSON{where}", hint=_TAKEN)
 
 
 def refuse_doubled(body: bytes) -> None:
@@ -50,11 +50,11 @@ def refuse_doubled(body: bytes) -> None:
     try:
         path = doubled_key(body)
     except (ValueError, RecursionError):
-        raise RequestError(400, "the body is no JSON") from None
+        raise RequestError(400, "the body is not valid JSON") from None
     if path is not None:
         place = ".".join(
             str(step) if isinstance(step, int) or step in known_names() else "?" for step in path
         )
         raise RequestError(
-            422, f"a field stands twice in one object: {place}", code="doubled-field",
+            422, f"a field occurs twice in one object: {place}", code="doubled-field",
         )  # fmt: skip

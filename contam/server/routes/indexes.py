@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Response
@@ -18,9 +18,6 @@ from contam.server.state import CurrentState, registry_of
 
 if TYPE_CHECKING:
     from contam.server.indexes.registry import IndexSnapshot
-
-#: Files named that are in the corpus and not in the index.
-_MOST_NAMED: Final = 20
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"], dependencies=[Depends(Needs("check"))])
 
@@ -78,9 +75,9 @@ def index_answer(snapshot: IndexSnapshot) -> dict[str, Any]:
         "near_copies": recipe.minhash is not None,
         "corpus": [PurePath(path).name for path in figures["corpus"]],
         "coverage": {
+            "not_indexed": [],
+            "n_not_indexed": 0,
             **summary(snapshot.opened.coverage.totals),
-            "not_indexed": list(snapshot.opened.missing[:_MOST_NAMED]),
-            "n_not_indexed": len(snapshot.opened.missing),
         },
         **{name: figures[name] for name in kept},
         "capped_grams": figures["capped_grams"],

@@ -266,7 +266,7 @@ def test_a_file_that_is_there_is_kept(verdicts, docs, tmp_path):
     out = tmp_path / "out.json"
     out.write_text("mine")
     options = ["--verdicts", verdicts, "--logs", tmp_path / "logs", "--lm-eval-samples"]
-    assert_one_line_error(contam_here("export", *options, "--out", out), 1, "is there already")
+    assert_one_line_error(contam_here("export", *options, "--out", out), 1, "already exists")
     assert out.read_text() == "mine"
     assert contam_here("export", *options, "--out", out, "--overwrite").returncode == 0
     assert len(json.loads(out.read_bytes())["lantern"]) == 17

@@ -168,7 +168,7 @@ def test_crowded_places_are_spread(values, step):
 
 def test_scores_on_all_and_on_clean_items_are_drawn_with_their_intervals():
     tables = tables_of(3, metrics=("acc", "f1"))
-    figure = score_figure(tables["scores"], 50, {"metric": "f1"})
+    figure = score_figure(schemas.rows(tables["scores"]), 50, metric="f1")
     (axes,) = figure.axes
     rows = [row for row in schemas.rows(tables["scores"]) if row["metric"] == "f1"]
     rows = [row for row in rows if row["subset_by"] == "all"]
@@ -183,13 +183,13 @@ def test_scores_on_all_and_on_clean_items_are_drawn_with_their_intervals():
 
 
 def test_a_score_on_too_few_clean_items_is_not_drawn_and_a_name_without_scores_is_refused():
-    scores = tables_of(3)["scores"]
-    figure = score_figure(scores, 10_000, {})
+    scores = schemas.rows(tables_of(3)["scores"])
+    figure = score_figure(scores, 10_000)
     assert len(figure.axes[0].lines) == 2 * 3
     (other,) = figure.axes[0].child_axes
     assert all(label.get_text().endswith("too few items") for label in other.get_yticklabels())
     with pytest.raises(UsageError, match="no scores of the policy 'nobody'") as caught:
-        score_figure(scores, 50, {"policy": "nobody"})
+        score_figure(scores, 50, policy="nobody")
     assert "'contam'" in caught.value.hint
 
 

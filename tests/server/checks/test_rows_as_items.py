@@ -106,3 +106,22 @@ def test_a_rescoring_takes_the_rows_that_were_asked(client, rows):
             reply = client.get(f"/v1/rescore/{reply.json()['id']}")
     (row,) = [row for row in reply.json()["tables"]["scores"] if row["subset"] == "all"]
     assert row["n"] == len(items)
+
+
+def test_further_fields_are_bounded_like_the_rest_of_a_request(client):
+    item = {"id": 1, "question": QUESTION}
+    deep = 1
+    for _ in range(40):
+        deep = [deep]
+    refused = client.post("/v1/check", json={"items": [{**item, "metadata": deep}]})
+    assert (refused.status_code, refused.json()["code"]) == (400, "too-deep")
+    large = client.post("/v1/check", json={"items": [{**item, "metadata": "x" * (9 << 20)}]})
+    assert (large.status_code, large.json()["code"]) == (413, "too-large")
+    # What is searched for counts, whatever its field is called.
+    long = client.post("/v1/check", json={"items": [{**item, "context": "word " * 50_000}]})
+    assert (long.status_code, long.json()["code"]) == (413, "too-large")
+    assert "item 0 has 25" in long.json()["detail"]
+    twice = '{"items": [{"id": 1, "question": "Which?", "metadata": {"a": 1, "a": 2}}]}'
+    headers = {"content-type": "application/json"}
+    doubled = client.post("/v1/check", content=twice, headers=headers)
+    assert (doubled.status_code, doubled.json()["code"]) == (422, "doubled-field")

@@ -101,7 +101,7 @@ def test_what_is_no_json_is_told_by_its_line_and_column(client):
     body = b'{"text": "zanzibar",\n "policies" ["contam"]}'
     said = client.post("/v1/check", content=body, headers={"content-type": "application/json"})
     assert said.status_code == 400
-    assert said.json()["detail"] == "the body is no JSON, from line 2, column 13 on"
+    assert said.json()["detail"] == "the body is not valid JSON, from line 2, column 13 on"
     assert "zanzibar" not in said.text
 
 

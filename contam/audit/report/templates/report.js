@@ -12,7 +12,7 @@
   const form = document.getElementById("filters");
   const body = list.tBodies[0];
   const said = document.getElementById("count");
-  const shown = new Set([...list.tHead.rows[0].cells].map((th) => th.dataset.sort));
+  const headings = new Set([...list.tHead.rows[0].cells].map((th) => th.dataset.sort));
   const filters = [...form.querySelectorAll("select")].map((select) => select.name);
   const things = list.dataset.things;
 
@@ -91,7 +91,7 @@
       const title = make("h3");
       title.append(make("bdi", doc.id));
       box.append(title);
-      const dated = shown.has("date") ? DATED[doc.dated] : "";
+      const dated = headings.has("date") ? DATED[doc.dated] : "";
       const facts = [doc.date ? ["date " + doc.date, dated].filter(Boolean).join(", ") : DATED.unknown, doc.source, doc.url, "shard " + doc.shard + ", row " + doc.row];
       const line = make("p", undefined, "soft small");
       facts.filter(Boolean).forEach((fact, i) => { if (i) line.append(" · "); line.append(make("bdi", fact)); });
@@ -134,11 +134,11 @@
       cell(tr, "benchmark", row.benchmark + (row.split ? " / " + row.split : ""));
       cell(tr, "verdict", Object.entries(row.labels).map(([p, l]) => p + ": " + l.replace("_", " ")).join(", ") + (row.waived ? " (waived)" : ""));
       cell(tr, "score", row.score === null ? "–" : row.score.toFixed(2), "n");
-      if (shown.has("q")) cell(tr, "q", row.q === null ? "not estimated" : row.q < 0.001 ? "<0.001" : row.q.toFixed(3), "n");
+      if (headings.has("q")) cell(tr, "q", row.q === null ? "not estimated" : row.q < 0.001 ? "<0.001" : row.q.toFixed(3), "n");
       cell(tr, "leaked", row.exposure);
       cell(tr, "kind", row.kind);
       cell(tr, "documents", row.documents.toLocaleString("en"), "n");
-      if (shown.has("date")) cell(tr, "dated", row.date.replace("_", " "));
+      if (headings.has("date")) cell(tr, "dated", row.date.replace("_", " "));
       cell(tr, "source", row.source);
       body.append(tr);
     }

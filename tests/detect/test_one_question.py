@@ -1,0 +1,36 @@
+"""A field that is the same for every item is no question: the result says so."""
+
+from __future__ import annotations
+
+import pytest
+
+import contam
+
+TASK = "Solve the following grade school word problem and give a number."
+PROBLEM = "A ferry with {} red lanterns and nine brass bells sails at dawn past the old lighthouse."
+
+
+def items(n_same, n_other):
+    same = [{"instruction": TASK, "input": PROBLEM.format(n)} for n in range(n_same)]
+    other = [{"instruction": PROBLEM.format(n), "input": ""} for n in range(100, 100 + n_other)]
+    return same + other
+
+
+@pytest.mark.parametrize(("n_same", "n_other"), [(5, 0), (6, 5), (12, 0)])
+def test_items_with_one_question_are_noted_with_their_field(n_same, n_other):
+    corpus = [{"text": PROBLEM.format(n)} for n in range(n_same)]
+    (note,) = contam.scan(corpus, items(n_same, n_other)).run["notes"]
+    assert f"{n_same} of {n_same + n_other} items have the same question (instruction)" in note
+    assert "--map question=" in note
+
+
+@pytest.mark.parametrize(("n_same", "n_other"), [(4, 0), (5, 5), (0, 12)])
+def test_a_question_that_some_items_share_is_no_doubt(n_same, n_other):
+    assert contam.scan([{"text": TASK}], items(n_same, n_other)).run["notes"] == []
+
+
+def test_the_map_that_the_note_names_finds_them():
+    corpus = [{"text": PROBLEM.format(n)} for n in range(6)]
+    result = contam.scan(corpus, items(6, 0), mapping={"question": "instruction+input"})
+    assert all(verdict.label in {"contaminated", "suspect"} for verdict in result)
+    assert result.run["notes"] == []
