@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from contam.errors import Plain, ShardError, Statement
+from contam.errors import Plain, Remedy, ShardError, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -108,6 +108,19 @@ class ShardCoverage:
             n_elsewhere=batch.n_elsewhere,
             columns=tuple(sorted(batch.columns)),
         )
+
+    def check_decoded(self, shard: str) -> None:
+        """Raise ShardError when no document could be decoded: nothing could have been found.
+
+        Latin letters in UTF-16 are half replaced; texts with some bytes of an older encoding less.
+        """
+        n_texts = self.rows - self.n_null - self.n_empty
+        # A replaced byte is at most three bytes of the text: U+FFFD.
+        if 0 < n_texts <= self.n_undecodable and self.undecodable_bytes * 6 >= self.n_bytes:
+            raise ShardError(
+                "{shard}: none of its {:,} texts is UTF-8", n_texts, shard=shard,
+                remedy=Remedy.CONVERT_TO_UTF8,
+            )  # fmt: skip
 
 
 _COUNTS = (

@@ -220,7 +220,7 @@ def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[Shar
 
 
 def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
-    """The coverage with every shard as not read that is not what it was when it was listed."""
+    """The coverage with every shard as not read that has changed since, or could not be decoded."""
     failed = {failure.shard for failure in coverage.failures}
     changed = []
     for number, (shard, digest) in enumerate(zip(corpus.shards, corpus.digests, strict=True)):
@@ -228,6 +228,8 @@ def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
             continue
         try:
             check_unchanged(shard, digest)
+            if counts := coverage.read.get(number):
+                counts.check_decoded(shard.name)
         except ShardError as error:
             changed.append(ShardFailure.of(number, shard.name, error))
     return coverage.with_failures(*changed)

@@ -19,8 +19,10 @@ def wide_encoding(head: bytes) -> str:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name
-    begin = head[: min(len(head), _SEEN) & ~1]
-    if len(begin) < _FEWEST:
+    begin = head[: min(len(head), _SEEN) & ~3]
+    if len(begin) < _FEWEST or not any(begin):
         return ""
+    if any(not any(begin[at::4]) and not any(begin[at + 1 :: 4]) for at in (0, 2)):
+        return "UTF-32"
     even, odd = begin[::2].count(0), begin[1::2].count(0)
     return "UTF-16" if min(even, odd) == 0 and max(even, odd) * 2 >= len(begin) // 2 else ""

@@ -218,6 +218,7 @@ class _Builder:
                         sha256 = sha256 or result.sha256
                     elif result.n_docs:
                         self._add(result)
+            counts.check_decoded(record.name)
         except ShardError as error:
             for _ in range(left):
                 pipeline.skip()

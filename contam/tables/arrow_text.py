@@ -32,7 +32,7 @@ def text_block(array: pa.Array) -> TextBlock:
         # The format lets a null slot cover bytes; a document without text must cover none.
         array = pc.fill_null(array, pa.scalar("", pa.string()).cast(array.type))
         data, offsets = _flat(array)
-    if not _is_utf8(array):
+    if (len(data) and not data.min()) or not _is_utf8(array):
         return _repaired_block(data, offsets, n_null)
     frozen(data)
     frozen(offsets)

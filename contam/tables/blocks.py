@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from contam.files.encodings import wide_encoding
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
 _SPACE = 32
+#: Fewer bytes may hold NULs for any reason, and are no text in which anything could be found.
+_SHORTEST_WIDE = 16
 
 
 class TextBlock(NamedTuple):
@@ -55,7 +59,12 @@ def block_of(
 
 
 def repaired(raw: bytes) -> tuple[bytes, int]:
-    """Return `raw` with every byte that is not UTF-8 replaced by U+FFFD, and their number."""
+    """Return `raw` with every byte that is not UTF-8 replaced by U+FFFD, and their number.
+
+    Of text in UTF-16 these are its NULs, too, which are valid but stand between the letters.
+    """
+    if len(raw) >= _SHORTEST_WIDE and wide_encoding(raw):
+        raw = raw.replace(b"\0", b"\xff")
     try:
         raw.decode()
     except UnicodeDecodeError:

@@ -129,7 +129,9 @@ def test_a_name_that_is_unknown_is_told_with_the_nearest_one(here, command):
     for name in _options(WITH_DEFAULTS[command]):
         wrong = name + "x"
         done = contam_here(command, cwd=here(f"[{command}]\n{wrong} = 1\n"))
-        assert_one_line_error(done, 2, f"contam.toml: [{command}]", repr(wrong), f"did you mean {name}")
+        assert_one_line_error(
+            done, 2, f"contam.toml: [{command}]", repr(wrong), f"did you mean {name}"
+        )
         variable = f"CONTAM_{command.upper()}_{wrong.upper()}"
         done = contam_here(command, cwd=here(""), **{variable: "1"})
         assert_one_line_error(done, 2, variable, f"did you mean {variable[:-1]}")

@@ -134,12 +134,8 @@ def show(
     about = [visible(line) for line in render.result_lines(report.run, len(unchecked))]
     shown = keys[: limit or (_LISTED if form == "text" else len(keys))]
     if html is not None:
-        from contam.cli.output_file import refuse_replacing_source
-        from contam.files.single import write_file
-
-        refuse_replacing_source(html, report, "--html")
         page = html_page(shown, choice, report, chance, documents, about=about)
-        write_file(html, page.encode("utf-8", "replace"), overwrite=overwrite)
+        _write(html, page, report, overwrite=overwrite)
         emit(visible(f"{render.counted(len(shown), 'item')} written to {html}") + "\n")
         return
     whole = item is not None or form == "json"
@@ -178,6 +174,14 @@ def show(
             render.emit_renderable(item_table(views, choice, report, chance), "")
             last = [*last, visible(f"side by side: contam show {folder} ITEM")]
         emit("".join(f"{line}\n" for line in last))
+
+
+def _write(out: Path, page: str, report: Report, *, overwrite: bool) -> None:
+    from contam.cli.output_file import refuse_replacing_source
+    from contam.files.single import write_file
+
+    refuse_replacing_source(out, report, "--html")
+    write_file(out, page.encode("utf-8", "replace"), overwrite=overwrite)
 
 
 def _form(*, as_json: bool, as_csv: bool, html: Path | None) -> str:
