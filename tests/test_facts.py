@@ -175,7 +175,10 @@ def test_callers_of_the_service_hear_of_a_place_without_a_corpus_by_its_last_nam
     for place, said in (
         (tmp_path / "gone", "gone: no such file or folder"),
         (tmp_path / "*.csv", "*.csv: no file matches"),
-        (tmp_path, f"no corpus shard found: {tmp_path.name}; files seen: notes.md (unsupported format"),
+        (
+            tmp_path,
+            f"no corpus shard found: {tmp_path.name}; files seen: notes.md (unsupported format",
+        ),
     ):
         with pytest.raises(CorpusError) as caught:
             survey([place])
