@@ -99,7 +99,10 @@ def test_an_edit_in_the_middle_of_a_shard_is_noticed_by_every_query(shard, folde
         result = query(folder, items)
         (failure,) = result.coverage["shards_failed"]
         assert failure["shard"] == shard.name
-        assert "since it was indexed" in failure["reason"] or "written at another time" in failure["reason"]
+        assert (
+            "since it was indexed" in failure["reason"]
+            or "written at another time" in failure["reason"]
+        )
         assert set(labels(result).values()) == {"not_checkable"}
     report = verify(folder)
     assert [finding.what for finding in report.findings] == ["corpus"]

@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -125,7 +126,13 @@ WRITING = (
     "attach 'v2.csv' as other",
     "set log_query_path = 'v2.csv'",
     "pragma profile_output = 'v2.csv'",
-    "pragma import_database('new')",
+    pytest.param(
+        "pragma import_database('new')",
+        marks=pytest.mark.skipif(
+            not hasattr(duckdb.DuckDBPyRelation, "to_arrow_reader"),
+            reason="older releases look for the folder while they parse, and fail there",
+        ),
+    ),
     "create table t as select 1",
     "install httpfs",
     "prepare p as copy (select 7) to 'v2.csv'",
