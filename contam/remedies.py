@@ -7,14 +7,11 @@ alone. Such a remedy is `Own`: here it has a sentence for callers of the Python 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum, unique
-from typing import TYPE_CHECKING
 
-from contam.facts import Statement
+from contam.facts import Advice
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+__all__ = ["Advice", "Own", "Remedy"]
 
 
 class Own(str):
@@ -478,23 +475,3 @@ class Remedy(Enum):
     def __call__(self, **facts: object) -> Advice:
         """The remedy with the facts that its sentence names."""
         return Advice(self, facts)
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A remedy and its facts."""
-
-    remedy: Remedy
-    facts: Mapping[str, object] = field(default_factory=dict)
-
-    def statement(self, sentences: Mapping[Remedy, str] | None = None) -> Statement:
-        """What to say.
-
-        sentences  those of the interface that asks, for every `Own` remedy
-        """
-        template = (sentences or {}).get(self.remedy, self.remedy.value)
-        return Statement(template, named=self.facts)
-
-    def without_quotes(self) -> Advice:
-        """The same without what comes from the user's files."""
-        return Advice(self.remedy, self.statement().without_quotes().named)
