@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -149,6 +150,11 @@ class Corpus:
     def names(self) -> tuple[str, ...]:
         """The shards' names."""
         return tuple(shard.name for shard in self.shards)
+
+    @cached_property
+    def chunk_numbers(self) -> Mapping[Chunk, int]:
+        """The place of every chunk in the list of chunks."""
+        return {chunk: number for number, chunk in enumerate(self.chunks)}
 
     def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
         """Read the rows' metadata columns. Raises ShardError."""
@@ -391,10 +397,10 @@ def scan_chunk(
         name = corpus.shards[chunk.shard].name
         failure = ShardFailure.of(chunk.shard, name, error)
         partial.read.add_failure(failure)
-        partial.chunks.add(chunk)
+        partial.chunks.add(corpus.chunk_numbers[chunk])
         return
     partial.read.add_chunk(chunk, counts)
-    partial.chunks.add(chunk)
+    partial.chunks.add(corpus.chunk_numbers[chunk])
     if progress is not None:
         progress.advance(max(chunk.n_bytes - reported, 0))
 
