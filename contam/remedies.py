@@ -74,6 +74,14 @@ class Remedy(Enum):
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"
     FILE_REPLACED_BEGIN_AGAIN = "the file was replaced: begin again"
     FILE_MAY_HAVE_CHANGED = "the file may have changed since it was scanned"
+    COPY_WITH_TIMES_OR_PLAN_AGAIN = (
+        "copy the corpus with its times (rsync -a, cp -p), or make the plan again"
+    )
+    COPY_PLAN_OR_PLAN_AGAIN = "copy the whole plan folder again, or make the plan again"
+    PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
+    DO_LEASE_AGAIN = "remove the file, and do its lease again"
+    GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
+    CHOOSE_LEASE = "plan.json lists the leases"
     RENAME_BY_FORMAT = "rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow"
     QUOTE_CELL = "a cell with a delimiter or line break must be quoted"
     QUOTE_CELL_OR_LEAVE_OUT = (
@@ -456,6 +464,8 @@ class Remedy(Enum):
     SEE_TRACKING_URI = Own("see `tracking_uri`")
     GIVE_CORPUS_OR_INDEX = Own("give a corpus, or an index")
     GIVE_BENCHMARK_OR_LOGS = Own("give a benchmark, or logs")
+    GIVE_PLAN_FOLDER = Own("give the folder that `write_plan` wrote")
+    GIVE_PARTS_FOLDER = Own("give the folder that `work_on` wrote")
     GIVE_AUDIT_FOLDER = Own("give the folder that an audit wrote")
     WRITE_BY_REVIEW = Own("a review writes it")
     WRITE_BY_AUDIT_INIT = Own("contam.audit.init writes one")

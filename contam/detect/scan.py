@@ -33,7 +33,7 @@ from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from contam.benchmark.items import Benchmark
     from contam.corpus.chunks import Chunk
@@ -225,20 +225,36 @@ def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[Shar
     return tuple(found), failures
 
 
-def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
-    """The coverage with every shard as not read that has changed since, or could not be decoded."""
-    failed = {failure.shard for failure in coverage.failures}
+def changed_shards(
+    corpus: Corpus, numbers: Iterable[int], failed: Container[int]
+) -> list[ShardFailure]:
+    """Those of the numbered shards that have changed since they were listed.
+
+    failed  shards that are known not to have been read
+    """
     changed = []
-    for number, (shard, digest) in enumerate(zip(corpus.shards, corpus.digests, strict=True)):
-        if number in failed:
-            continue
+    for number in numbers:
+        shard = corpus.shards[number]
         try:
-            check_unchanged(shard, digest)
-            if counts := coverage.read.get(number):
-                counts.check_decoded(shard.name)
+            if number not in failed:
+                check_unchanged(shard, corpus.digests[number])
         except ShardError as error:
             changed.append(ShardFailure.of(number, shard.name, error))
-    return coverage.with_failures(*changed)
+    return changed
+
+
+def _undecoded(corpus: Corpus, coverage: Coverage) -> list[ShardFailure]:
+    """The shards that were read to their end, and hold no text that could be decoded."""
+    failed = {failure.shard for failure in coverage.failures}
+    found = []
+    for number, counts in coverage.read.items():
+        name = corpus.shards[number].name
+        try:
+            if number not in failed:
+                counts.check_decoded(name)
+        except ShardError as error:
+            found.append(ShardFailure.of(number, name, error))
+    return found
 
 
 def _unread_columns(
@@ -315,12 +331,38 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     )
     n_workers = worker_count(workers)
     with given_corpus(corpus) as (paths, tables):
-        opened = Corpus.open(
-            paths, text, tables, columns=parameters.columns, exclude=parameters.exclude
-        )
+        opened = _opened(paths, parameters, tables)
         compile_once("scan", scan_a_little, progress)
         plan = make_plan(given_benchmark(benchmark, name), parameters)
         return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
+
+
+def open_scan(
+    corpus: Sequence[PathLike], benchmark: Sequence[PathLike], parameters: ScanParameters
+) -> tuple[Corpus, Plan]:
+    """What a scan begins with: the corpus as it is now, and the plan for the items.
+
+    Raises ContamError subclasses.
+    """
+    opened = _opened(corpus, parameters)
+    compile_once("scan", scan_a_little, None)
+    plan = make_plan(benchmark, parameters)
+    return _with_own_files_noted(opened, plan), plan
+
+
+def _opened(
+    paths: Sequence[PathLike], parameters: ScanParameters, tables: Sequence[Shard] = ()
+) -> Corpus:
+    return Corpus.open(
+        paths, parameters.text, tables, columns=parameters.columns, exclude=parameters.exclude
+    )
+
+
+def _with_own_files_noted(opened: Corpus, plan: Plan) -> Corpus:
+    """The corpus with a note for each shard that is a benchmark file of the plan."""
+    own = benchmark_shards(opened.paths, opened.shards, plan.benchmarks)
+    notes = tuple(f"{name} is a benchmark file: it matches itself" for name in own)
+    return replace(opened, notes=(*opened.notes, *notes))
 
 
 def scan_opened(
@@ -337,9 +379,7 @@ def scan_opened(
 
     Raises CorpusError when nothing that was read has a text.
     """
-    own = benchmark_shards(opened.paths, opened.shards, plan.benchmarks)
-    notes = tuple(f"{name} is a benchmark file: it matches itself" for name in own)
-    opened = replace(opened, notes=(*opened.notes, *notes))
+    opened = _with_own_files_noted(opened, plan)
     release_unused()
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
@@ -359,7 +399,21 @@ def finish_scan(
 
     Raises CorpusError when nothing that was read has a text.
     """
-    coverage = _changed(corpus, partial.coverage)
+    failed = {failure.shard for failure in partial.coverage.failures}
+    for failure in changed_shards(corpus, range(len(corpus.shards)), failed):
+        partial.read.add_failure(failure)
+    return judge_partial(plan, corpus, partial, workers=workers, started=started)
+
+
+def judge_partial(
+    plan: Plan, corpus: Corpus, partial: Partial, *, workers: int, started: float
+) -> ScanResult:
+    """The same without a look at the shards, which those who read them have had.
+
+    Raises CorpusError when nothing that was read has a text.
+    """
+    coverage = partial.coverage
+    coverage = coverage.with_failures(*_undecoded(corpus, coverage))
     refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
     for view in plan.views:
         view.release_table()
