@@ -21,13 +21,23 @@ class FileState(NamedTuple):
     size         in bytes
     modified_ns  time of the last write; changed_ns  also of new rights, links or names
     device, inode  which file it is
+    version      what an object store calls this state of an object; "" for files
     """
 
     size: int
     modified_ns: int
-    changed_ns: int
-    device: int
-    inode: int
+    changed_ns: int = 0
+    device: int = 0
+    inode: int = 0
+    version: str = ""
+
+    @property
+    def stamp(self) -> str:
+        """The state as a text that other machines, too, find equal while the file is the same.
+
+        A stamp is no digest: equal contents may have different ones.
+        """
+        return self.version or f"size={self.size},modified_ns={self.modified_ns}"
 
     @classmethod
     def of(cls, found: os.stat_result) -> FileState:
@@ -40,7 +50,7 @@ class FileState(NamedTuple):
         return cls.of(os.stat(path))  # noqa: PTH116 - a path object costs as much as the call
 
 
-NOT_THERE = FileState(0, 0, 0, 0, 0)
+NOT_THERE = FileState(0, 0)
 """The state of a file that could not be looked at; no file is in it."""
 
 
@@ -108,7 +118,7 @@ def difference(listed: FileState, now: FileState) -> str:
     Another device or inode alone is nothing: file systems over a network number files anew when
     they please, and renaming a file over another changes its time of change.
     """
-    if listed[:3] == now[:3]:
+    if listed[:3] == now[:3] and listed.version == now.version:
         return ""
     if listed[3:] != now[3:]:
         return "was replaced by another file"
