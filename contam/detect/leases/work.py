@@ -153,7 +153,7 @@ def _as_listed(shard: Shard) -> Shard:
             "{shard}: {}", Public(error.strerror), shard=shard.name,
             remedy=Remedy.FILE_EXISTED_WHEN_LISTED,
         ) from error  # fmt: skip
-    if listed is not None and (now.size, now.modified_ns) != (listed.size, listed.modified_ns):
+    if listed is not None and now.stamp != listed.stamp:
         raise ShardError(
             "{shard}: is not as it was when the plan was made", shard=shard.name,
             remedy=Remedy.COPY_WITH_TIMES_OR_PLAN_AGAIN,
