@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -73,7 +74,7 @@ def run(arguments):
 
 
 def merged(parts, out):
-    return contam("merge", parts, "--out", out, "--quiet")
+    return contam("merge", parts, "--out", out, "--quiet", "--json")
 
 
 def assert_same(out, plain):
@@ -161,9 +162,11 @@ def test_a_lease_that_three_processes_die_of_was_not_read(cluster, plan, plain, 
     assert len(deaths) == 3
     assert call.returncode == 4, said
     assert "NOT READ: part-4.parquet: lease 5 was lost 3 times" in said
-    done = contam("merge", parts, "--out", out)
+    done = merged(parts, out)
     assert done.returncode == 4
-    assert "NOT READ: part-4.parquet" in done.stdout
+    (failure,) = json.loads(done.stdout)["coverage"]["shards_failed"]
+    assert failure["shard"] == "part-4.parquet"
+    assert "lease 5 was lost 3 times" in failure["reason"]
     labels = contam("sql", out, "select count(*) from verdicts where label = 'clean'")
     assert labels.stdout.split()[-1] == "0"
     # The same call does what is left.

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import platform
 import signal
+import socket
 import tempfile
 import textwrap
 import threading
@@ -206,6 +208,7 @@ def _cluster(address: str) -> Iterator[None]:
     in_main = threading.current_thread() is threading.main_thread()
     terminate = signal.getsignal(signal.SIGTERM)
     try:
+        _answers(address if address != "auto" else os.environ.get("RAY_ADDRESS", address))
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(
@@ -221,6 +224,14 @@ def _cluster(address: str) -> Iterator[None]:
             yield
     finally:
         ray.shutdown()
+
+
+def _answers(address: str) -> None:
+    """Raise OSError when nobody listens at HOST:PORT: Ray would try it again and again."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S):
+            pass
 
 
 def _seats(address: str, workers: int | None) -> list[_Seat]:
