@@ -125,7 +125,7 @@ def write_plan(
             "format": FORMAT,
             "versions": _versions(),
             "machine": machine(),
-            "question": question_of(plan, corpus),
+            "question": _question(plan, corpus, leases),
             "policies": [policy.spec.id for policy in plan.policies],
             "n_items": len(plan.items),
             "n_shards": len(corpus.shards),
@@ -137,6 +137,12 @@ def write_plan(
         }
         (folder / PLAN_FILE).write_text(json.dumps(record, indent=1) + "\n", "ascii")
     return record
+
+
+def _question(plan: Plan, corpus: Corpus, leases: Iterable[Lease]) -> str:
+    """Digest of what decides what a part holds: the question, and where leases begin."""
+    cuts = json.dumps([lease.first for lease in leases])
+    return hashlib.sha256(f"{question_of(plan, corpus)} {cuts}".encode()).hexdigest()
 
 
 def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
+from contam.detect.corpus_checks import changed_shards
 from contam.detect.leases.part_file import Part, part_bytes, read_part
 from contam.detect.leases.plan_folder import machine
 from contam.detect.partial import Partial
-from contam.detect.scan import Corpus, changed_shards, judge_partial, scan_chunks
+from contam.detect.scan import Corpus, judge_partial, scan_chunks
 from contam.detect.sources import named_documents
 from contam.errors import OutputError, Public, Remedy, ShardError, UsageError
 from contam.files.listed import FileState
