@@ -81,6 +81,10 @@ class Remedy(Enum):
     PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
+    BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
+    RESUME_WITH_FEWER_WORKERS = Own(
+        "often memory runs out: go on with fewer workers and resume=True"
+    )
     CHOOSE_LEASE = "plan.json lists the leases"
     RENAME_BY_FORMAT = "rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow"
     QUOTE_CELL = "a cell with a delimiter or line break must be quoted"

@@ -25,6 +25,7 @@ from contam.detect.corpus_checks import (
 )
 from contam.detect.finish import finish
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
+from contam.detect.leases.cut import cut_leases
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from contam.corpus.listing import Skipped
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
+    from contam.detect.leases.workshop import Workshop
     from contam.detect.model import Bools, Matches
     from contam.detect.result import ScanResult
 
@@ -267,6 +269,7 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     allow_missing: bool = False,
     max_evidence: int = 20,
     keep_text: bool = True,
+    workshop: Workshop | None = None,
     progress: ScanProgress | None = None,
 ) -> ScanResult:
     """Search every document of a corpus for every item of the benchmarks.
@@ -282,6 +285,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     allow_missing      judge items although shards could not be read (recorded in the result)
     max_evidence       documents kept as evidence per item; counts stay exact
     keep_text          whether the result holds the items' texts
+    workshop           where to keep what is done of a large corpus, to resume from, and to let
+                       processes share the work; None keeps all in memory
 
     Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
     `result.coverage`, and no item is then called clean.
@@ -307,6 +312,13 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         opened = _opened(paths, parameters, tables)
         compile_once("scan", scan_a_little, progress)
         plan = make_plan(given_benchmark(benchmark, name), parameters)
+        if workshop is not None and not tables and len(cut_leases(opened.chunks)) > 1:
+            from contam.detect.leases.local import scan_in_leases  # which is made of scans
+
+            opened = _with_own_files_noted(opened, plan)
+            return scan_in_leases(
+                opened, plan, workshop, workers=n_workers, progress=progress, started=started
+            )
         return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 
 

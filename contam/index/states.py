@@ -105,7 +105,9 @@ def _state(found: list[object]) -> FileState:
     numbers, version = found[:_FILE_FIELDS], found[_FILE_FIELDS:]
     if len(numbers) != _FILE_FIELDS or len(version) > 1:
         raise ValueError(found)
-    return FileState(*map(_whole, numbers), *map(str, version))
+    size, modified_ns, changed_ns, device, inode = map(_whole, numbers)
+    named = str(version[0]) if version else ""
+    return FileState(size, modified_ns, changed_ns, device, inode, named)
 
 
 def _whole(value: object) -> int:
