@@ -7,20 +7,11 @@ alone. Such a remedy is `Own`: here it has a sentence for callers of the Python 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum, unique
-from typing import TYPE_CHECKING
 
-from contam.facts import Statement
+from contam.advice import Advice, Own
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-class Own(str):
-    """A sentence for callers of the Python package, where other interfaces say another one."""
-
-    __slots__ = ()
+__all__ = ["Advice", "Own", "Remedy"]
 
 
 @unique
@@ -74,6 +65,11 @@ class Remedy(Enum):
     LET_DOWNLOAD_FINISH = "let it finish; if it is not wanted, remove the file"
     LET_NOBODY_WRITE_TO_IT = "let nobody write to it meanwhile"
     LET_NOBODY_WRITE_TO_CORPUS = "let nobody write to the corpus while it is read"
+    NAME_STORE_ADDRESS = "objects are named as s3://, gs://, az://, https:// or hf://datasets/"
+    NAME_LOCAL_PATH = "copy it to this machine, and name the copy"
+    GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
+    GIVE_CREDENTIALS = "check the credentials, and what they allow"
+    ASK_STORE_LATER = "begin again when the store answers, with credentials that it takes"
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"
     FILE_REPLACED_BEGIN_AGAIN = "the file was replaced: begin again"
     FILE_MAY_HAVE_CHANGED = "the file may have changed since it was scanned"
@@ -478,23 +474,3 @@ class Remedy(Enum):
     def __call__(self, **facts: object) -> Advice:
         """The remedy with the facts that its sentence names."""
         return Advice(self, facts)
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A remedy and its facts."""
-
-    remedy: Remedy
-    facts: Mapping[str, object] = field(default_factory=dict)
-
-    def statement(self, sentences: Mapping[Remedy, str] | None = None) -> Statement:
-        """What to say.
-
-        sentences  those of the interface that asks, for every `Own` remedy
-        """
-        template = (sentences or {}).get(self.remedy, self.remedy.value)
-        return Statement(template, named=self.facts)
-
-    def without_quotes(self) -> Advice:
-        """The same without what comes from the user's files."""
-        return Advice(self.remedy, self.statement().without_quotes().named)
