@@ -106,8 +106,7 @@ def _state(found: list[object]) -> FileState:
     if len(numbers) != _FILE_FIELDS or len(version) > 1:
         raise ValueError(found)
     size, modified_ns, changed_ns, device, inode = map(_whole, numbers)
-    named = str(version[0]) if version else ""
-    return FileState(size, modified_ns, changed_ns, device, inode, named)
+    return FileState(size, modified_ns, changed_ns, device, inode, *map(str, version))
 
 
 def _whole(value: object) -> int:
