@@ -16,6 +16,7 @@ from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import NAMEABLE, select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.documents import read_metadata
+from contam.corpus.each import of_each
 from contam.corpus.shards import leave_out, shard_digest, survey
 from contam.detect.corpus_checks import (
     benchmark_shards,
@@ -221,15 +222,20 @@ def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
 
 def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[ShardFailure]]:
     """What tells every shard from other states of it, and the shards that cannot be read."""
-    found: list[str | None] = []
-    failures: list[ShardFailure] = []
-    for number, shard in enumerate(shards):
+
+    def digest(_: int, shard: Shard) -> str | ShardError:
         try:
-            found.append(shard_digest(shard))
+            return shard_digest(shard)
         except ShardError as error:
-            found.append(None)
-            failures.append(ShardFailure.of(number, shard.name, error))
-    return tuple(found), failures
+            return error
+
+    found = of_each(digest, shards)
+    failures = [
+        ShardFailure.of(number, shards[number].name, one)
+        for number, one in enumerate(found)
+        if isinstance(one, ShardError)
+    ]
+    return tuple(one if isinstance(one, str) else None for one in found), failures
 
 
 def _unread_columns(

@@ -89,7 +89,8 @@ def work_on(
     folder = Path(parts)
     _claim(folder, opened)
     kept = [lease for lease in leases if is_done(opened, folder, lease)]
-    waiting = [lease for lease in leases if lease not in kept]
+    there = {lease.number for lease in kept}
+    waiting = [lease for lease in leases if lease.number not in there]
     failures: list[ShardFailure] = []
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in waiting))
