@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import PurePath
 from string import Formatter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -142,23 +142,3 @@ def _within(fact: object, home: PurePath | None) -> object:
     if isinstance(fact, Plain) and not _SLASHES.isdisjoint(fact):
         return Hidden()
     return fact
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A remedy and its facts."""
-
-    remedy: Enum
-    facts: Mapping[str, object] = field(default_factory=dict)
-
-    def statement(self, sentences: Mapping[Any, str] | None = None) -> Statement:
-        """What to say.
-
-        sentences  those of the interface that asks, for every `Own` remedy
-        """
-        template = (sentences or {}).get(self.remedy, self.remedy.value)
-        return Statement(template, named=self.facts)
-
-    def without_quotes(self) -> Advice:
-        """The same without what comes from the user's files."""
-        return Advice(self.remedy, self.statement().without_quotes().named)

@@ -9,15 +9,9 @@ from __future__ import annotations
 
 from enum import Enum, unique
 
-from contam.facts import Advice
+from contam.advice import Advice, Own
 
 __all__ = ["Advice", "Own", "Remedy"]
-
-
-class Own(str):
-    """A sentence for callers of the Python package, where other interfaces say another one."""
-
-    __slots__ = ()
 
 
 @unique
@@ -71,6 +65,11 @@ class Remedy(Enum):
     LET_DOWNLOAD_FINISH = "let it finish; if it is not wanted, remove the file"
     LET_NOBODY_WRITE_TO_IT = "let nobody write to it meanwhile"
     LET_NOBODY_WRITE_TO_CORPUS = "let nobody write to the corpus while it is read"
+    NAME_STORE_ADDRESS = "objects are named as s3://, gs://, az://, https:// or hf://datasets/"
+    NAME_LOCAL_PATH = "copy it to this machine, and name the copy"
+    GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
+    GIVE_CREDENTIALS = "check the credentials, and what they allow"
+    ASK_STORE_LATER = "begin again when the store answers, with credentials that it takes"
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"
     FILE_REPLACED_BEGIN_AGAIN = "the file was replaced: begin again"
     FILE_MAY_HAVE_CHANGED = "the file may have changed since it was scanned"
@@ -84,6 +83,10 @@ class Remedy(Enum):
     INSTALL_ON_NODES = "install contam and the same packages on every node of the cluster"
     START_CLUSTER = "start one with `ray start --head`, and its nodes with `ray start --address`"
     RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
+    BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
+    RESUME_WITH_FEWER_WORKERS = Own(
+        "often memory runs out: go on with fewer workers and resume=True"
+    )
     CHOOSE_LEASE = "plan.json lists the leases"
     RENAME_BY_FORMAT = "rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow"
     QUOTE_CELL = "a cell with a delimiter or line break must be quoted"

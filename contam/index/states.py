@@ -105,7 +105,8 @@ def _state(found: list[object]) -> FileState:
     numbers, version = found[:_FILE_FIELDS], found[_FILE_FIELDS:]
     if len(numbers) != _FILE_FIELDS or len(version) > 1:
         raise ValueError(found)
-    return FileState(*map(_whole, numbers), *map(str, version))
+    size, modified_ns, changed_ns, device, inode = map(_whole, numbers)
+    return FileState(size, modified_ns, changed_ns, device, inode, *map(str, version))
 
 
 def _whole(value: object) -> int:

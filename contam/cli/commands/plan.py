@@ -64,6 +64,8 @@ def plan(
     refuse_long_seed(seed, min_run)
     refuse_out_in(out, corpus, what="the plan")
     size = options.parse_size(lease_size, "--lease-size") if lease_size is not None else None
+    if size == 0:
+        raise UsageError("--lease-size 0 holds no text", hint="for example --lease-size 512MB")
     from pathlib import Path
 
     from contam.benchmark.mapping import parse_mapping

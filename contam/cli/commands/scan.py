@@ -10,6 +10,7 @@ import typer
 from contam.cli import options
 from contam.cli.commands.worker import Engine, work
 from contam.cli.defaults import noted
+from contam.cli.terminal import talk
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ def scan(
             help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
         ),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
+    ] = False,
     quiet: options.Quiet = False,
     settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
@@ -111,6 +115,7 @@ def scan(
                 "--max-evidence": max_evidence if max_evidence != MAX_EVIDENCE else None,
                 "--fail-on-flagged": fail_on_flagged,
                 "--overwrite": overwrite,
+                "--resume": resume,
             }
         )
         return work(
@@ -137,6 +142,9 @@ def scan(
     from contam.benchmark.mapping import parse_mapping
 
     parts = parse_mapping(mapping) if mapping else None
+    from contam.detect.leases.workshop import Workshop
+
+    workshop = Workshop.beside(folder, resume=resume)
 
     def search(progress: ScanProgress) -> ScanResult:
         from contam.detect.scan import scan as run_scan
@@ -158,10 +166,17 @@ def scan(
             allow_missing=allow_missing,
             max_evidence=max_evidence,
             keep_text=not no_text,
+            workshop=workshop,
             progress=progress,
         )
 
-    result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
+    try:
+        result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
+    except KeyboardInterrupt:
+        if n_done := workshop.n_done():
+            talk(f"{n_done} leases are done: the same call with --resume goes on from there")
+        raise
+    workshop.discard()
     return print_result(
         result, folder, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
     )
@@ -246,7 +261,7 @@ def print_result(
     """Say what a finished run found, and what it did not read; returns the exit code."""
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
-    from contam.cli.terminal import emit, plain, talk, visible
+    from contam.cli.terminal import emit, plain, visible
     from contam.detect.result import SKIPPED, notes_below
 
     if not quiet:

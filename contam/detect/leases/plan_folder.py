@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 PLAN_FILE: Final = "plan.json"
 FORMAT: Final = "contam-plan-1"
+#: One is made of a run's `unit`; views share it.
+_TOKENIZERS: Final = ("tokenizer-1.json", "tokenizer-2.json")
 _FACTS: Final = frozenset(("format", "versions", "machine", "question", "leases", "files"))
 _CORPUS, _VIEWS, _ITEMS = "corpus.bin", "views.bin", "items.bin"
 
@@ -54,6 +56,8 @@ class OpenPlan:
 
     question  digest of what is asked of which corpus: parts of another one do not fit
     plan      without the items, unless it was opened for a merge
+    is_own    whether the shards were listed for this very run, so that nothing of their state may
+              differ; in another run and on other machines it is the stamps that count
     """
 
     folder: Path
@@ -61,6 +65,7 @@ class OpenPlan:
     leases: tuple[Lease, ...]
     plan: Plan
     corpus: Corpus
+    is_own: bool = False
 
 
 def machine() -> str:
@@ -106,11 +111,22 @@ def write_plan(
     names = [*tokenizers, _CORPUS, _VIEWS, _ITEMS]
     shown = Path(out)
     with (
-        publishing(shown, names=[*names, PLAN_FILE], last=PLAN_FILE, overwrite=overwrite) as folder,
+        publishing(
+            shown,
+            names=[*names, PLAN_FILE],
+            last=PLAN_FILE,
+            overwrite=overwrite,
+            earlier=_TOKENIZERS,
+        ) as folder,
         output_errors(shown),
     ):
         for name, tokenizer in tokenizers.items():
             shutil.copyfile(tokenizer.path, folder / name)
+            if fingerprint(folder / name)["sha256"] != tokenizer.sha256:
+                raise OutputError(
+                    "{}: changed after it was read", Place(tokenizer.path),
+                    remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+                )  # fmt: skip
         trees: Mapping[str, object] = {
             _CORPUS: corpus,
             _VIEWS: (plan.parameters, plan.policies, plan.view_of, _bare(plan.views)),
@@ -125,7 +141,7 @@ def write_plan(
             "format": FORMAT,
             "versions": _versions(),
             "machine": machine(),
-            "question": question_of(plan, corpus),
+            "question": question_of_leases(plan, corpus, leases),
             "policies": [policy.spec.id for policy in plan.policies],
             "n_items": len(plan.items),
             "n_shards": len(corpus.shards),
@@ -137,6 +153,12 @@ def write_plan(
         }
         (folder / PLAN_FILE).write_text(json.dumps(record, indent=1) + "\n", "ascii")
     return record
+
+
+def question_of_leases(plan: Plan, corpus: Corpus, leases: Iterable[Lease]) -> str:
+    """Digest of what decides what a part holds: the question, and where leases begin."""
+    cuts = json.dumps([lease.first for lease in leases])
+    return hashlib.sha256(f"{question_of(plan, corpus)} {cuts}".encode()).hexdigest()
 
 
 def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:
@@ -255,7 +277,7 @@ def _tokenizers(views: Iterable[TokenView]) -> dict[str, FileTokenizer]:
     """The tokenizer files that views use, by the names of their copies."""
     used = [tokenizer for view in views for tokenizer in (view.tokenizer, view.reads_with)]
     distinct = {id(tokenizer): tokenizer for tokenizer in used if tokenizer is not None}
-    return {f"tokenizer-{n}.json": tokenizer for n, tokenizer in enumerate(distinct.values(), 1)}
+    return dict(zip(_TOKENIZERS, distinct.values(), strict=False))
 
 
 def _bare(views: Iterable[TokenView]) -> tuple[TokenView, ...]:

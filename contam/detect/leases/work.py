@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
+from contam.detect.corpus_checks import changed_shards
 from contam.detect.leases.part_file import Part, part_bytes, read_part
 from contam.detect.leases.plan_folder import machine
 from contam.detect.partial import Partial
-from contam.detect.scan import Corpus, changed_shards, judge_partial, scan_chunks
+from contam.detect.scan import Corpus, judge_partial, scan_chunks
 from contam.detect.sources import named_documents
 from contam.errors import OutputError, Public, Remedy, ShardError, UsageError
 from contam.files.listed import FileState
@@ -111,8 +112,9 @@ def claim_leases(
     Raises OutputError when the folder holds parts of another plan, or cannot be written.
     """
     _claim(folder, opened)
-    kept = [lease for lease in leases if _is_done(opened, folder, lease)]
-    return kept, [lease for lease in leases if lease not in kept]
+    kept = [lease for lease in leases if is_done(opened, folder, lease)]
+    there = {lease.number for lease in kept}
+    return kept, [lease for lease in leases if lease.number not in there]
 
 
 def failed_part(opened: OpenPlan, lease: Lease, reason: str) -> Part:
@@ -129,7 +131,7 @@ def scan_lease(
     """Search the chunks of a lease, and describe the documents that were found."""
     chunks = opened.corpus.chunks[lease.first : lease.end]
     numbers = sorted({chunk.shard for chunk in chunks})
-    corpus, gone = _present(opened.corpus, numbers)
+    corpus, gone = (opened.corpus, {}) if opened.is_own else _present(opened.corpus, numbers)
     readable = [chunk for chunk in chunks if chunk.shard not in gone]
     partial = scan_chunks(opened.plan, corpus, workers=workers, chunks=readable, progress=progress)
     for failure in gone.values():
@@ -164,6 +166,8 @@ def _present(corpus: Corpus, numbers: Iterable[int]) -> tuple[Corpus, dict[int, 
 
 def _as_listed(shard: Shard) -> Shard:
     listed = shard.state
+    if listed is None:
+        return shard
     try:
         now = FileState.at(shard.uri)
     except OSError as error:
@@ -171,7 +175,7 @@ def _as_listed(shard: Shard) -> Shard:
             "{shard}: {}", Public(error.strerror), shard=shard.name,
             remedy=Remedy.FILE_EXISTED_WHEN_LISTED,
         ) from error  # fmt: skip
-    if listed is not None and now.stamp != listed.stamp:
+    if now.stamp != listed.stamp:
         raise ShardError(
             "{shard}: is not as it was when the plan was made", shard=shard.name,
             remedy=Remedy.COPY_WITH_TIMES_OR_PLAN_AGAIN,
@@ -245,7 +249,7 @@ def question_of_parts(folder: Path) -> tuple[str, Path]:
     return question, plan
 
 
-def _is_done(opened: OpenPlan, folder: Path, lease: Lease) -> bool:
+def is_done(opened: OpenPlan, folder: Path, lease: Lease) -> bool:
     """Whether a part is there, whole, and of a lease of which every shard could be read."""
     path = part_path(folder, lease.number)
     if not path.exists():
@@ -261,10 +265,13 @@ def merge_parts(
     opened: OpenPlan,
     folders: Sequence[Path],
     *,
+    workers: int = 1,
     started: float | None = None,
     progress: ScanProgress | None = None,
 ) -> ScanResult:
     """The result of a plan whose parts lie in these folders; the plan is used up by it.
+
+    workers  threads that the record of the run names
 
     The shards of a lease without a part were not read. A lease of which several folders have equal
     parts counts once.
@@ -293,7 +300,7 @@ def merge_parts(
         progress.finish()
     known = {name: getattr(opened.corpus, name) for name in Corpus.__dataclass_fields__}
     corpus = PlannedCorpus(**known, documents=documents)
-    return judge_partial(opened.plan, corpus, whole, workers=1, started=started)
+    return judge_partial(opened.plan, corpus, whole, workers=workers, started=started)
 
 
 def _one_part(opened: OpenPlan, folders: Sequence[Path], lease: Lease) -> Part | None:
