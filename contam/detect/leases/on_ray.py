@@ -11,9 +11,9 @@ import contextlib
 import io
 import os
 import platform
+import secrets
 import signal
 import socket
-import tempfile
 import textwrap
 import threading
 import time
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 ATTEMPTS: Final = 3
 #: How often in a row a process may be lost before it has opened the plan.
 _STARTS: Final = 3
-#: Threads of a process: more would wait for the interpreter's lock.
-_THREADS: Final = 8
 #: Until a lost process is replaced: doubled with every loss in a row, up to the second, in seconds.
 _PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
@@ -80,19 +78,20 @@ class _Worker:
         """The node it was started on."""
         return self._answer()
 
-    def open(self, files: Mapping[str, bytes]) -> _Answer:
-        """Open the plan that these files are, and have the kernels compiled."""
+    def open(self, name: str, files: Mapping[str, bytes]) -> _Answer:
+        """Open the plan that these files are, and have the kernels compiled.
+
+        name  of the folder that the processes of a node share
+        """
+        from contam.detect.leases.node_folder import node_folder
         from contam.detect.leases.plan_folder import open_plan
         from contam.detect.warm import scan_a_little
         from contam.kernels.warm_up import compile_once
 
         refused = ""
         try:
-            # Arrays that Ray shares among processes are read-only, for which the kernels would be
-            # compiled anew. What is mapped from a file stays there when the file is removed.
-            with tempfile.TemporaryDirectory(prefix="contam-plan-") as folder:
-                for name, data in files.items():
-                    Path(folder, name).write_bytes(data)
+            # Arrays straight from Ray are read-only, for which the kernels would be compiled anew.
+            with node_folder(name, files) as folder:
                 self._opened = open_plan(folder)
             compile_once("scan", scan_a_little, None)
         except (ContamError, OSError) as error:
@@ -172,7 +171,7 @@ def work_on_ray(
     A lease that three processes were lost with gets a part in which its shards were not read.
 
     address  of the cluster as `ray.init` takes it
-    workers  threads of a process, as many processes as fit; None for 8, or what a node has
+    workers  threads of a process, as many processes as fit; None for 4, or what a node has
 
     Raises UsageError when no cluster answers, IncompleteError when none of its processes can work
     on the plan, OutputError as `work_on`.
@@ -237,7 +236,9 @@ def _answers(address: str) -> None:
 def _seats(address: str, workers: int | None) -> list[_Seat]:
     """Room for processes on the nodes that there are."""
     cpus = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
-    most = workers or _THREADS
+    from contam.detect.leases.local import THREADS
+
+    most = workers or THREADS
     sizes = [min(most, n) for n in cpus if n for _ in range(max(1, n // most))]
     # The larger first: a small one fits beside them, but they not beside it.
     seats = [_Seat(threads=size) for size in sorted(sizes, reverse=True)]
@@ -267,6 +268,7 @@ class _Run:
         self._progress = progress
         self._seats: list[_Seat] = []
         self._calls: dict[Any, _Seat] = {}
+        self._name = f"contam-plan-{secrets.token_hex(8)}"
         self._patience = 0.0
         self._unfit = ""
 
@@ -348,7 +350,7 @@ class _Run:
         """Note what a process has answered."""
         if not seat.node:
             seat.node = answer.node
-            self._calls[seat.actor.open.remote(plan)] = seat
+            self._calls[seat.actor.open.remote(self._name, plan)] = seat
             return
         task, seat.task = seat.task, None
         if task is None:
