@@ -84,6 +84,9 @@ class Remedy(Enum):
     RESUME_WITH_FEWER_WORKERS = Own(
         "often memory runs out: go on with fewer workers and resume=True"
     )
+    GIVE_INDEX_PLAN = Own("give the folder that `plan_index` wrote")
+    BUILD_MISSING_GROUP = Own("build it with `build_groups`, then merge again")
+    REMOVE_ONE_GROUP = "remove the folder of the group, and build the group again"
     CHOOSE_LEASE = "plan.json lists the leases"
     RENAME_BY_FORMAT = "rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow"
     QUOTE_CELL = "a cell with a delimiter or line break must be quoted"
