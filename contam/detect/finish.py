@@ -401,7 +401,7 @@ def _reasons(
     after = f"; {gap.text}, which was allowed" if gap.allowed else ""
     reasons = [usual + after] * items.n_items
     own = ~clean if gap.hides else ~clean | (totals.best_match.item >= 0)
-    for i in np.flatnonzero(own).tolist():
-        text = policy.reason(items, totals, judged, i)
-        reasons[i] = text + after if clean[i] else text
+    rows = np.flatnonzero(own)
+    for i, text in zip(rows.tolist(), policy.reasons(items, totals, judged, rows), strict=True):
+        reasons[i] = text + after if after and clean[i] else text
     return reasons
