@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from contam.benchmark.items import ItemName
+from contam.benchmark.key_table import KeyTable
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import TokenView, build_view
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem, Benchmark
-    from contam.benchmark.keys import ContentKeys
     from contam.benchmark.sources import BenchmarkFile
     from contam.detect.indexed.blind import BlindItem
     from contam.detect.policies.policy import Policy
@@ -88,7 +88,7 @@ class Plan:
     """The items in canonical order, the policies, and the views they are judged on.
 
     view_of  for each policy, the index of its view
-    keys     content keys of the items; () when they are still to be made
+    keys     content keys of the items; None when they are still to be made
     """
 
     parameters: ScanParameters
@@ -97,7 +97,7 @@ class Plan:
     policies: tuple[Policy, ...]
     views: tuple[TokenView, ...]
     view_of: tuple[int, ...]
-    keys: tuple[ContentKeys, ...] = ()
+    keys: KeyTable | None = None
 
 
 def named_policies(policies: str | Sequence[str]) -> tuple[str, ...]:
@@ -227,17 +227,17 @@ def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
 
 def _in_order(
     benchmarks: Sequence[Benchmark],
-) -> tuple[tuple[BenchItem, ...], tuple[ContentKeys, ...]]:
+) -> tuple[tuple[BenchItem, ...], KeyTable | None]:
     """All items by name, and their keys where every benchmark has them.
 
     The answer must not depend on the order in which files were given.
     """
     items = [item for benchmark in benchmarks for item in benchmark.items]
-    keys = [key for benchmark in benchmarks for key in benchmark.keys]
+    keys = [benchmark.keys for benchmark in benchmarks if benchmark.keys is not None]
     rank = item_ranks([ItemName.of(item) for item in items])
-    order = np.argsort(rank, kind="stable").tolist()
-    known = keys if len(keys) == len(items) else []
-    return tuple(items[i] for i in order), tuple(known[i] for i in order if known)
+    order = np.argsort(rank, kind="stable")
+    known = KeyTable.joined(keys).take(order) if len(keys) == len(benchmarks) > 0 else None
+    return tuple([items[i] for i in order.tolist()]), known
 
 
 def plan_of(

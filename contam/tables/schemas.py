@@ -206,6 +206,28 @@ def _plain_list(column: Column, field: pa.Field) -> list[Any]:
     return found
 
 
+def hex_column(values: NDArray[np.uint8], absent: NDArray[np.bool_]) -> pa.ChunkedArray:
+    """A column of texts, the bytes of each value in hex digits.
+
+    values  uint8[n, bytes];  absent  bool[n], rows that hold nothing
+    """
+    n_digits = 2 * values.shape[1]
+    lengths = np.where(absent, 0, n_digits)
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    digits = _HEX[values[~absent] if absent.any() else values]
+    valid = pa.array(~absent).buffers()[1] if absent.any() else None
+    buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(digits))]
+    text = pa.StringArray.from_buffers(
+        len(values), buffers[1], buffers[2], buffers[0], int(absent.sum())
+    )
+    return pa.chunked_array([text])
+
+
+#: The two hex digits of each byte, one behind the other.
+_HEX: Final = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2").view(np.uint16)
+
+
 def _array(column: Column, field: pa.Field) -> pa.Array:
     """One column; raises ValueError when it holds a null that its field forbids."""
     array: Any
