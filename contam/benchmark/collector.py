@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from dataclasses import replace
+from sys import intern
 from typing import TYPE_CHECKING
 
 from contam.benchmark.items import BenchItem, Benchmark, ItemName, SkippedRow, SourceFile
@@ -32,10 +33,14 @@ class Collector:
     ) -> None:
         """Take an item; without an id it gets one from its content, with `#2` for a twin."""
         item = BenchItem(
-            benchmark=benchmark,
-            split=split,
+            benchmark=intern(benchmark),
+            split=intern(split),
             item_id=item_id or content_id(parts),
-            **parts._asdict(),
+            passage=parts.passage,
+            question=parts.question,
+            choices=parts.choices,
+            answer=parts.answer,
+            answer_index=parts.answer_index,
             source=source,
             line=line,
         )
