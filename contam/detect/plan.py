@@ -16,6 +16,7 @@ from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
+from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ CHAR_STRIDE = 9
 SEED = 5
 MIN_RUN = 8
 _LEAST_SEED = 2
+#: From so many on, free memory is given back between the steps of a plan.
+_MANY_ITEMS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +170,8 @@ def _plan_for(
 ) -> Plan:
     policies = _policies(parameters) if policies is None else tuple(policies)
     items, keys = _in_order(benchmarks)
+    if len(items) > _MANY_ITEMS:
+        trim()  # what reading left behind
     units: list[str] = []
     view_of = []
     for policy in policies:
