@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from contam.benchmark.items import BenchItem
 from contam.kernels.constants import LEAST_LETTERS, LEAST_LOST, LEAST_WORDS_LOST
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.kernels.tokens import WORDS
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.benchmark.items import BenchItem
     from contam.detect.model import Bools, Int32s, Int64s
 
 #: What copies leave out: what LaTeX alone needs, marks and brackets, or all punctuation of ASCII.
@@ -142,7 +142,7 @@ def variants_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
     return found
 
 
-def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int64s) -> Bools:
+def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int32s) -> Bools:
     """Whether a word has letters on either side of the one that it is made of, bool[words]."""
     alike = own[np.minimum(first, len(own) - 1)] if len(own) else spans
     before = letters[np.maximum(alike[:, 0], spans[:, 0])] - letters[spans[:, 0]]
@@ -151,9 +151,11 @@ def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int64s) -> Bools:
     return result
 
 
-def _sums(values: NDArray[np.bool_]) -> Int64s:
+def _sums(values: NDArray[np.bool_]) -> Int32s:
     """How many are set before each place, and in all."""
-    return np.concatenate([[0], np.cumsum(values)])
+    sums = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(values, out=sums[1:])
+    return sums
 
 
 def _joints(data: NDArray[np.uint8], offsets: Int64s) -> Int64s:
@@ -185,14 +187,18 @@ def _without(item: BenchItem, name: str, marks: bytes) -> BenchItem:
     def strip(text: str) -> str:
         return text.encode().translate(None, marks).decode()
 
-    return replace(
-        item,
+    return BenchItem(
         # No name of a benchmark holds a null character.
         benchmark=f"{item.benchmark}\0{name}",
+        split=item.split,
+        item_id=item.item_id,
         question=strip(item.question),
         passage=None if item.passage is None else strip(item.passage),
         choices=tuple(map(strip, item.choices)),
         answer=None if item.answer is None else strip(item.answer),
+        answer_index=item.answer_index,
+        source=item.source,
+        line=item.line,
     )
 
 
