@@ -51,6 +51,8 @@ _KINDS: Final[Mapping[type, pa.DataType]] = {
 }
 _ROW_GROUP_ROWS: Final = 1 << 17
 _SOME_ROWS: Final = 1 << 12
+#: A part of a row group, so that the pieces end where its pages may.
+_TAKEN_ROWS: Final = 1 << 14
 
 
 def _required(name: str, kind: pa.DataType) -> pa.Field:
@@ -228,7 +230,7 @@ def hex_column(values: NDArray[np.uint8], absent: NDArray[np.bool_]) -> pa.Chunk
 _HEX: Final = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2").view(np.uint16)
 
 
-def _array(column: Column, field: pa.Field) -> pa.Array:
+def _array(column: Column, field: pa.Field) -> pa.Array | pa.ChunkedArray:
     """One column; raises ValueError when it holds a null that its field forbids."""
     array: Any
     if isinstance(column, pa.ChunkedArray):
@@ -237,8 +239,14 @@ def _array(column: Column, field: pa.Field) -> pa.Array:
         values = column.values
         if not isinstance(values, pa.Array):
             values = pa.array(values, type=field.type)
-        absent = column.index < 0
-        array = values.take(pa.array(column.index, mask=absent if absent.any() else None))
+        # Piece by piece: the text of a large one would be moved again and again while it grows.
+        array = pa.chunked_array(
+            [
+                _taken(values, column.index[begin : begin + _TAKEN_ROWS])
+                for begin in range(0, len(column.index), _TAKEN_ROWS)
+            ],
+            type=field.type,
+        )
     else:
         array = _plain_array(column, field)
     if field.name in _NEGATIVE_MEANS_NONE:
@@ -246,6 +254,11 @@ def _array(column: Column, field: pa.Field) -> pa.Array:
     if array.null_count and not field.nullable:
         raise ValueError(f"{field.name} has {array.null_count} nulls")
     return array
+
+
+def _taken(values: pa.Array, index: NDArray[Any]) -> pa.Array:
+    absent = index < 0
+    return values.take(pa.array(index, mask=absent if absent.any() else None))
 
 
 def _plain_array(column: Sequence[Any] | NDArray[Any], field: pa.Field) -> pa.Array:
