@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = tuple(map(str, range(26)))
 #: From so many on, free memory is given back between the steps of a plan.
-_MANY_TOKENS = 1 << 20
+_MANY_TOKENS = 1 << 24
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
