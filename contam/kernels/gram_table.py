@@ -113,37 +113,36 @@ def item_grams(
     """
     number, of = np.uint64(share[0]), np.uint64(share[1])
     drop = power(GRAM_BASE, n)
-    # Counted, then written: what is taken may be a small part of all.
-    out = np.empty(0, np.uint64)
-    where = np.empty(0, np.int32)
-    part_of = np.empty(0, np.int32)
-    for writing in range(2):
-        total = 0
-        for part in range(part_start.shape[0] - 1):
-            lo, hi = part_start[part], part_start[part + 1]
-            value = np.uint64(0)
-            for i in range(lo, hi):
-                value = value * GRAM_BASE + token[i]
-                first = i - n + 1
-                if first < lo:
-                    continue
-                if first > lo:
-                    value -= token[first - 1] * drop
-                if (first - lo) % stride != 0:
-                    continue
-                mixed = value * _SPREAD
-                mixed ^= mixed >> np.uint64(32)
-                if (mixed >> _SHARE_BITS) % of != number:
-                    continue
-                if writing == 1:
-                    out[total] = mixed
-                    where[total] = first
-                    part_of[total] = part
-                total += 1
-        if writing == 0:
-            out = np.empty(total, np.uint64)
-            where = np.empty(total, np.int32)
-            part_of = np.empty(total, np.int32)
+    most = int64(0)
+    for part in range(part_start.shape[0] - 1):
+        most += max(part_start[part + 1] - part_start[part] - n + stride, 0) // stride
+    # Room for all: what stays unused takes no memory.
+    out = np.empty(most, np.uint64)
+    where = np.empty(most, np.int32)
+    part_of = np.empty(most, np.int32)
+    total = int64(0)
+    for part in range(part_start.shape[0] - 1):
+        lo, hi = part_start[part], part_start[part + 1]
+        value = np.uint64(0)
+        for i in range(lo, hi):
+            value = value * GRAM_BASE + token[i]
+            first = i - n + 1
+            if first < lo:
+                continue
+            if first > lo:
+                value -= token[first - 1] * drop
+            if (first - lo) % stride != 0:
+                continue
+            mixed = value * _SPREAD
+            mixed ^= mixed >> np.uint64(32)
+            if (mixed >> _SHARE_BITS) % of != number:
+                continue
+            out[total] = mixed
+            where[total] = first
+            part_of[total] = part
+            total += 1
+    if total < most:
+        return out[:total].copy(), where[:total].copy(), part_of[:total].copy()
     return out, where, part_of
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.kernels.hash_set import enter_hashes
+from contam.kernels.hash_set import are_entered, enter_hashes
 from contam.text.text_tables import FoldKind, load_tables
 from contam.text.token_hash import hash_code_points, token_hash
 from contam.text.tokenizer import tokenize_bytes
@@ -54,6 +54,20 @@ def character_tokens() -> CharacterTokens:
         pair=token_table(np.concatenate([np.array(pairs, np.uint64), others])),
         single=token_table(hash_code_points(_payloads(FoldKind.SINGLE))),
     )
+
+
+def marked_table(
+    *kinds: NDArray[np.uint64],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    """A table of the hashes of several kinds, and for each of its places a mark for `marks_of`.
+
+    kinds  tables of hashes;  a mark has the bit 2**i for each kind i that the hash is of
+    """
+    table = token_table(np.unique(np.concatenate([kind[kind > 0] for kind in kinds])))
+    marks = np.zeros(len(table), np.uint8)
+    for number, kind in enumerate(kinds):
+        marks |= are_entered(table, kind).astype(np.uint8) << np.uint8(number)
+    return table, marks
 
 
 def token_table(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
