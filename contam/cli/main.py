@@ -30,6 +30,8 @@ from contam.cli.commands import (
     items,
     keys,
     logs,
+    merge,
+    plan,
     policies,
     query,
     rescore,
@@ -68,6 +70,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("scan", short_help="Search a corpus for benchmark items.")(scan.scan)
+app.command("plan", short_help="Freeze a scan into a folder that many workers share.")(plan.plan)
+app.command("merge", short_help="Merge the parts of all workers into results.")(merge.merge)
 app.command("query", short_help="Search an index for benchmark items, or for one text.")(
     query.query
 )
@@ -101,6 +105,7 @@ COMMANDS = (
 )
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
+    "plan": plan.SPREAD_OPTIONS,
     "query": query.SPREAD_OPTIONS,
     "show": show.SPREAD_OPTIONS,
     "index": index.SPREAD_OPTIONS,

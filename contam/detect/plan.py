@@ -103,6 +103,28 @@ class Plan:
     view_of: tuple[int, ...]
     keys: KeyTable | None = None
 
+    @classmethod
+    def of_parts(
+        cls,
+        *,
+        parameters: ScanParameters,
+        benchmarks: Sequence[Benchmark],
+        policies: Sequence[Policy],
+        views: Sequence[TokenView],
+        view_of: Sequence[int],
+    ) -> Plan:
+        """The plan whose views were made of these benchmarks' items before."""
+        items, keys = _in_order(benchmarks)
+        return cls(
+            parameters=parameters,
+            benchmarks=tuple(benchmarks),
+            items=items,
+            policies=tuple(policies),
+            views=tuple(views),
+            view_of=tuple(view_of),
+            keys=keys,
+        )
+
 
 def named_policies(policies: str | Sequence[str]) -> tuple[str, ...]:
     """The policies a caller named, one by one or with commas between."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.shards import leave_out, survey
 from contam.errors import IndexMismatchError, OutputError, Place, Remedy, ShardError, UsageError
+from contam.files.addresses import refuse_address
 from contam.index.array_files import writing
 from contam.index.manifest import (
     LOCK,
@@ -93,6 +94,7 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     A shard that cannot be read does not raise: the manifest records it with the reason. Raises
     CorpusError, OutputError, IndexBusyError, IndexMismatchError and UsageError.
     """
+    refuse_address(index, "an index")
     folder = Path(index)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     if isinstance(recipe, str):

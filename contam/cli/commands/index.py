@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +18,6 @@ SPREAD_OPTIONS = ("--corpus", "--exclude", "--shard", "--document")
 INTERRUPTED = "what is finished is kept, and the same call goes on from there"
 EXIT_INCOMPLETE = 4
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _NAMED = 5
 
 app = typer.Typer(
@@ -85,7 +83,7 @@ def build(
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Index every document of a corpus. Repeat the call to resume a build that was stopped."""
-    n_bytes = parse_memory(memory)
+    n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
     from contam.cli.progress import reporter
     from contam.index import build as builds
@@ -126,7 +124,7 @@ def add(
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Index the shards that are not in the index yet."""
-    n_bytes = parse_memory(memory)
+    n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
     from contam.cli.progress import reporter
     from contam.cli.terminal import plain, talk
@@ -197,7 +195,7 @@ def compact(
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Join segments and drop what is retired. No answer changes."""
-    n_bytes = parse_memory(memory)
+    n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
     from contam.index.change import compact as compact_all
 
@@ -227,7 +225,7 @@ def upgrade(
 
     What is retired stays retired. The old index is not changed.
     """
-    n_bytes = parse_memory(memory)
+    n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(out, home)
     from contam.cli.progress import reporter
     from contam.index import upgrade as upgrades
@@ -295,14 +293,6 @@ def show(
 ) -> None:
     """Show what an index holds and how large it is."""
     _print_summary(_folder(index, home), as_json=as_json)
-
-
-def parse_memory(text: str) -> int:
-    """`2GB`, `500 MB`, `1.5g` or a number of bytes as bytes. Raises UsageError."""
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)i?b?\s*", text.lower())
-    if found is None:
-        raise UsageError(f"--memory {text} is no size", hint="for example --memory 2GB")
-    return int(float(found[1]) * _UNITS[found[2]])
 
 
 def _folder(index: str, home: str | None) -> Path:
