@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.benchmark import BenchItem
+from contam.benchmark import BenchItem, keys
 from contam.benchmark.key_table import KeyTable
 from contam.benchmark.keys import content_keys, full_key, item_key, normalise, text_key
 
@@ -127,3 +128,18 @@ def test_items_with_equal_keys_are_found(questions: list[str]):
     assert [group.tolist() for group in groups] == [
         found for found in places.values() if len(found) > 1
     ]
+
+
+@given(
+    st.text(
+        alphabet="\uff01\uff02\uff07\uff0d\uff21\uff40\uff5e\uff5f\u3000\u0301\u3099\uff9eaｶ´\u0345",
+        max_size=6,
+    )
+)
+def test_wide_forms_are_what_nfkc_makes_of_them(text: str):
+    def unified(text: str) -> str:
+        return "".join(char if char in keys._WIDE else keys._UNIFY.get(char, char) for char in text)
+
+    folded = unicodedata.normalize("NFKC", unified(text)).casefold()
+    again = unified(unicodedata.normalize("NFKC", folded))
+    assert normalise(text) == " ".join(again.split())
