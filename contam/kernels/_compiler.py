@@ -112,6 +112,10 @@ class _LateLibrary(_JITCodeLibrary):  # type: ignore[misc]  # untyped base
                 return 0
             self._get_module_for_linking()  # before optimising, which takes the module over
             self._is_late = False
+            # What was linked in is of use in here alone: its parameters can go, or be registers.
+            for function in self.get_defined_functions():
+                if function.linkage == llvm.Linkage.linkonce_odr:
+                    function.linkage = llvm.Linkage.internal
             self._optimize_final_module()
             self._final_module.verify()
             self._finalize_final_module()
