@@ -32,7 +32,9 @@ def laid_out(words: list[str], before: str, after: str) -> tuple[np.ndarray, np.
 @given(WORDS, st.text(LETTERS, max_size=9), st.text(LETTERS, max_size=20), st.data())
 def test_every_unhashed_word_gets_its_hash(words, before, after, more):
     text, spans = laid_out(words, before, after)
-    known = more.draw(st.lists(st.sampled_from([0, 0, 5]), min_size=len(words), max_size=len(words)))
+    known = more.draw(
+        st.lists(st.sampled_from([0, 0, 5]), min_size=len(words), max_size=len(words))
+    )
     hashes = np.array(known, np.uint64)
     word_hashes.hash_words(text, len(before), spans, len(words), hashes)
     assert hashes.tolist() == [
