@@ -56,10 +56,10 @@ def write_corpus(folder: Path, n_bytes: int) -> None:
     """Shards of Parquet and of packed JSON lines, each with a share of the text."""
     import orjson
 
-    texts = varied_texts(n_bytes)
+    texts = varied_texts(n_bytes)  # type: ignore[no-untyped-call]  # tests have no types
     for number in range(_SHARDS):
         own = texts[number::_SHARDS]
-        write_parquet(folder / "parquet" / f"part-{number}.parquet", own, row_group_size=2_000)
+        write_parquet(folder / "parquet" / f"part-{number}.parquet", own, row_group_size=2_000)  # type: ignore[no-untyped-call]  # as above
         packed = zstandard.compress(b"".join(orjson.dumps({"text": text}) + b"\n" for text in own))
         (folder / "jsonl").mkdir(exist_ok=True)
         (folder / "jsonl" / f"part-{number}.jsonl.zst").write_bytes(packed)

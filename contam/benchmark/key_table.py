@@ -57,7 +57,7 @@ class KeyTable:
         digests = np.frombuffer(b"".join(rows), np.uint8).reshape(*shape, _KEY_BYTES)
         absent = np.zeros(shape, np.bool_)
         has = ((bool(item.passage), bool(item.choices), bool(item.answer)) for item in items)
-        absent[:, 3:] = ~np.fromiter(has, np.dtype((np.bool_, 3)), len(items))
+        absent[:, 3:] = np.logical_not(np.fromiter(has, np.dtype((np.bool_, 3)), len(items)))
         return cls(digests, absent)
 
     @classmethod

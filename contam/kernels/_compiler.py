@@ -20,10 +20,10 @@ import llvmlite.binding as llvm
 import numba
 from numba.core import codegen, compiler, sigutils, targetconfig
 from numba.core import dispatcher as numba_dispatcher
+from numba.core import runtime as numba_runtime
 from numba.core import types as numba_types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.runtime import rtsys as numba_rtsys
 from numba.np import arrayobj as numba_arrayobj
 
 from contam.kernels._cache import ContentCache, ContentCacheImpl
@@ -39,7 +39,8 @@ types: Any = numba_types
 _dispatcher: Any = numba_dispatcher
 _arrayobj: Any = numba_arrayobj
 _FunctionCompiler: Any = _dispatcher._FunctionCompiler  # noqa: SLF001
-rtsys: Any = numba_rtsys
+_runtime: Any = numba_runtime
+rtsys: Any = _runtime.rtsys
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
 _CPUDispatcher: Any = CPUDispatcher
 _TargetConfig: Any = targetconfig.TargetConfig
