@@ -22,8 +22,11 @@ def pytest_collection_modifyitems(items):
 
 
 @contextlib.contextmanager
-def two_nodes(*hidden):
-    """The address of a cluster whose second node does not see the hidden folders."""
+def two_nodes(*hidden, **variables):
+    """The address of a cluster whose second node does not see the hidden folders.
+
+    variables  of the environment of both nodes
+    """
     pytest.importorskip("ray", reason="make ray installs it")
     # The names of its sockets must be short.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
@@ -35,7 +38,7 @@ def two_nodes(*hidden):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
-            env=environment(),
+            env=environment(**variables),
             text=True,
         )
         try:

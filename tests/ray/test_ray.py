@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -246,6 +248,19 @@ def test_the_guide_works_as_written(cluster, bench_fixtures, tmp_path):
         done = contam(*call, cwd=tmp_path, RAY_ADDRESS=cluster)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "build" / "ray-merged" / "verdicts.parquet").exists()
+
+
+def test_nodes_with_another_version_are_left_out(plan, tmp_path):
+    shutil.copytree(REPOSITORY / "contam", tmp_path / "other" / "contam")
+    kernel = tmp_path / "other" / "contam" / "kernels" / "runs.py"
+    kernel.write_text(kernel.read_text("utf-8") + "# other\n", "utf-8")
+    # Ray lets its nodes look for modules in the folder that the driver runs in.
+    with contextlib.chdir(tmp_path), two_nodes(PYTHONPATH=str(tmp_path / "other")) as address:
+        done = run(on_ray(plan, address, tmp_path / "parts"))
+    assert done.returncode == 4
+    assert done.stderr.count("is left out") == 2
+    assert "made with another kernels" in done.stderr
+    assert not list((tmp_path / "parts").glob("*.part"))
 
 
 def test_without_a_cluster_nothing_is_written(plan, tmp_path):

@@ -199,6 +199,8 @@ def work_on_ray(
 @contextlib.contextmanager
 def _cluster(address: str) -> Iterator[None]:
     """Be connected to a cluster; what was started there ends with the block."""
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS") or address
     if address.startswith("ray://"):
         raise UsageError(
             "{}: only programs on a node of the cluster can be its drivers", Public(address),
@@ -207,7 +209,7 @@ def _cluster(address: str) -> Iterator[None]:
     in_main = threading.current_thread() is threading.main_thread()
     terminate = signal.getsignal(signal.SIGTERM)
     try:
-        _answers(address if address != "auto" else os.environ.get("RAY_ADDRESS", address))
+        _answers(address)
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(
