@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contam.benchmark.compressed import SUFFIXES as PACKED
+from contam.files.addresses import Address
 
 # Longest first, so that a name ending in auxiliary_train is not read as ending in train.
 SPLITS = (
@@ -36,6 +37,9 @@ class Naming:
 
 def name_of(path: Path) -> Naming:
     """Read `gsm8k_test.jsonl.gz` as benchmark gsm8k, split test; Hub shards by their folder."""
+    if isinstance(path, Address):
+        # Of a data set on the Hub, `@` and the revision are no part of the name.
+        path = Path("/", *(part.partition("@")[0] or part for part in path.parts[1:]))
     # A name that is no UTF-8 could not be written into any table.
     path = Path(os.fsencode(path).decode(errors="backslashreplace"))
     stem = stem_of(path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import Public, Remedy, UsageError
+from contam.files.addresses import refuse_address
 from contam.files.natural_order import natural_key
 from contam.files.single import irregular
 
@@ -28,6 +29,8 @@ def expanded(
         if not str(given):
             # Path("") is the current folder; an unset shell variable must not mean what lies there.
             raise UsageError("a {} path is empty", Public(what), remedy=Remedy.CHECK_VARIABLE)
+        if what != "benchmark":
+            refuse_address(given, f"a {what}")
         path = Path(given)
         try:
             there = path.exists()

@@ -18,8 +18,10 @@ from contam.benchmark.rows import read_parts
 from contam.benchmark.sources import BenchmarkFile, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError, Names, Place, Public, Remedy
+from contam.files.addresses import Address
 from contam.files.listed import FileState, difference
-from contam.files.single import open_file
+from contam.files.single import open_file, read_file
+from contam.files.stores import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -234,14 +236,16 @@ def _table_rows(
     from contam.tables.input_tables import arrow_rows, parquet_rows
 
     try:
-        if source.family == "parquet":
-            yield from parquet_rows(source.path, choose, source.data)
-        else:
-            yield from arrow_rows(source.path, choose)
+        # Tables are read here and there; of an object that would be a request each time.
+        data = read_file(source.path) if isinstance(source.path, Address) else source.data
+        rows = parquet_rows if source.family == "parquet" else arrow_rows
+        yield from rows(source.path, choose, data)
     except RowError as error:
         raise BenchmarkError(
             "{}: {}", source.path, error.statement, remedy=error.remedies
         ) from error
+    except StoreError as error:
+        raise unreadable(source.path, error) from error
 
 
 def _state_of(path: Path) -> FileState:
@@ -255,6 +259,6 @@ def _digest(path: Path) -> tuple[str, int]:
     """SHA-256 and size of a file, read in pieces."""
     try:
         with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size
+            return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
     except OSError as error:
         raise unreadable(path, error) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
@@ -12,7 +12,9 @@ from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.naming import Naming, folder_name, format_of, name_of
 from contam.benchmark.paths import expanded, refuse_pipe
-from contam.errors import BenchmarkError, Place, Public, Remedy
+from contam.corpus.objects import expand_address
+from contam.errors import BenchmarkError, CorpusError, Place, Public, Remedy
+from contam.files.addresses import is_address
 from contam.files.natural_order import natural_key
 from contam.files.single import open_file, read_file
 
@@ -59,7 +61,11 @@ def find_sources(
         raise BenchmarkError("no benchmark given", remedy=Remedy.NAME_BENCHMARK)
     in_memory = [given for given in paths if isinstance(given, BenchmarkFile)]
     on_disk = [given for given in paths if not isinstance(given, BenchmarkFile)]
-    for path in expanded(on_disk, "benchmark", BenchmarkError):
+    for given in [given for given in on_disk if is_address(given)]:
+        for source in _in_store(given, skipped):
+            sources.setdefault(source.path, source)
+    local = [given for given in on_disk if not is_address(given)]
+    for path in expanded(local, "benchmark", BenchmarkError):
         found = list(_below(path, skipped)) if path.is_dir() else [_source(path, explicit=True)]
         if not found:
             seen = ", ".join(sorted(entry.name for entry in path.iterdir())[:10])
@@ -71,6 +77,32 @@ def find_sources(
         for source in found:
             sources.setdefault(source.path.resolve(), source)
     return (*sources.values(), *in_memory), tuple(skipped)
+
+
+def _in_store(given: str | Path, skipped: list[SkippedRow]) -> Iterator[BenchmarkFile]:
+    """The sources at an address, below it, or that fit it."""
+    try:
+        found = sorted(expand_address(given), key=lambda one: natural_key(str(one[0])))
+    except CorpusError as error:
+        refused = BenchmarkError(error.statement, remedy=error.remedies)
+        refused.exit_code = error.exit_code
+        raise refused from error
+    n_sources = 0
+    for address, _, _, named in found:
+        # It has the names of a path, and what opens paths opens it.
+        path = cast("Path", address)
+        if not named and (path.name.startswith((".", "_")) or path.name in _METADATA):
+            continue
+        source = _source(path, explicit=named)
+        if source.family:
+            n_sources += 1
+            yield source
+        else:
+            skipped.append(SkippedRow(str(path), 0, "not a benchmark format", n_rows=0))
+    if not n_sources:
+        raise BenchmarkError(
+            "no benchmark files in {}", Place(given), remedy=Remedy.GIVE_BENCHMARK_FILES
+        )
 
 
 def _below(
@@ -145,7 +177,7 @@ def _source(path: Path, *, explicit: bool) -> BenchmarkFile:
     family = format_of(path)
     if not family:
         family = _family_of_content(path, explicit=explicit)
-    elif family == "arrow" and _dataset_name(path.parent):
+    elif family == "arrow" and not is_address(path) and _dataset_name(path.parent):
         naming = Naming(_dataset_name(path.parent), naming.split, naming.split_sure)
     return BenchmarkFile(path, family, naming, explicit)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.base import head_of
@@ -17,8 +16,10 @@ from contam.corpus.formats.registry import (
     by_suffix,
     is_unfinished,
 )
+from contam.corpus.objects import expand_address, is_pattern
 from contam.corpus.outputs import written_by_contam
 from contam.errors import CorpusError, Place, Plain, Public, Remedy, UsageError
+from contam.files.addresses import Address, is_address
 from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import irregular
 
@@ -35,8 +36,8 @@ _DOWNLOADS = ".cache"
 class ListedFile:
     """A corpus file, the argument it came from, and its name relative to that argument."""
 
-    path: Path
-    argument: Path
+    path: PurePath
+    argument: PurePath
     name: str
     format: str
 
@@ -45,7 +46,7 @@ class ListedFile:
 class Skipped:
     """A file in a folder that is no shard, and why; `ours` when contam wrote it."""
 
-    path: Path
+    path: PurePath
     reason: str
     ours: bool = False
 
@@ -57,13 +58,13 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[ListedFile], tuple[Ski
     nobody here reads, a pipe or device, and a folder that cannot be listed; UsageError for an empty
     path.
     """
-    found: dict[Path, ListedFile] = {}
-    skipped: dict[Path, Skipped] = {}
+    found: dict[PurePath, ListedFile] = {}
+    skipped: dict[PurePath, Skipped] = {}
     own: dict[Path, str] = {}
     for given in paths:
         for path, name, argument, named in _expand(given, own):
             kind = _format(path, named=named)
-            if path in own and not named:
+            if isinstance(path, Path) and path in own and not named:
                 kind = Skipped(path, own[path], ours=True)
             if isinstance(kind, Skipped):
                 skipped[path] = kind
@@ -78,11 +79,17 @@ def list_files(paths: Sequence[str | Path]) -> tuple[list[ListedFile], tuple[Ski
                 found[path] = entry
     for path in found:
         skipped.pop(path, None)
-    ordered = [found[path] for path in sorted(found)]
-    return ordered, tuple(skipped[path] for path in sorted(skipped))
+    ordered = [found[path] for path in sorted(found, key=_by_parts)]
+    return ordered, tuple(skipped[path] for path in sorted(skipped, key=_by_parts))
 
 
-def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str, Path, bool]]:
+def _by_parts(path: PurePath) -> tuple[bool, tuple[str, ...]]:
+    return isinstance(path, Address), path.parts
+
+
+def _expand(
+    given: str | Path, own: dict[Path, str]
+) -> Iterator[tuple[PurePath, str, PurePath, bool]]:
     """Yield (absolute path, name, argument, whether the user named this very file).
 
     own  gets the files that contam wrote below the folders, and what they belong to
@@ -90,6 +97,9 @@ def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str
     if not str(given):
         # Path("") is the current folder; an unset shell variable must not mean all that lies there.
         raise UsageError("a corpus path is empty", remedy=Remedy.CHECK_VARIABLE)
+    if is_address(given):
+        yield from expand_address(given)
+        return
     try:
         path = _absolute(Path(given).expanduser())
         kind = "folder" if path.is_dir() else "file" if path.exists() else ""
@@ -103,7 +113,7 @@ def _expand(given: str | Path, own: dict[Path, str]) -> Iterator[tuple[Path, str
             yield file, file.relative_to(path).as_posix(), path, False
     elif kind == "file":
         yield path, path.name, path.parent, True
-    elif glob.has_magic(str(given)):
+    elif is_pattern(str(given)):
         yield from _expand_glob(path, own)
     else:
         raise CorpusError(
@@ -117,8 +127,10 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _expand_glob(pattern: Path, own: dict[Path, str]) -> Iterator[tuple[Path, str, Path, bool]]:
-    depth = next(i for i, part in enumerate(pattern.parts) if glob.has_magic(part))
+def _expand_glob(
+    pattern: Path, own: dict[Path, str]
+) -> Iterator[tuple[PurePath, str, PurePath, bool]]:
+    depth = next(i for i, part in enumerate(pattern.parts) if is_pattern(part))
     base = Path(*pattern.parts[:depth])
     matches = sorted(base.glob(str(Path(*pattern.parts[depth:]))))
     if not matches:
@@ -158,10 +170,10 @@ def _arriving(folder: Path) -> Iterator[Path]:
     yield from sorted(path for path in files if path.name.lower().endswith(UNFINISHED.suffixes))
 
 
-def _format(path: Path, *, named: bool) -> CorpusFormat | Skipped:
+def _format(path: PurePath, *, named: bool) -> CorpusFormat | Skipped:
     lowered = path.name.lower()
     kind = by_suffix(lowered)
-    fact = irregular(path)
+    fact = "" if isinstance(path, Address) else irregular(Path(path))
     if fact and (named or kind):
         raise CorpusError("{}: {}", path, Public(fact), remedy=Remedy.WRITE_TO_FILE_FIRST)
     if named:
@@ -177,7 +189,7 @@ def _format(path: Path, *, named: bool) -> CorpusFormat | Skipped:
     return kind or by_magic(head_of(path)) or Skipped(path, "unsupported format")
 
 
-def _named_format(path: Path) -> CorpusFormat:
+def _named_format(path: PurePath) -> CorpusFormat:
     head = head_of(path)
     kind = by_guess(head)
     if kind is not None:

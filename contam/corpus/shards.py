@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import ListedFile, Skipped, list_files
 from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Names, Place, Remedy, ShardError, UsageError
+from contam.files.addresses import is_address
 from contam.files.lfs import LFS_FACT, is_pointer
 from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
 from contam.files.natural_order import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from contam.corpus.formats.base import CorpusFormat
 
 _EDGE_BYTES = 64 << 10
 _MAX_FOOTER_BYTES = 64 << 20
 _MAX_LISTED = 20
+_MOST_LOOKS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
     """One file of a corpus.
 
-    uri         absolute path
+    uri         absolute path, or the address of an object
     name        what reports call it: the path below the folder the user gave, unique in the run
     format      the name of its format in `contam.corpus.formats.registry`
     size_bytes  size on disk when it was listed
@@ -106,10 +109,13 @@ def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skippe
             _seen(skipped), remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES),
         )  # fmt: skip
     names = _unique_names(found)
-    shards = [
-        _listed(Shard(str(file.path), name, file.format, 0))
-        for file, name in zip(found, names, strict=True)
+    unlisted = [
+        Shard(str(file.path), name, file.format, 0) for file, name in zip(found, names, strict=True)
     ]
+    # A look at an object is a request, and waiting for it takes no lock.
+    n_looks = _MOST_LOOKS if any(is_address(shard.uri) for shard in unlisted) else 1
+    with ThreadPoolExecutor(n_looks) as looking:
+        shards = list(looking.map(_listed, unlisted))
     return tuple(sorted(shards, key=lambda shard: natural_key(shard.name))), skipped
 
 
@@ -173,7 +179,7 @@ def errors_named(shard: Shard) -> Iterator[None]:
             yield
         except ShardError:
             check(shard.path)
-            if is_pointer(Path(shard.uri)):
+            if is_pointer(shard.path):
                 raise ShardError(
                     "{shard} " + LFS_FACT, shard=shard.name, remedy=Remedy.RUN_GIT_LFS_PULL
                 ) from None
@@ -214,8 +220,11 @@ def _last_folder(file: ListedFile, _: Sequence[ListedFile]) -> str:
 
 
 def _below_all(file: ListedFile, same: Sequence[ListedFile]) -> str:
-    above = os.path.commonpath([other.argument.parent for other in same])
-    return file.argument.relative_to(above).as_posix()
+    above = [other.argument.parent.parts for other in same]
+    n_same = sum(
+        1 for _ in takewhile(lambda parts: len(set(parts)) == 1, zip(*above, strict=False))
+    )
+    return "/".join(file.argument.parts[n_same:])
 
 
 def _whole_path(file: ListedFile, _: Sequence[ListedFile]) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.files.encodings import wide_encoding
-from contam.files.listed import opened, state_of
+from contam.files.listed import not_answered, opened, state_of
+from contam.files.stores import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,9 @@ def pieces(path: str) -> Iterator[bytes]:
 def unreadable(
     path: str, error: OSError, remedy: Remedy | tuple[()] = Remedy.CHECK_FILE_READABLE
 ) -> ShardError:
-    """The error for a shard that the operating system does not let us read."""
+    """The error for a shard that the operating system, or its store, does not let us read."""
+    if isinstance(error, StoreError):
+        return not_answered(path, error)
     reason = Plain(error.strerror or error)
     return ShardError("{shard}: cannot be read: {}", reason, shard=path, remedy=remedy)
 

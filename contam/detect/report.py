@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts, named_table
 from contam.errors import InternalError, OutputError, Public, Remedy
+from contam.files.addresses import refuse_address
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
 from contam.tables import schemas
@@ -152,6 +153,7 @@ def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDE
     table in it is missing, cut short or changed, or lacks a column that every version writes.
     Optional columns that it lacks are null. What run.json says is checked by nothing.
     """
+    refuse_address(folder, "a result")
     folder = Path(folder)
     if not folder.is_dir():
         fact = "is a file, not a folder" if folder.exists() else "does not exist"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from contam.files.single import open_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from contam.errors import ShardError
+from contam.files.listed import opened
 
 LFS_HEAD: Final = b"version https://git-lfs.github.com/spec/v1"
 """What a pointer begins with."""
@@ -15,10 +13,10 @@ LFS_HEAD: Final = b"version https://git-lfs.github.com/spec/v1"
 LFS_FACT: Final = "is a Git LFS pointer, not the file itself"
 
 
-def is_pointer(path: Path) -> bool:
+def is_pointer(path: str) -> bool:
     """Whether a file is a pointer; False when it cannot be read."""
     try:
-        with open_file(path) as file:
+        with opened(path) as file:
             return file.read(len(LFS_HEAD)) == LFS_HEAD
-    except OSError:
+    except (OSError, ShardError):
         return False

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from contam.errors import Public, Remedy, ShardError
+from contam.errors import Plain, Public, Remedy, ShardError
+from contam.files.addresses import checked, is_address
 from contam.files.single import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
+
+    from contam.files.stores import RemoteFile
+
+
+_BUFFER_BYTES = 64 << 10
 
 
 class FileState(NamedTuple):
@@ -21,13 +28,23 @@ class FileState(NamedTuple):
     size         in bytes
     modified_ns  time of the last write; changed_ns  also of new rights, links or names
     device, inode  which file it is
+    version      what an object store calls this state of an object; "" for files
     """
 
     size: int
     modified_ns: int
-    changed_ns: int
-    device: int
-    inode: int
+    changed_ns: int = 0
+    device: int = 0
+    inode: int = 0
+    version: str = ""
+
+    @property
+    def stamp(self) -> str:
+        """The state as a text that other machines, too, find equal while the file is the same.
+
+        A stamp is no digest: equal contents may have different ones.
+        """
+        return self.version or f"size={self.size},modified_ns={self.modified_ns}"
 
     @classmethod
     def of(cls, found: os.stat_result) -> FileState:
@@ -36,12 +53,28 @@ class FileState(NamedTuple):
 
     @classmethod
     def at(cls, path: str) -> FileState:
-        """The state of the file at a path now. Raises OSError."""
+        """The state of the file at a path, or of the object at an address, now. Raises OSError."""
+        if is_address(path):
+            from contam.files.stores import store_of
+
+            address = checked(path)
+            return store_of(address).state(address)
         return cls.of(os.stat(path))  # noqa: PTH116 - a path object costs as much as the call
 
 
-NOT_THERE = FileState(0, 0, 0, 0, 0)
+NOT_THERE = FileState(0, 0)
 """The state of a file that could not be looked at; no file is in it."""
+
+
+def is_gone(path: str) -> bool:
+    """Whether nothing is at a path or address; no, where that cannot be found out."""
+    try:
+        FileState.at(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return not is_address(path)
+    return False
 
 
 class ListedPath(str):
@@ -69,26 +102,37 @@ def state_of(path: str) -> FileState:
 
 @contextmanager
 def opened(path: str) -> Iterator[BufferedReader]:
-    """Open a file to read its bytes, and prove that it stays as listed: see `unchanged`.
+    """Open a file or object to read its bytes, and prove that it stays as listed.
 
-    Raises OSError when it cannot be opened.
+    It must have its listed state when the block begins and when it ends; then the file at the path
+    is checked, too. Raises ShardError when it has another, OSError when it cannot be opened.
     """
-    with open_file(Path(path)) as file, unchanged(path, file.fileno()):
+    if is_address(path):
+        with opened_object(path) as found:
+            yield io.BufferedReader(found, _BUFFER_BYTES)
+        return
+    with open_file(Path(path)) as file:
+        now = FileState.of(os.fstat(file.fileno()))
+        listed = path.state if isinstance(path, ListedPath) else now
+        _compare(path, listed, now)
         yield file
+        _compare(path, listed, FileState.of(os.fstat(file.fileno())))
+        check(ListedPath(path, listed))
 
 
 @contextmanager
-def unchanged(path: str, handle: int) -> Iterator[None]:
-    """Make sure that a file has its listed state when the block begins and when it ends.
+def opened_object(path: str) -> Iterator[RemoteFile]:
+    """Open an object, and prove that it stays as listed: see `opened`.
 
-    handle  the open file that is read; at the end the file at the path is checked, too
-    Raises ShardError.
+    Readers fetch ranges one by one, and nothing else notices when they are of two objects.
     """
-    now = FileState.of(os.fstat(handle))
-    listed = path.state if isinstance(path, ListedPath) else now
-    _compare(path, listed, now)
-    yield
-    _compare(path, listed, FileState.of(os.fstat(handle)))
+    from contam.files.stores import store_of
+
+    address = checked(path)
+    with store_of(address).open(address) as file:
+        listed = path.state if isinstance(path, ListedPath) else file.state
+        _compare(path, listed, file.state)
+        yield file
     check(ListedPath(path, listed))
 
 
@@ -97,9 +141,21 @@ def check(path: str) -> None:
     if isinstance(path, ListedPath) and path.state != NOT_THERE:
         try:
             there = FileState.at(path)
-        except OSError as error:
+        except FileNotFoundError as error:
             raise _changed(path, "is gone") from error
+        except OSError as error:
+            if not is_address(path):
+                raise _changed(path, "is gone") from error
+            raise not_answered(path, error) from error
         _compare(path, path.state, there)
+
+
+def not_answered(path: str, error: OSError) -> ShardError:
+    """The error for an object that its store does not let us read."""
+    return ShardError(
+        "{shard}: cannot be read: {}", Plain(error.strerror or error), shard=path,
+        remedy=Remedy.ASK_STORE_LATER,
+    )  # fmt: skip
 
 
 def difference(listed: FileState, now: FileState) -> str:
@@ -108,7 +164,7 @@ def difference(listed: FileState, now: FileState) -> str:
     Another device or inode alone is nothing: file systems over a network number files anew when
     they please, and renaming a file over another changes its time of change.
     """
-    if listed[:3] == now[:3]:
+    if listed[:3] == now[:3] and listed.version == now.version:
         return ""
     if listed[3:] != now[3:]:
         return "was replaced by another file"
@@ -121,6 +177,11 @@ def difference(listed: FileState, now: FileState) -> str:
 
 
 def _compare(path: str, listed: FileState, now: FileState) -> None:
+    if listed == NOT_THERE and is_address(path):
+        raise ShardError(
+            "{shard}: its store said nothing of it when it was listed", shard=path,
+            remedy=Remedy.ASK_STORE_LATER,
+        )  # fmt: skip
     if fact := difference(listed, now):
         raise _changed(path, fact)
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy
+from contam.files.addresses import refuse_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,8 +73,10 @@ def publishing(
 
     Raises OutputError on entry when `out` holds a finished result and `overwrite` is not set, holds
     files that are not ours, or cannot be written; and on exit when it no longer can. Errors of the
-    block itself pass through: what writes into the draft does so under `output_errors`.
+    block itself pass through: what writes into the draft does so under `output_errors`. Raises
+    UsageError for an address.
     """
+    refuse_address(out, "where results are written")
     shown = Path(out)
     with output_errors(shown):
         target = _target(shown, (*names, *earlier), last)

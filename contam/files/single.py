@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import secrets
 import stat
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from contam.errors import OutputError, Remedy
+from contam.files.addresses import Address, refuse_address
 from contam.files.publish import output_errors, sync_path
+from contam.files.stores import StoreError, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,13 +49,24 @@ def refuse_irregular(path: Path) -> None:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a file to read its bytes; OSError as above for what is none."""
+    """Open a file, or the object at an address, to read its bytes.
+
+    Raises OSError, as above for what is no file.
+    """
+    if isinstance(path, Address):
+        return io.BufferedReader(store_of(path).open(path))
     refuse_irregular(path)
     return path.open("rb")
 
 
 def read_file(path: Path) -> bytes:
-    """All bytes of a file, opened as above."""
+    """All bytes of a file or object, opened as above, and of one state of the object."""
+    if isinstance(path, Address):
+        with store_of(path).open(path) as found:
+            data = found.read()
+        if store_of(path).state(path) != found.state:
+            raise StoreError("it was replaced while it was read")
+        return data
     with open_file(path) as file:
         return file.read()
 
@@ -69,8 +83,10 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """A draft next to a file, which takes its place when the block ends well; else it is removed.
 
     A file that is replaced keeps its rights; behind a symbolic link it is the file, not the link.
-    Raises OutputError when the file is there and `overwrite` is not set, or cannot be written.
+    Raises UsageError for an address, OutputError when the file is there and `overwrite` is not set,
+    or cannot be written.
     """
+    refuse_address(path, "where results are written")
     if path.exists() and not overwrite:
         raise OutputError("{} already exists", path, remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
     target = Path(os.path.realpath(path))

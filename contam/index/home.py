@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from contam.errors import Remedy, UsageError
+from contam.files.addresses import refuse_address
 
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 
@@ -36,11 +37,12 @@ def resolve_index(name_or_path: str | Path, home: str | Path | None = None) -> P
     """The folder of an index, which need not exist yet.
 
     A bare name is a folder in the home of indexes; whatever has a separator, or is a folder in the
-    current one and not in the home, is a path. Raises UsageError for an empty name.
+    current one and not in the home, is a path. Raises UsageError for an empty name or an address.
     """
     text = os.fspath(name_or_path)
     if not text:
         raise UsageError("an index needs a name or a path", remedy=Remedy.NAME_INDEX_OR_FOLDER)
+    refuse_address(text, "an index")
     path = Path(text)
     if os.sep in text or text in {".", ".."}:
         return path

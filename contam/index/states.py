@@ -22,6 +22,7 @@ STATES: Final = "MANIFEST.json.states"
 """Named so that versions that do not know it take it for a draft of the manifest, and remove it."""
 
 _SECOND: Final = 1_000_000_000
+_FILE_FIELDS: Final = 5
 
 States = dict[str, tuple[str, FileState]]
 """Place of a file -> SHA-256 of its bytes, and its state when they were read."""
@@ -40,7 +41,7 @@ def read_states(folder: Path) -> States:
     try:
         found = json.loads(raw)
         return {
-            place: (str(sha256), FileState(*map(_whole, state)))
+            place: (str(sha256), _state(state))
             for place, (sha256, state) in found["states"].items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -58,7 +59,12 @@ def note_states(folder: Path, fresh: Mapping[str, tuple[str, FileState]]) -> boo
         return False
     path = folder / STATES
     draft = folder / f"{STATES}.draft"
-    text = json.dumps({"states": found}, sort_keys=True, separators=(",", ":"))
+    # Files have no version; without it, earlier releases read the list, too.
+    states = {
+        place: (sha256, state if state.version else state[:_FILE_FIELDS])
+        for place, (sha256, state) in found.items()
+    }
+    text = json.dumps({"states": states}, sort_keys=True, separators=(",", ":"))
     with writing(path):
         write_synced(draft, text.encode("ascii") + b"\n")
         draft.replace(path)
@@ -77,8 +83,10 @@ def change_since(known: FileState, now: FileState) -> str:
 
     The time of change of a copy is its own, and its time of writing may have lost its fraction.
     """
-    if known[:3] == now[:3]:
+    if known[:3] == now[:3] and known.version == now.version:
         return ""
+    if known.version or now.version:
+        return "has another version in its store than the indexed one"
     if known[3:] == now[3:]:
         if known.modified_ns != now.modified_ns:
             return "was written to since it was indexed"
@@ -91,6 +99,14 @@ def change_since(known: FileState, now: FileState) -> str:
 
 def _same_second(first_ns: int, second_ns: int) -> bool:
     return first_ns // _SECOND == second_ns // _SECOND
+
+
+def _state(found: list[object]) -> FileState:
+    numbers, version = found[:_FILE_FIELDS], found[_FILE_FIELDS:]
+    if len(numbers) != _FILE_FIELDS or len(version) > 1:
+        raise ValueError(found)
+    size, modified_ns, changed_ns, device, inode = map(_whole, numbers)
+    return FileState(size, modified_ns, changed_ns, device, inode, *map(str, version))
 
 
 def _whole(value: object) -> int:

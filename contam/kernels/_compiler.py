@@ -23,6 +23,7 @@ from numba.core import dispatcher as numba_dispatcher
 from numba.core import types as numba_types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import rtsys as numba_rtsys
 from numba.np import arrayobj as numba_arrayobj
 
 from contam.kernels._cache import ContentCache, ContentCacheImpl
@@ -38,6 +39,7 @@ types: Any = numba_types
 _dispatcher: Any = numba_dispatcher
 _arrayobj: Any = numba_arrayobj
 _FunctionCompiler: Any = _dispatcher._FunctionCompiler  # noqa: SLF001
+rtsys: Any = numba_rtsys
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
 _CPUDispatcher: Any = CPUDispatcher
 _TargetConfig: Any = targetconfig.TargetConfig
@@ -125,12 +127,35 @@ class _LateLibrary(_JITCodeLibrary):  # type: ignore[misc]  # untyped base
         """What `_unserialize` takes to make the same library in another process."""
         return self.name, "late", self._get_module_for_linking().as_bitcode()
 
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, list[str]]]:
+        """What `_unserialize` takes to make the same library, to be called by Python alone.
+
+        Numba also stores the bitcode, which nobody links here: to parse it took most of the time of
+        loading a kernel.
+        """
+        self._ensure_finalized()
+        module = self._get_module_for_linking()
+        defined = [
+            value.name
+            for values in (module.functions, module.global_variables)
+            for value in values
+            if not value.is_declaration
+        ]
+        return self.name, "called", (self._get_compiled_object(), defined)
+
     @classmethod
     def _unserialize(cls, generator: Any, state: tuple[str, str, Any]) -> Any:
         name, kind, data = state
-        if kind != "late":
+        if kind not in ("late", "called"):
             return super()._unserialize(generator, state)
         library = generator.create_library(name)
+        if kind == "called":
+            code, defined = data
+            library.enable_object_caching()
+            library._set_compiled_object(code)  # noqa: SLF001
+            library._finalize_final_module()  # noqa: SLF001
+            generator._engine._defined_symbols.update(defined)  # noqa: SLF001
+            return library
         library._final_module = library._shared_module = llvm.parse_bitcode(data)  # noqa: SLF001
         library._finalize_dynamic_globals()  # noqa: SLF001
         library._finalized = library._is_late = True  # noqa: SLF001
@@ -269,6 +294,16 @@ class _Inner(_OneSignature):
         self.overloads[tuple(result.signature.args)] = result
 
 
+class _KernelCache(ContentCache):
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for a signature; None when it is not there."""
+        # Numba's own first takes note of all that it can compile: a tenth of a second in each run,
+        # though nothing is compiled then. Whoever does compile takes note of it there.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 class Kernel(_OneSignature):
     """A kernel as Python calls it; `inner` is the same for kernels that call it.
 
@@ -277,7 +312,7 @@ class Kernel(_OneSignature):
 
     def __init__(self, function: Callable[..., Any], options: dict[str, bool]) -> None:
         super().__init__(function, {**options, "no_cfunc_wrapper": True})
-        self._cache = ContentCache(function)
+        self._cache = _KernelCache(function)
         self.inner = _Inner(function, options)
         KERNELS.append(self)
 

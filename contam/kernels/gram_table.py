@@ -44,11 +44,11 @@ class GramTable(NamedTuple):
     gram_key      uint64[grams], spread hash of each gram; a gram is a seed, or where only every
                   stride-th is entered (see ViewSpec) so much shorter
     slot_gram     int32[2**b], open-addressing table of the keys: gram number or EMPTY
-    gram_start    int64[grams + 1], where a gram's places begin in `place`
+    gram_start    int32[grams + 1], where a gram's places begin in `place`
     gram_short    int32[grams], how many of a gram's places, which come first, lie in short parts
                   (fewer than min_run tokens: those are matched whole)
     gram_common   bool[grams], shared by so many items that a short run of it proves nothing
-    place         int64[places], index into `token` where the gram stands
+    place         int32[places], index into `token` where the gram stands
     place_part    int32[places], its part
     place_skip    uint8[places], see note_skips
                   (gram_short, gram_common and place_skip are empty where not every gram is entered)
@@ -63,10 +63,10 @@ class GramTable(NamedTuple):
     part_weight: NDArray[np.float64]
     gram_key: NDArray[np.uint64]
     slot_gram: NDArray[np.int32]
-    gram_start: NDArray[np.int64]
+    gram_start: NDArray[np.int32]
     gram_short: NDArray[np.int32]
     gram_common: NDArray[np.bool_]
-    place: NDArray[np.int64]
+    place: NDArray[np.int32]
     place_part: NDArray[np.int32]
     place_skip: NDArray[np.uint8]
     filter_words: NDArray[np.uint64]
@@ -129,7 +129,7 @@ def item_grams(
     n: int,
     stride: int,
     share: tuple[int, int],
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32]]:
+) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
     """Grams of n tokens of every part: hash, index of the first token, part number.
 
     stride  of each part only every stride-th gram is taken, from its first on
@@ -137,37 +137,36 @@ def item_grams(
     """
     number, of = np.uint64(share[0]), np.uint64(share[1])
     drop = power(GRAM_BASE, n)
-    # Counted, then written: what is taken may be a small part of all.
-    out = np.empty(0, np.uint64)
-    where = np.empty(0, np.int64)
-    part_of = np.empty(0, np.int32)
-    for writing in range(2):
-        total = 0
-        for part in range(part_start.shape[0] - 1):
-            lo, hi = part_start[part], part_start[part + 1]
-            value = np.uint64(0)
-            for i in range(lo, hi):
-                value = value * GRAM_BASE + token[i]
-                first = i - n + 1
-                if first < lo:
-                    continue
-                if first > lo:
-                    value -= token[first - 1] * drop
-                if (first - lo) % stride != 0:
-                    continue
-                mixed = value * _SPREAD
-                mixed ^= mixed >> np.uint64(32)
-                if (mixed >> _SHARE_BITS) % of != number:
-                    continue
-                if writing == 1:
-                    out[total] = mixed
-                    where[total] = first
-                    part_of[total] = part
-                total += 1
-        if writing == 0:
-            out = np.empty(total, np.uint64)
-            where = np.empty(total, np.int64)
-            part_of = np.empty(total, np.int32)
+    most = int64(0)
+    for part in range(part_start.shape[0] - 1):
+        most += max(part_start[part + 1] - part_start[part] - n + stride, 0) // stride
+    # Room for all: what stays unused takes no memory.
+    out = np.empty(most, np.uint64)
+    where = np.empty(most, np.int32)
+    part_of = np.empty(most, np.int32)
+    total = int64(0)
+    for part in range(part_start.shape[0] - 1):
+        lo, hi = part_start[part], part_start[part + 1]
+        value = np.uint64(0)
+        for i in range(lo, hi):
+            value = value * GRAM_BASE + token[i]
+            first = i - n + 1
+            if first < lo:
+                continue
+            if first > lo:
+                value -= token[first - 1] * drop
+            if (first - lo) % stride != 0:
+                continue
+            mixed = value * _SPREAD
+            mixed ^= mixed >> np.uint64(32)
+            if (mixed >> _SHARE_BITS) % of != number:
+                continue
+            out[total] = mixed
+            where[total] = first
+            part_of[total] = part
+            total += 1
+    if total < most:
+        return out[:total].copy(), where[:total].copy(), part_of[:total].copy()
     return out, where, part_of
 
 
@@ -250,7 +249,7 @@ def find_hits(
 
 @kernel
 def count_owners(
-    gram_start: NDArray[np.int64],
+    gram_start: NDArray[np.int32],
     place_part: NDArray[np.int32],
     benchmark: NDArray[np.int32],
     owners: NDArray[np.int32],
@@ -279,7 +278,7 @@ def count_owners(
 
 @kernel
 def find_common(
-    gram_start: NDArray[np.int64],
+    gram_start: NDArray[np.int32],
     place_part: NDArray[np.int32],
     owners: NDArray[np.int32],
     n_parts: int,
@@ -308,10 +307,10 @@ def find_common(
 
 @lean_kernel
 def short_places_first(
-    gram_start: NDArray[np.int64],
+    gram_start: NDArray[np.int32],
     part_start: NDArray[np.int64],
     min_run: int,
-    place: NDArray[np.int64],
+    place: NDArray[np.int32],
     place_part: NDArray[np.int32],
     gram_short: NDArray[np.int32],
 ) -> None:
@@ -336,8 +335,8 @@ def short_places_first(
 def note_skips(
     token: NDArray[np.uint64],
     part_start: NDArray[np.int64],
-    grams: tuple[NDArray[np.int64], NDArray[np.bool_]],
-    place: NDArray[np.int64],
+    grams: tuple[NDArray[np.int32], NDArray[np.bool_]],
+    place: NDArray[np.int32],
     place_part: NDArray[np.int32],
 ) -> NDArray[np.uint8]:
     """How many places of its gram, from each on, have the same token before them; 255 at most.

@@ -40,10 +40,12 @@ def parquet_rows(
         raise _damaged(path, "Parquet", error) from error
 
 
-def arrow_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Record]:
+def arrow_rows(
+    path: Path, choose: Callable[[Sequence[str]], Sequence[str]], data: bytes | None = None
+) -> Iterator[Record]:
     """Rows of an Arrow IPC stream (as Hugging Face `datasets` saves them) or Arrow IPC file."""
     try:
-        with pa.memory_map(str(path)) as source:
+        with pa.memory_map(str(path)) if data is None else pa.BufferReader(data) as source:
             if source.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
                 yield from _file_rows(path, source, choose)
             else:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.errors import Remedy, ShardError
+from contam.files.addresses import is_address
 from contam.files.listed import ListedPath, opened, state_of
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
@@ -255,7 +256,8 @@ def _batches(
         pq.ParquetFile(
             source,
             metadata=footer(path).meta,
-            pre_buffer=False,
+            # Columns of a row group in few large requests; of a file, more memory for nothing.
+            pre_buffer=is_address(path),
             buffer_size=_READ_BUFFER,
             page_checksum_verification=True,
         ) as file,

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from contam.errors import ContamError, Plain, Remedy, ShardError
-from contam.files.listed import opened
+from contam.files.addresses import is_address
+from contam.files.listed import not_answered, opened, opened_object
 from contam.files.single import refuse_irregular
+from contam.files.stores import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 def shard_errors(path: str) -> Iterator[None]:
     """Raise `ShardError` for any failure to open, decode or understand the file at `path`."""
     try:
-        refuse_irregular(Path(path))
+        if not is_address(path):
+            refuse_irregular(Path(path))
         yield
     except ContamError:
         raise
@@ -34,6 +37,12 @@ def shard_errors(path: str) -> Iterator[None]:
             remedy=Remedy.CHECK_OWNER_AND_MODE_OF_FILE,
         ) from error  # fmt: skip
     except (pa.ArrowException, OSError, ValueError, EOFError, OverflowError, KeyError) as error:
+        if isinstance(error, OSError) and is_address(path):
+            from contam.tables.object_stores import told
+
+            failure = told(error)
+            if isinstance(failure, StoreError):
+                raise not_answered(path, failure) from error
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ShardError(
             "{shard}: cannot be read: {}", Plain(reason[:300]), shard=path,
@@ -42,11 +51,15 @@ def shard_errors(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def arrow_file(path: str) -> Iterator[pa.OSFile]:
+def arrow_file(path: str) -> Iterator[pa.NativeFile]:
     """Open a file for Arrow, and prove that it stays as listed: see `contam.files.listed`.
 
     Arrow opens what we hold open, so that both are one file even if another takes its path. It
     can take a descriptor itself, or give its own, only from pyarrow 25.
     """
+    if is_address(path):
+        with opened_object(path) as found:
+            yield pa.PythonFile(found, mode="r")
+        return
     with opened(path) as file, pa.OSFile(f"/dev/fd/{file.fileno()}") as source:
         yield source

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple
 
-from contam.files.single import open_file
+from contam.errors import ShardError
+from contam.files.listed import opened
 from contam.tables.chat import Turn, turn_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from pathlib import PurePath
 
     from contam.corpus.offsets import ByteSpan
     from contam.tables.blocks import TextBlock
@@ -85,7 +86,7 @@ class CorpusFormat(ABC):
         """Whether a file without a known suffix, named by the user, may be this format."""
         return False
 
-    def no_shard(self, path: Path) -> str:
+    def no_shard(self, path: PurePath) -> str:
         """Why a file in a folder is no shard although its suffix fits; "" when it is one."""
         return ""
 
@@ -139,12 +140,12 @@ class CorpusFormat(ABC):
         """
 
 
-def head_of(path: Path) -> bytes:
+def head_of(path: PurePath) -> bytes:
     """The first bytes of a file; none when it cannot be opened, which reading it will report."""
     try:
-        with open_file(path) as file:
+        with opened(str(path)) as file:
             return file.read(_HEAD_BYTES)
-    except OSError:
+    except (OSError, ShardError):
         return b""
 
 

@@ -12,6 +12,7 @@ from contam.corpus.formats.base import FileChunk, head_of, is_whole
 from contam.corpus.offsets import ByteSpan, line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces, refuse_wide
 from contam.errors import Plain, Public, Remedy, ShardError
+from contam.files.addresses import is_address
 from contam.files.doubled_keys import repeated
 from contam.files.encodings import wide_encoding
 from contam.files.lfs import LFS_HEAD
@@ -20,7 +21,7 @@ from contam.tables.json_text import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from pathlib import PurePath
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
@@ -41,7 +42,7 @@ class JsonLines(records.RecordFormat[bytes]):
     def guess(self, head: bytes) -> bool:
         return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") or head.startswith(_PACKED)
 
-    def no_shard(self, path: Path) -> str:
+    def no_shard(self, path: PurePath) -> str:
         return _not_lines(head_of(path)) if path.name.lower().endswith(".json") else ""
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
@@ -60,7 +61,8 @@ class JsonLines(records.RecordFormat[bytes]):
     def chunks(
         self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
     ) -> list[FileChunk]:
-        if size_bytes <= chunk_bytes or not is_plain(path):
+        # Rows of a part count from the file's beginning: of an object all would be fetched twice.
+        if size_bytes <= chunk_bytes or is_address(path) or not is_plain(path):
             return super().chunks(path, text, size_bytes, chunk_bytes)
         spans = [
             ByteSpan(at, min(at + chunk_bytes, size_bytes))

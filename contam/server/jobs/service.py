@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ConfigError, UsageError
+from contam.files.addresses import is_address
 from contam.files.publish import sync_path
 from contam.server.indexes.registry import named_folders
 from contam.server.jobs.events import Watch
@@ -349,7 +350,9 @@ class Jobs:
             "folder": str(self._home / job.id),
             "indexes": [str(Path(folder).resolve()) for folder in folders],
             "names": names,
-            "corpus": [str(Path(path).resolve()) for path in settings.corpus],
+            "corpus": [
+                path if is_address(path) else str(Path(path).resolve()) for path in settings.corpus
+            ],
             "threads": settings.job_threads,
             "memory_bytes": settings.max_job_memory_bytes,
         }

@@ -1,0 +1,261 @@
+"""Reach objects in S3, Google Cloud Storage and Azure through Arrow's file systems.
+
+Arrow finds credentials as the stores' own tools do, and asks again when a store is busy or breaks
+off. It does not notice when an object is replaced between two requests.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
+from pyarrow import fs
+
+from contam.errors import ConfigError, Remedy
+from contam.files.addresses import Address
+from contam.files.listed import FileState
+from contam.files.stores import RefusedError, RemoteFile, StoreError, patience
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from contam.files.stores import Patience
+
+    Result = TypeVar("Result")
+
+#: Requests that wait for a store at the same time; Arrow's own choice is eight.
+_IO_THREADS: Final = 32
+_CONNECT_S: Final = 10
+#: What Arrow says of a failure: which bucket and key come before, what the store sent behind.
+_AWS: Final = re.compile(r"AWS Error ([A-Z_]+|UNKNOWN \(HTTP status \d+\)) during (\w+) operation")
+_CODE: Final = re.compile(r"Unable to parse ExceptionName: (\w+)")
+_REFUSED: Final = re.compile(
+    r"ACCESS_DENIED|EXPIRED|INVALID_ACCESS_KEY|UNRECOGNIZED_CLIENT|SIGNATURE|TOKEN|CREDENTIAL"
+    r"|HTTP status 40[013]|HttpStatus\(40[13]\)|UNAUTHENTICATED|PERMISSION_DENIED"
+    r"|Authentication",
+    re.IGNORECASE,
+)
+_LONGEST: Final = 200
+_UNCLEAR: Final = re.compile("INTERNAL_FAILURE|UNKNOWN")
+#: Bytes of an answer that says why a store failed.
+_LONGEST_ANSWER: Final = 16 << 10
+_ATTEMPTS_HERE: Final = 4
+_PAUSE_S: Final = 0.1
+
+_stores: dict[Address, ObjectStore] = {}
+_lock = threading.Lock()
+
+
+def store_of(address: Address) -> ObjectStore:
+    """The store of a bucket or container; all threads share it."""
+    root = address.root
+    with _lock:
+        known = _stores.get(root)
+        if known is None:
+            if pa.io_thread_count() < _IO_THREADS:
+                pa.set_io_thread_count(_IO_THREADS)
+            known = _stores[root] = ObjectStore(root)
+        return known
+
+
+class ObjectStore:
+    """One bucket or container."""
+
+    def __init__(self, root: Address) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._connected = _connect(root)
+        self._worked = False
+
+    def look(self, address: Address) -> str:
+        kinds = {fs.FileType.File: "file", fs.FileType.Directory: "folder"}
+        found = self.ask(lambda store: store.get_file_info(_path(address)))
+        return kinds.get(found.type, "")
+
+    def pinned(self, address: Address) -> Address:
+        return address
+
+    def below(self, address: Address) -> Iterator[Address]:
+        wanted = fs.FileSelector(_path(address), recursive=True)
+        for found in self.ask(lambda store: store.get_file_info(wanted)):
+            if found.type is fs.FileType.File:
+                key = Address(f"{address.scheme}://{found.path}")
+                if _path(key) != found.path:
+                    raise StoreError(f"{found.path!r} is no path: a part of it is empty or a dot")
+                yield key
+
+    def state(self, address: Address) -> FileState:
+        with self.open(address) as file:
+            return file.state
+
+    def open(self, address: Address) -> RemoteFile:
+        path = _path(address)
+        native = self.ask(lambda store: store.open_input_file(path))
+        try:
+            state = _state(native.metadata() or {}, native.size())
+            if not state.version and not state.modified_ns:
+                found = self.ask(lambda store: store.get_file_info(path))
+                state = state._replace(modified_ns=found.mtime_ns or 0)
+        except BaseException:
+            native.close()
+            raise
+
+        return RemoteFile(state, _Reading(self, path, native).fetch, native.close)
+
+    def ask(self, question: Callable[[fs.FileSystem], Result]) -> Result:
+        """Ask once more with fresh credentials when those that worked are refused."""
+        store = self._connected
+        try:
+            answer = question(store)
+        except OSError as error:
+            failure = told(error)
+            if not (isinstance(failure, RefusedError) and self._worked):
+                raise failure from error
+        else:
+            self._worked = True
+            return answer
+        with self._lock:
+            if self._connected is store:
+                self._connected = _connect(self._root)
+        try:
+            return question(self._connected)
+        except OSError as error:
+            raise told(error) from error
+
+
+class _Reading:
+    """Ranges of an open object."""
+
+    def __init__(self, store: ObjectStore, path: str, native: pa.NativeFile) -> None:
+        self._store = store
+        self._path = path
+        self._native = native
+
+    def fetch(self, begin: int, end: int) -> bytes:
+        """The bytes from one position up to another. Raises OSError."""
+        for attempt in range(_ATTEMPTS_HERE):
+            try:
+                return bytes(self._native.read_at(end - begin, begin))
+            except OSError as error:
+                failure = told(error)
+                if isinstance(failure, RefusedError):
+                    break
+                # Arrow makes room for the range alone: of a longer answer it cannot tell that it
+                # says to ask again.
+                unclear = end - begin < _LONGEST_ANSWER and _UNCLEAR.search(str(failure))
+                if not unclear or attempt + 1 == _ATTEMPTS_HERE:
+                    raise failure from error
+                time.sleep(_PAUSE_S * 2**attempt)
+
+        def again(store: fs.FileSystem) -> bytes:
+            with store.open_input_file(self._path) as file:
+                return bytes(file.read_at(end - begin, begin))
+
+        return self._store.ask(again)
+
+
+def told(error: OSError) -> OSError:
+    """What Arrow says of a store, as our own error; what says nothing of one as it is."""
+    if isinstance(error, StoreError | FileNotFoundError):
+        return error
+    text = " ".join(str(error).split())
+    if found := _AWS.search(text):
+        if found[1] in {"NO_SUCH_KEY", "NO_SUCH_BUCKET"}:
+            return StoreError("the object is gone")
+        # Nothing that the store sent: what it refuses it may repeat.
+        code = _CODE.search(text)
+        fact = f"the store answered {code[1] if code else found[1]} to {found[2]}"
+    elif re.search(r"google::cloud|GCS|Azure|HttpStatus|from (Blob|DataLake)", text):
+        fact = f"the store answered: {text.partition('?')[0][:_LONGEST]}"
+    else:
+        return error
+    return (RefusedError if _REFUSED.search(text) else StoreError)(fact)
+
+
+def _connect(root: Address) -> fs.FileSystem:
+    asked = patience()
+    if root.scheme == "s3":
+        return _s3(root.name, asked)
+    if root.scheme == "gs":
+        return fs.GcsFileSystem(
+            anonymous=_flag("GOOGLE_NO_SIGN_REQUEST"),
+            retry_time_limit=timedelta(seconds=asked.attempts * asked.timeout_s),
+        )
+    return _azure()
+
+
+def _s3(bucket: str, asked: Patience) -> fs.S3FileSystem:
+    environ = os.environ
+    endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
+    region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
+    if not region and not endpoint:
+        try:
+            region = fs.resolve_s3_region(bucket)
+        except OSError:
+            region = None  # a request for an object says what is wrong
+    return fs.S3FileSystem(
+        region=region or ("us-east-1" if endpoint else None),
+        endpoint_override=endpoint,
+        anonymous=_flag("AWS_NO_SIGN_REQUEST"),
+        request_timeout=asked.timeout_s,
+        connect_timeout=min(_CONNECT_S, asked.timeout_s),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=asked.attempts),
+    )
+
+
+def _azure() -> fs.AzureFileSystem:
+    environ = os.environ
+    account = environ.get("AZURE_STORAGE_ACCOUNT") or environ.get("AZURE_STORAGE_ACCOUNT_NAME")
+    if not account:
+        raise ConfigError(
+            "no account for az:// is named: AZURE_STORAGE_ACCOUNT is not set",
+            remedy=Remedy.CHECK_VARIABLE,
+        )
+    return fs.AzureFileSystem(
+        account,
+        account_key=environ.get("AZURE_STORAGE_KEY") or environ.get("AZURE_STORAGE_ACCOUNT_KEY"),
+        sas_token=environ.get("AZURE_STORAGE_SAS_TOKEN"),
+        blob_storage_authority=environ.get("AZURE_STORAGE_AUTHORITY"),
+        dfs_storage_authority=environ.get("AZURE_STORAGE_AUTHORITY"),
+        blob_storage_scheme=environ.get("AZURE_STORAGE_SCHEME"),
+        dfs_storage_scheme=environ.get("AZURE_STORAGE_SCHEME"),
+    )
+
+
+def _flag(variable: str) -> bool:
+    return os.environ.get(variable, "").lower() in {"1", "true", "yes"}
+
+
+def _path(address: Address) -> str:
+    """Bucket and key, as Arrow has them."""
+    return "/".join(address.parts[1:])
+
+
+def _state(found: dict[Any, Any], size: int) -> FileState:
+    """What a store says of an object. A tag may be empty, and then the time has to do."""
+    said = {_text(name).lower(): _text(value) for name, value in found.items()}
+    version = said.get("generation") or said.get("etag", "").strip('"')
+    return FileState(
+        size=size,
+        modified_ns=_nanoseconds(said.get("last-modified", "")),
+        version=f"etag={version}" if version else "",
+    )
+
+
+def _nanoseconds(text: str) -> int:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return 0
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return int(found.timestamp()) * 1_000_000_000
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,119 @@
+"""Which addresses are taken, and what is never repeated of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contam.benchmark.paths import expanded
+from contam.corpus.shards import survey
+from contam.detect.report import load_report
+from contam.errors import LogError, UsageError
+from contam.files.addresses import Address, checked, is_address, refuse_address
+from contam.files.publish import publishing
+from contam.files.single import write_file
+from contam.index.build import build
+from contam.index.home import resolve_index
+from tests.cli.processes import contam as run_command
+from tests.remote.conftest import BUCKET
+
+SECRET = "wJalrXUtnFEMIsecret"  # noqa: S105 - of nobody
+WITH_SECRETS = [
+    f"s3://AKIDX:{SECRET}@bucket/data",
+    f"s3://AKIDX:{SECRET}/with/slashes@bucket/data",
+    f"gs://{SECRET}@bucket/data",
+    f"az://account:{SECRET}@container/data",
+    f"hf://user:{SECRET}@datasets/owner/name",
+    f"https://user:{SECRET}@example.org/a.parquet",
+    f"https://{SECRET}@example.org/a.parquet",
+    f"https://b.example.org/a.parquet?X-Amz-Credential=AKIDX&X-Amz-Signature={SECRET}",
+    f"https://b.example.org/a.parquet?sig={SECRET}",
+    f"https://b.example.org/a.parquet?token={SECRET}",
+    f"https://b.example.org/a.parquet?download={SECRET}",
+    f"s3://bucket/a.parquet?AWSAccessKeyId=AKIDX&Signature={SECRET}",
+]
+
+
+@pytest.mark.parametrize("text", WITH_SECRETS)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_an_address_with_a_secret_is_refused_and_not_repeated(text, kind):
+    with pytest.raises(UsageError, match="credentials") as refused:
+        survey([kind(text)])
+    assert refused.value.exit_code == 2
+    assert SECRET not in str(refused.value) + refused.value.hint
+    assert "AKIDX" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["ftp://host/a", "http://host/a.parquet", "file:///a", "s3a://b/c", "S3://b/c"]
+)
+def test_other_schemes_are_refused(text):
+    with pytest.raises(UsageError, match="is not read"):
+        checked(text)
+
+
+@pytest.mark.parametrize("text", ["s3://", "s3:///a", "s3://b//c", "s3://b/./c", "s3://b/a/."])
+def test_a_key_that_paths_have_no_name_for_is_refused(text):
+    with pytest.raises(UsageError):
+        checked(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["s3://b", "s3://b/a/x.y", "gs://b/[a]*?", "https://h:8443/a?download=true",
+             "hf://datasets/o/n@main/a b.parquet", "s3://b/user@host/a", "s3://b/../c"]
+)  # fmt: skip
+def test_an_address_keeps_its_text(text):
+    found = checked(text)
+    assert str(found) == text
+    assert str(Address(*found.parts)) == text
+    assert checked(Path(text)) == found
+    assert is_address(found)
+
+
+def test_paths_are_no_addresses():
+    for path in ("a/b", "/a", "s3:/a", "C:\\a", "a:b", "memory:x", Path("a")):
+        assert not is_address(path)
+    assert Address("s3://b/c/d").relative_to("s3://b").parts == ("c", "d")
+
+
+def _refusals(tmp_path):
+    address = f"s3://{BUCKET}/out"
+    yield lambda: publishing(address, names=("a",), last="a").__enter__()
+    yield lambda: publishing(Path(address), names=("a",), last="a").__enter__()
+    yield lambda: write_file(Path(address), b"")
+    yield lambda: resolve_index(address)
+    yield lambda: build(tmp_path, address)
+    yield lambda: load_report(address)
+    yield lambda: load_report(Path(address))
+    yield lambda: list(expanded([address], "log", LogError))
+    yield lambda: refuse_address(address, "this")
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_where_a_path_is_needed_an_address_is_refused(number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="must be a path of this machine") as refused:
+        list(_refusals(tmp_path))[number]()
+    assert refused.value.exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_refuses_results_in_a_store(folder, items, tmp_path):
+    done = run_command(
+        "scan", "--corpus", folder, "--benchmark", items, "--out", "s3://b/out", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "must be a path of this machine" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", WITH_SECRETS[::4])
+@pytest.mark.parametrize("option", ["--corpus", "--benchmark"])
+def test_the_command_repeats_no_secret(text, option, folder, items, tmp_path):
+    given = {"--corpus": folder, "--benchmark": items, option: text}
+    named = [each for pair in given.items() for each in pair]
+    done = run_command("scan", *named, "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert SECRET not in done.stderr + done.stdout
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,94 @@
+"""A corpus in a bucket gets the verdicts of its copy in a folder, or a failure by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from contam.corpus.shards import shard_digest, survey
+from contam.errors import CorpusError
+from tests.integration.inputs import labels
+from tests.remote.conftest import BUCKET, report
+
+DATA = f"s3://{BUCKET}/data"
+
+
+def names_of(*paths):
+    return [shard.name for shard in survey(paths)[0]]
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("named", [DATA, f"{DATA}/", f"s3://{BUCKET}"])
+def test_a_prefix_is_answered_as_a_folder(named, local, items, tmp_path):
+    result, tables = report([named], items, tmp_path / "out")
+    assert result.complete
+    assert labels(result) == labels(local[0]) == {"q0": "contaminated", "q1": "clean"}
+    if named != f"s3://{BUCKET}":
+        assert tables == local[1]
+        assert result.coverage == local[0].coverage
+
+
+@pytest.mark.usefixtures("bucket")
+def test_the_inputs_of_a_run_have_addresses_and_the_digests_of_files(local, items, tmp_path):
+    result, _ = report([DATA], items, tmp_path / "out")
+    found, expected = result.run["inputs"]["shards"], local[0].run["inputs"]["shards"]
+    assert [shard["digest"] for shard in found] == [shard["digest"] for shard in expected]
+    assert found[0]["uri"] == f"{DATA}/{found[0]['name']}"
+
+
+@pytest.mark.usefixtures("bucket")
+def test_one_object_and_globs_are_taken():
+    assert names_of(f"{DATA}/a.parquet") == ["a.parquet"]
+    assert names_of(f"{DATA}/*.jsonl") == ["c.jsonl"]
+    assert names_of(f"{DATA}/*/[gh].jsonl.*") == ["in/g.jsonl.gz", "in/h.jsonl.zst"]
+    assert names_of(f"s3://{BUCKET}/**/?.warc") == ["data/f.warc"]
+    assert names_of(f"s3://{BUCKET}/d*a") == names_of(f"s3://{BUCKET}")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "f.warc", "in/g.jsonl.gz"])
+def test_a_stamp_is_a_tag_and_never_the_digest(bucket, folder, name):
+    (remote,), (local,) = survey([f"{DATA}/{name}"])[0], survey([folder / name])[0]
+    assert remote.state.stamp == f"etag={bucket.contents[f'/{BUCKET}/data/{name}'].etag}"
+    assert shard_digest(remote) == shard_digest(local)
+
+
+def test_without_a_tag_size_and_time_are_the_stamp(bucket):
+    bucket.with_etags = False
+    (shard,) = survey([f"{DATA}/a.parquet"])[0]
+    assert shard.state.stamp.startswith(f"size={shard.size_bytes},modified_ns=17")
+    bucket.put(f"/{BUCKET}/data/a.parquet", bucket.contents[f"/{BUCKET}/data/a.parquet"].data)
+    (again,) = survey([f"{DATA}/a.parquet"])[0]
+    assert again.state.stamp != shard.state.stamp
+
+
+def test_folder_markers_and_marks_of_jobs_are_no_shards(bucket):
+    for key in ("data/", "data/in/", "data/_SUCCESS", "data/_temporary/x.jsonl", "data/.x.jsonl"):
+        bucket.put(f"/{BUCKET}/{key}", b"")
+    shards, skipped = survey([DATA])
+    assert len(shards) == 9
+    assert {file.path.name for file in skipped} == {"_SUCCESS", ".x.jsonl"}
+
+
+def test_a_listing_of_many_pages_is_whole(s3):
+    for number in range(2_345):
+        s3.put(f"/{BUCKET}/many/part-{number:05}.jsonl", b'{"text": "a"}\n')
+    assert names_of(f"s3://{BUCKET}/many") == [f"part-{n:05}.jsonl" for n in range(2_345)]
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("named", [f"s3://{BUCKET}/none", "s3://none/data", f"{DATA}/*.none"])
+def test_what_is_not_there_is_refused(named):
+    with pytest.raises(CorpusError, match="no object is there") as refused:
+        survey([named])
+    assert refused.value.exit_code == 2
+
+
+def test_a_prefix_of_markers_alone_has_no_shard(bucket):
+    bucket.put(f"/{BUCKET}/empty/", b"")
+    with pytest.raises(CorpusError, match=r"no object is there|no corpus shard"):
+        survey([f"s3://{BUCKET}/empty/"])
+
+
+def test_keys_that_no_path_can_be_made_of_are_refused(bucket):
+    bucket.put(f"/{BUCKET}/odd/a//b.jsonl", b'{"text": "a"}\n')
+    with pytest.raises(CorpusError):
+        survey([f"s3://{BUCKET}/odd"])

@@ -1,0 +1,153 @@
+"""A store that fails: the same answer as from files, or a failure by name, and never clean."""
+
+from __future__ import annotations
+
+import pytest
+
+from contam.errors import CorpusError
+from contam.tables import object_stores
+from tests.corpus_files import WRITERS
+from tests.integration.inputs import labels
+from tests.remote.conftest import BUCKET, KEY_ID, SECRET, report, rows_of
+
+DATA = f"s3://{BUCKET}/data"
+#: One that Arrow reads, one that we read, and one that is unpacked.
+FORMATS = ("a.parquet", "b.arrow", "c.jsonl", "in/h.jsonl.zst")
+PASSING = ("500", "503", "reset", "reset body", "cut body")
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    monkeypatch.setenv("CONTAM_STORE_ATTEMPTS", "4")
+
+
+def failed(result):
+    """Names of the shards that were not read, with reasons; then nothing may be clean."""
+    assert not result.complete
+    assert "clean" not in labels(result).values()
+    return {failure["shard"]: failure["reason"] for failure in result.coverage["shards_failed"]}
+
+
+@pytest.mark.parametrize("do", PASSING)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_fault_that_passes_changes_nothing(bucket, do, method, local, items, tmp_path):
+    if method == "HEAD" and "body" in do:
+        pytest.skip("an answer to HEAD has no body")
+    faults = [bucket.fail(do, method=method, key=name) for name in FORMATS]
+    result, tables = report([DATA], items, tmp_path / "out")
+    assert all(fault.seen > 1 for fault in faults)
+    assert result.coverage["shards_failed"] == []
+    assert tables == local[1]
+    assert result.coverage == local[0].coverage
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("do", PASSING)
+def test_a_listing_that_fails_for_a_while_is_whole(bucket, do, local, items, tmp_path):
+    fault = bucket.fail(do, key=f"/{BUCKET}")
+    result, tables = report([DATA], items, tmp_path / "out")
+    assert fault.seen > 1
+    assert result.coverage["shards_failed"] == []
+    assert tables == local[1]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("do", ["503", "cut body"])
+def test_a_fault_that_stays_is_a_failure_by_name(bucket, do, name, items, tmp_path, monkeypatch):
+    monkeypatch.setenv("CONTAM_STORE_ATTEMPTS", "2")
+    bucket.fail(do, key=name, times=None)
+    result, _ = report([DATA], items, tmp_path / "out")
+    (reason,) = [failed(result)[name]]
+    assert "the store" in reason
+
+
+def test_a_store_that_fails_for_ever_ends_the_run(bucket, items, tmp_path):
+    bucket.fail("503", method="", times=None)
+    with pytest.raises(CorpusError, match="cannot be listed"):
+        report([DATA], items, tmp_path / "out")
+
+
+def test_a_request_that_stalls_is_made_again(bucket, local, items, tmp_path):
+    fault = bucket.fail("stall", key="a.parquet")
+    result, tables = report([DATA], items, tmp_path / "out")
+    assert fault.seen > 1
+    assert result.coverage["shards_failed"] == []
+    assert tables == local[1]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_expired_token_is_asked_for_anew(bucket, name, local, items, tmp_path):
+    # After the listing and a look at it worked with the same token.
+    fault = bucket.fail("expired", method="HEAD", key=name, after=1)
+    result, tables = report([DATA], items, tmp_path / "out")
+    assert fault.seen > 2
+    assert result.coverage["shards_failed"] == []
+    assert tables == local[1]
+
+
+@pytest.mark.parametrize("do", ["expired", "403"])
+def test_a_token_that_stays_expired_is_a_failure_by_name(bucket, do, items, tmp_path):
+    bucket.fail(do, key="in/g.jsonl.gz", after=1, times=None)
+    bucket.fail(do, key="a.parquet", after=2, times=None)
+    result, _ = report([DATA], items, tmp_path / "out")
+    found = failed(result)
+    assert set(found) == {"a.parquet", "in/g.jsonl.gz"}
+    assert all("the store answered" in reason for reason in found.values())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_deleted_object_is_gone(bucket, name, items, tmp_path):
+    path = f"/{BUCKET}/data/{name}"
+    fault = bucket.fail(lambda: bucket.contents.pop(path), key=name, method="GET")
+    result, _ = report([DATA], items, tmp_path / "out")
+    assert fault.seen
+    assert "is gone" in failed(result)[name]
+
+
+@pytest.mark.parametrize("etags", [True, False])
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_object_replaced_while_it_is_read_was_not_read(bucket, name, etags, items, tmp_path):
+    bucket.with_etags = etags
+    path = f"/{BUCKET}/data/{name}"
+    fault = bucket.fail(
+        lambda: bucket.put(path, bucket.contents[path].data), key=name, method="GET", after=2
+    )
+    result, _ = report([DATA], items, tmp_path / "out")
+    assert fault.seen > 2
+    assert "after it was listed" in failed(result)[name]
+
+
+@pytest.mark.parametrize("after", range(1, 9))
+def test_no_moment_of_a_replacement_goes_unnoticed(s3, after, items, tmp_path):
+    """Rows of both would be read, as the new object has the same size and layout."""
+    path = f"/{BUCKET}/data/a.parquet"
+    before, later = (WRITERS["parquet"](rows_of(number)) for number in (1, 2))
+    assert len(before) == len(later)
+    s3.put(path, before)
+    fault = s3.fail(lambda: s3.put(path, later), key="a.parquet", method="", after=after)
+    result, _ = report([DATA], items, tmp_path / "out")
+    if fault.seen > after:
+        assert "after it was listed" in failed(result)["a.parquet"]
+    else:
+        assert result.complete
+
+
+def test_a_shard_nobody_could_look_at_is_a_failure(bucket, items, tmp_path):
+    bucket.fail("403", method="HEAD", key="c.jsonl", times=2)
+    result, _ = report([DATA], items, tmp_path / "out")
+    assert "c.jsonl" in failed(result)
+
+
+@pytest.mark.usefixtures("credentials")
+def test_no_failure_tells_a_secret(bucket, items, tmp_path):
+    bucket.fail("403", method="", key="a.parquet", after=1, times=None)
+    result, _ = report([DATA], items, tmp_path / "out")
+    told = (tmp_path / "out" / "run.json").read_text() + str(failed(result))
+    assert KEY_ID not in told
+    assert SECRET not in told
+
+
+@pytest.mark.usefixtures("bucket")
+def test_what_a_store_is_called_with_is_made_once_a_bucket(items, tmp_path):
+    report([DATA], items, tmp_path / "out")
+    assert len(object_stores._stores) == 1
