@@ -20,10 +20,10 @@ import llvmlite.binding as llvm
 import numba
 from numba.core import codegen, compiler, sigutils, targetconfig
 from numba.core import dispatcher as numba_dispatcher
+from numba.core import runtime as numba_runtime
 from numba.core import types as numba_types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.runtime import rtsys as numba_rtsys
 
 from contam.kernels._cache import ContentCache, ContentCacheImpl
 
@@ -37,7 +37,7 @@ IS_KNOWN: bool = (0, 61) <= numba.version_info.short <= (0, 68)
 types: Any = numba_types
 _dispatcher: Any = numba_dispatcher
 _FunctionCompiler: Any = _dispatcher._FunctionCompiler  # noqa: SLF001
-rtsys: Any = numba_rtsys
+_runtime: Any = numba_runtime
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
 _CPUDispatcher: Any = CPUDispatcher
 _TargetConfig: Any = targetconfig.TargetConfig
@@ -282,7 +282,7 @@ class _KernelCache(ContentCache):
         """What was compiled for a signature; None when it is not there."""
         # Numba's own first takes note of all that it can compile: a tenth of a second in each run,
         # though nothing is compiled then. Whoever does compile takes note of it there.
-        rtsys.initialize(target_context)
+        _runtime.rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 

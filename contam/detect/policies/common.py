@@ -17,7 +17,7 @@ from contam.detect.policies.segments import part_index
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from contam.detect.model import Bools, Float64s, Int64s, Totals
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Totals
     from contam.detect.policies.policy_spec import PolicySpec
 
 Fact = TypeVar("Fact")
@@ -100,7 +100,7 @@ def part_lengths(spec: PolicySpec, n_tokens: Sequence[int], unit: str) -> str:
 
 
 def unit_names(
-    spec: PolicySpec, items: ViewItems, rows: Int64s, parts: Iterable[str] | None = None
+    spec: PolicySpec, items: ViewItems, rows: Int64s | Int32s, parts: Iterable[str] | None = None
 ) -> list[str]:
     """What a token of these items is called: without spaces between words, a character.
 
