@@ -142,7 +142,8 @@ class _Shares:
         del start, starts
         columns.reverse()
         # Column by column, and each is let go: never are all there twice.
-        key, start, place, part, common = (np.concatenate(columns.pop()) for _ in range(5))
+        joined = [np.concatenate(columns.pop()) for _ in range(len(columns))]
+        key, start, place, part, common = joined
         return GramPlaces(key, start, place, part), common
 
 
