@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _MODULES: Final = {
+    "hub": ("huggingface_hub",),
+    "ray": ("ray",),
     "scores": ("matplotlib", "statsmodels"),
     "audit": ("jinja2", "matplotlib", "statsmodels"),
     "serve": (

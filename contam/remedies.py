@@ -80,10 +80,16 @@ class Remedy(Enum):
     PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
+    INSTALL_ON_NODES = "install contam and the same packages on every node of the cluster"
+    START_CLUSTER = "start one with `ray start --head`, and its nodes with `ray start --address`"
+    RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
     BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
     RESUME_WITH_FEWER_WORKERS = Own(
         "often memory runs out: go on with fewer workers and resume=True"
     )
+    GIVE_INDEX_PLAN = Own("give the folder that `plan_index` wrote")
+    BUILD_MISSING_GROUP = Own("build it with `build_groups`, then merge again")
+    REMOVE_ONE_GROUP = "remove the folder of the group, and build the group again"
     CHOOSE_LEASE = "plan.json lists the leases"
     RENAME_BY_FORMAT = "rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow"
     QUOTE_CELL = "a cell with a delimiter or line break must be quoted"

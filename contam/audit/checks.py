@@ -7,7 +7,6 @@ import json
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contam.benchmark.items import ItemName
@@ -22,6 +21,7 @@ from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
 from contam.errors import BenchmarkError, LogError, Public, Remedy, ShardError
+from contam.files.listed import FileState
 from contam.files.single import fingerprint
 from contam.index.manifest import content_id
 from contam.index.open import Index
@@ -29,6 +29,7 @@ from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from contam.audit.public_names import PublicNames
     from contam.audit.spec import AuditSpec, CorpusSpec
@@ -256,13 +257,15 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
     return found
 
 
-def _state(uri: str) -> list[int]:
+def _state(uri: str) -> list[int | str]:
     """What changes about a file when somebody writes it; the time of change cannot be set back."""
     try:
-        found = Path(uri).stat()
+        found = FileState.at(uri)
     except OSError:
         return []
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    if found.version:
+        return [found.size, found.version]
+    return [found.size, found.modified_ns, found.changed_ns, found.inode]
 
 
 def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:

@@ -325,7 +325,7 @@ def _relative(spec: AuditSpec) -> Iterator[str]:
     indexes = (name for corpus in spec.corpora for name in corpus.index)
     reviews = (path for path in (spec.waivers, *spec.labels) if path)
     paths = (*data_paths(spec), *indexes, *reviews)
-    yield from (path for path in paths if not Path(path).is_absolute())
+    yield from (path for path in paths if "://" not in path and not Path(path).is_absolute())
 
 
 def data_paths(spec: AuditSpec) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -57,8 +56,8 @@ class KeyTable:
         shape = (len(items), len(COLUMNS))
         digests = np.frombuffer(b"".join(rows), np.uint8).reshape(*shape, _KEY_BYTES)
         absent = np.zeros(shape, np.bool_)
-        for at, part in enumerate(("passage", "choices", "answer"), 3):
-            absent[:, at] = [not text for text in map(attrgetter(part), items)]
+        has = ((bool(item.passage), bool(item.choices), bool(item.answer)) for item in items)
+        absent[:, 3:] = np.logical_not(np.fromiter(has, np.dtype((np.bool_, 3)), len(items)))
         return cls(digests, absent)
 
     @classmethod

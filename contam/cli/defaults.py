@@ -16,7 +16,8 @@ from contam.config import FILE, PREFIX, read_tables, unknown_setting
 from contam.errors import ConfigError, UsageError
 
 TYPED: Final = (
-    "settings", "overwrite", "json", "quiet", "debug", "plan", "shard", "lease", "resume",
+    "settings", "overwrite", "json", "quiet", "debug", "plan", "shard", "lease", "engine",
+    "address", "resume",
 )  # fmt: skip
 """Options that are given on the command line alone."""
 

@@ -41,6 +41,7 @@ from contam.cli.commands import (
     show,
     sql,
     warm,
+    worker,
 )
 from contam.cli.defaults import described, origin_of, supplied, with_defaults
 from contam.cli.grouped_help import GroupedHelp
@@ -171,8 +172,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _dispatch(list(arguments))
     except (KeyboardInterrupt, typer.Abort):
-        is_build = "index" in arguments[:1]
-        talk(f"interrupted: {index.INTERRUPTED if is_build else 'nothing was written'}")
+        talk(f"interrupted: {_left(arguments)}")
         return EXIT_INTERRUPTED
     except ContamError as error:
         if debug:
@@ -191,6 +191,15 @@ def main(arguments: Sequence[str]) -> int:
             f"{type(error).__name__}: {error}", "this is a defect of contam: see it with --debug"
         )
         return ContamError.exit_code
+
+
+def _left(arguments: Sequence[str]) -> str:
+    """What is there after an interrupted call."""
+    if "index" in arguments[:1]:
+        return index.INTERRUPTED
+    if "scan" in arguments[:1] and any(word.startswith("--plan") for word in arguments):
+        return worker.INTERRUPTED
+    return "nothing was written"
 
 
 def _command(arguments: Sequence[str]) -> str:

@@ -188,6 +188,34 @@ Tokenizer = Annotated[
     typer.Option(metavar="FILE", help="The tokenizer.json for a recipe like bpe."),
 ]
 OutFolder = Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")]
+IndexFolder = Annotated[
+    str,
+    typer.Option(
+        "--index",
+        metavar="DIR",
+        help="The index: a folder (./name in this folder), or a bare name in --home.",
+    ),
+]
+IndexOrParts = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        metavar="DIR",
+        help="The index: a folder (./name in this folder), or a bare name in --home.",
+    ),
+]
+Recipe = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="standard, compact, chars, bpe, or a TOML file of your own."),
+]
+BuildMemory = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory to use besides the program's own 300 MB: 500MB, 2GB. It decides how large "
+        "segments are.",
+    ),
+]
 
 
 def spread_values(arguments: Sequence[str], options: Iterable[str]) -> list[str]:

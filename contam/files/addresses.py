@@ -31,6 +31,12 @@ class Address(PurePosixPath):
         return _FOLDED.sub(r"\1://", super().__str__(), count=1)
 
     @property
+    def name(self) -> str:
+        """The last part; over https without what a query adds to it."""
+        name = super().name
+        return name.partition("?")[0] if self.parts[:1] == ("https:",) else name
+
+    @property
     def scheme(self) -> str:
         """`s3`, `gs`, `az`, `https` or `hf`."""
         return self.parts[0].rstrip(":")

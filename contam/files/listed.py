@@ -66,6 +66,17 @@ NOT_THERE = FileState(0, 0)
 """The state of a file that could not be looked at; no file is in it."""
 
 
+def is_gone(path: str) -> bool:
+    """Whether nothing is at a path or address; no, where that cannot be found out."""
+    try:
+        FileState.at(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return not is_address(path)
+    return False
+
+
 class ListedPath(str):
     """The path of a file, and the state in which alone the file may be read.
 

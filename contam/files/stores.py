@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import io
 import os
+import random
+import time
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from contam.errors import ConfigError, Public
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     from contam.files.addresses import Address
     from contam.files.listed import FileState
+
+    Result = TypeVar("Result")
 
 #: The module that reaches each kind of store. By name: they lie in other packages, each of which
 #: is the home of one library, and none is loaded before the first address that needs it.
@@ -34,6 +38,9 @@ _MODULES: Final = {
 #: Bytes of the first request, which often is for a few bytes alone, and of any later one.
 _FIRST_BYTES: Final = 64 << 10
 _MOST_BYTES: Final = 8 << 20
+
+_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 20
 
 _ATTEMPTS: Final = "CONTAM_STORE_ATTEMPTS"
 _TIMEOUT: Final = "CONTAM_STORE_TIMEOUT"
@@ -51,11 +58,8 @@ class RefusedError(StoreError):
     """A store does not accept the credentials, or not for this object."""
 
 
-class Entry(NamedTuple):
-    """What is at an address: a `file`, a `folder`, or nothing (``)."""
-
-    address: Address
-    kind: str
+class BusyError(StoreError):
+    """A store failed this time, and may not the next."""
 
 
 class Patience(NamedTuple):
@@ -94,6 +98,18 @@ def patience() -> Patience:
     """As the environment has it. Raises ConfigError."""
     attempts = _number(_ATTEMPTS, 10)
     return Patience(int(attempts), _number(_TIMEOUT, 30))
+
+
+def persistently(ask: Callable[[], Result]) -> Result:
+    """Ask as often as `patience` says while a store is busy, with longer and longer pauses."""
+    attempts = patience().attempts
+    for attempt in range(1, attempts):
+        try:
+            return ask()
+        except BusyError:
+            # Many readers that failed at once must not come back at once.
+            time.sleep(min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt) * random.uniform(0.5, 1))  # noqa: S311 - no secret
+    return ask()
 
 
 def _number(variable: str, default: float) -> float:

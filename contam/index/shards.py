@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from contam.corpus.listing import list_files
 from contam.corpus.shards import Shard, file_sha256, is_excluded, seen, shard_digest, survey
 from contam.errors import ContamError, ShardError
+from contam.files.addresses import is_address
 from contam.files.natural_order import natural_key
 from contam.index.writing.intake import shard_of
 
@@ -100,6 +101,9 @@ def _places(manifest: Manifest) -> Iterator[str]:
         if record.uri.endswith(record.name)
     }
     for text in manifest.paths:
+        if is_address(text):
+            yield text
+            continue
         given = PurePath(os.path.normpath(Path(text).expanduser()))
         if given.is_absolute():
             yield str(given)

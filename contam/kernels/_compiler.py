@@ -24,6 +24,7 @@ from numba.core import runtime as numba_runtime
 from numba.core import types as numba_types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.np import arrayobj as numba_arrayobj
 
 from contam.kernels._cache import ContentCache, ContentCacheImpl
 
@@ -36,14 +37,18 @@ IS_KNOWN: bool = (0, 61) <= numba.version_info.short <= (0, 68)
 #: Numba has no types, and no public names for what is extended here.
 types: Any = numba_types
 _dispatcher: Any = numba_dispatcher
+_arrayobj: Any = numba_arrayobj
 _FunctionCompiler: Any = _dispatcher._FunctionCompiler  # noqa: SLF001
 _runtime: Any = numba_runtime
+rtsys: Any = _runtime.rtsys
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
 _CPUDispatcher: Any = CPUDispatcher
 _TargetConfig: Any = targetconfig.TargetConfig
 _compile_result: Any = compiler.compile_result
 _normalize_signature: Any = sigutils.normalize_signature
 
+#: What the mangled name of every kernel of this package holds.
+_OWN_NAME = "6contam7kernels"
 #: Every kernel of the modules that are imported.
 KERNELS: list[Kernel] = []
 #: Those among them that this process has compiled or loaded, and who is told how many there are.
@@ -106,11 +111,14 @@ class _LateLibrary(_JITCodeLibrary):  # type: ignore[misc]  # untyped base
         """The address of a function, as an integer; 0 where this does not define it."""
         self._ensure_finalized()
         if self._is_late:
-            defined = {function.name for function in self.get_defined_functions()}
-            if name not in defined:
+            if name not in {function.name for function in self.get_defined_functions()}:
                 return 0
             self._get_module_for_linking()  # before optimising, which takes the module over
             self._is_late = False
+            # What was linked in is of use in here alone: its parameters can go, or be registers.
+            for function in self.get_defined_functions():
+                if function.linkage == llvm.Linkage.linkonce_odr:
+                    function.linkage = llvm.Linkage.internal
             self._optimize_final_module()
             self._final_module.verify()
             self._finalize_final_module()
@@ -169,15 +177,25 @@ def _late_libraries(generator: Any) -> Iterator[None]:
 
     was_collecting = gc.isenabled()
     compare = _TargetConfig.values
+    wrap_index = _arrayobj.fix_integer_index
+
+    def plain_index(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+        # Kernels count from the front of an array: NUMBA_BOUNDSCHECK=1 finds one that does not.
+        if _OWN_NAME in builder.function.name:
+            return context.cast(builder, index, kind, types.intp)
+        return wrap_index(context, builder, kind, index, size)
+
     generator._library_class = _LateLibrary  # noqa: SLF001
     generator.set_env = set_env
     _TargetConfig.values = _option_values
+    _arrayobj.fix_integer_index = plain_index
     gc.disable()  # a tenth of the time, and what a compiler makes is alive until it ends
     try:
         yield
     finally:
         del generator._library_class, generator.set_env  # noqa: SLF001
         _TargetConfig.values = compare
+        _arrayobj.fix_integer_index = wrap_index
         if was_collecting:
             gc.enable()
 
@@ -282,7 +300,7 @@ class _KernelCache(ContentCache):
         """What was compiled for a signature; None when it is not there."""
         # Numba's own first takes note of all that it can compile: a tenth of a second in each run,
         # though nothing is compiled then. Whoever does compile takes note of it there.
-        _runtime.rtsys.initialize(target_context)
+        rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 

@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from ssl import SSLContext
 
 #: Times of last writes: objects are as old as their number of writes.
 _EPOCH = 1_700_000_000
@@ -92,12 +93,13 @@ class Store(ThreadingHTTPServer):
         self.requests: list[Request] = []
         self.lock = threading.Lock()
         self.over = threading.Event()
+        self.encrypted = False
         self.with_etags = True
         self.writes: Counter[str] = Counter()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"http{'s' if self.encrypted else ''}://127.0.0.1:{self.server_address[1]}"
 
     def put(self, path: str, data: bytes) -> None:
         self.writes[path] += 1
@@ -128,7 +130,7 @@ class Handler(BaseHTTPRequestHandler):
         self._take()
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self._take()
 
     def answer(self, request: Request) -> None:
@@ -183,7 +185,8 @@ class Handler(BaseHTTPRequestHandler):
         if request.range is not None:
             begin, end = request.range[0], min(request.range[1] + 1, end)
             if begin >= len(content.data):
-                self.refuse(416, "InvalidRange")
+                total = {"Content-Range": f"bytes */{len(content.data)}"}
+                self.send(416, b"", **(more | total))
                 return
             status = 206
             more["Content-Range"] = f"bytes {begin}-{end - 1}/{len(content.data)}"
@@ -223,9 +226,12 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(handler: type[Handler]) -> Iterator[Store]:
-    """A store while the block runs."""
+def running(handler: type[Handler], context: SSLContext | None = None) -> Iterator[Store]:
+    """A store while the block runs; with a context, over https."""
     with Store(handler) as store:
+        if context is not None:
+            store.encrypted = True
+            store.socket = context.wrap_socket(store.socket, server_side=True)
         thread = threading.Thread(target=store.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:

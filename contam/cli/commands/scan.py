@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
-from contam.cli.commands.worker import work
+from contam.cli.commands.worker import Engine, work
 from contam.cli.defaults import noted
 from contam.cli.terminal import talk
 from contam.errors import UsageError
@@ -67,6 +67,17 @@ def scan(
     lease: Annotated[
         int | None, typer.Option(metavar="NUMBER", help="With --plan: do this lease alone.")
     ] = None,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(help="With --plan: who does the leases. [default: this process]"),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
     ] = False,
@@ -115,10 +126,13 @@ def scan(
             workers=workers,
             as_json=as_json,
             quiet=quiet,
+            engine=engine,
+            address=address,
         )
-    if shard is not None or lease is not None:
-        flag = "--lease" if shard is None else "--shard"
-        raise UsageError(f"{flag} needs --plan", hint="`contam plan` makes one")
+    planned = {"--shard": shard, "--lease": lease, "--engine": engine, "--address": address}
+    for flag, value in planned.items():
+        if value is not None:
+            raise UsageError(f"{flag} needs --plan", hint="`contam plan` makes one")
     if not corpus or not benchmark:
         missing = "--benchmark" if corpus else "--corpus"
         raise UsageError(f"Missing option '{missing}'", hint="see `contam scan --help`")

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import os
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.errors import UsageError
+from contam.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.leases.cut import Lease
     from contam.detect.leases.plan_folder import OpenPlan
+    from contam.detect.leases.work import Work
+    from contam.detect.scan import ScanProgress
 
 EXIT_INCOMPLETE: Final = 4
 _SHARD: Final = re.compile(r"(\d+)/(\d+)")
 _AUTO: Final = re.compile(r"auto(?:/(\d+))?")
+INTERRUPTED: Final = "the leases that were done are there; the same call does the others"
 _NAMED: Final = 20
+
+
+class Engine(StrEnum):
+    """What runs the workers, where it is not this process."""
+
+    RAY = "ray"
 
 
 def work(
@@ -30,12 +41,17 @@ def work(
     workers: int | None,
     as_json: bool,
     quiet: bool,
+    engine: Engine | None = None,
+    address: str | None = None,
 ) -> int:
     """Do the leases of one worker, and say what was done; returns the exit code.
 
-    shard  `7/256`, the leases of the seventh of 256 workers, or `auto`; None for all
-    lease  the number of the only lease to do
+    shard    `7/256`, the leases of the seventh of 256 workers, or `auto`; None for all
+    lease    the number of the only lease to do
+    engine   what runs the workers; None for this process
+    address  of the Ray cluster
     """
+    refuse_engine(engine, address)
     if shard is not None and lease is not None:
         raise UsageError("--shard and --lease exclude each other", hint="give one of them")
     share = parse_shard(shard, os.environ) if shard is not None else (0, 1)
@@ -43,17 +59,18 @@ def work(
     from contam.cli.progress import reporter
     from contam.cli.terminal import emit, plain, talk
     from contam.detect.leases.plan_folder import open_plan
-    from contam.detect.leases.work import work_on
-    from contam.detect.scan import worker_count
-    from contam.detect.warm import scan_a_little
-    from contam.kernels.warm_up import compile_once
 
-    n_threads = worker_count(workers)
     opened = open_plan(plan)
     leases = _chosen(opened, share, lease)
     with reporter(quiet=quiet) as progress:
-        compile_once("scan", scan_a_little, progress)
-        found = work_on(opened, leases, out, workers=n_threads, progress=progress)
+        if engine is None:
+            found = _here(opened, leases, out, workers, progress)
+        else:
+            from contam.detect.leases.on_ray import work_on_ray
+
+            found = work_on_ray(
+                opened, leases, out, address=address or "auto", workers=workers, progress=progress
+            )
     code = EXIT_INCOMPLETE if found.failures else 0
     if not quiet:
         for failure in found.failures[:_NAMED]:
@@ -80,6 +97,32 @@ def work(
         f"parts     {out}\n"
     )
     return code
+
+
+def refuse_engine(engine: Engine | None, address: str | None) -> None:
+    """Raise UsageError for an address alone, MissingExtraError for a missing engine."""
+    if engine is not None:
+        require(engine.value)
+    elif address is not None:
+        raise UsageError("--address needs --engine", hint="give --engine ray")
+
+
+def _here(
+    opened: OpenPlan,
+    leases: Sequence[Lease],
+    out: Path,
+    workers: int | None,
+    progress: ScanProgress,
+) -> Work:
+    """Do leases in this process."""
+    from contam.detect.leases.work import work_on
+    from contam.detect.scan import worker_count
+    from contam.detect.warm import scan_a_little
+    from contam.kernels.warm_up import compile_once
+
+    n_threads = worker_count(workers)
+    compile_once("scan", scan_a_little, progress)
+    return work_on(opened, leases, out, workers=n_threads, progress=progress)
 
 
 def _chosen(opened: OpenPlan, share: tuple[int, int], lease: int | None) -> Sequence[Lease]:

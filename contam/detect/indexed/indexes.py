@@ -16,6 +16,7 @@ from contam.corpus.shards import Shard
 from contam.detect.indexed.near_copies import Windows
 from contam.detect.scan import as_list
 from contam.errors import IndexMismatchError, Public, Remedy, ShardError, UsageError
+from contam.files.listed import is_gone
 from contam.files.natural_order import natural_key
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
@@ -160,7 +161,7 @@ class IndexSet:
         """A shard cannot be read, or is not what was indexed: nothing is called clean over it."""
         failure = ShardFailure.of(number, self.names[number], error)
         source = self.sources[number]
-        gone = source is not None and not Path(source.shard.uri).exists()
+        gone = source is not None and is_gone(source.shard.uri)
         with self.failing:
             if gone:
                 self.gone = self.gone | {number}

@@ -212,6 +212,24 @@ def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:
     )
 
 
+def worker_files(folder: Path) -> dict[str, bytes]:
+    """What a worker on another machine needs of a plan: the content of each file by its name.
+
+    Raises OutputError for a folder without a finished plan, and for files that cannot be read.
+    """
+    names = [name for name in _read_record(folder)["files"] if name != _ITEMS]
+    found = {}
+    for name in (*names, PLAN_FILE):
+        try:
+            found[name] = read_file(folder / name)
+        except OSError as error:
+            raise OutputError(
+                "{}: cannot be read: {}", folder / name, Public(error.strerror),
+                remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+            ) from error  # fmt: skip
+    return found
+
+
 def _read_record(folder: Path) -> dict[str, Any]:
     path = folder / PLAN_FILE
     try:

@@ -87,10 +87,7 @@ def work_on(
     Raises OutputError when the folder holds parts of another plan, or cannot be written.
     """
     folder = Path(parts)
-    _claim(folder, opened)
-    kept = [lease for lease in leases if is_done(opened, folder, lease)]
-    there = {lease.number for lease in kept}
-    waiting = [lease for lease in leases if lease.number not in there]
+    kept, waiting = claim_leases(opened, leases, folder)
     failures: list[ShardFailure] = []
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in waiting))
@@ -105,6 +102,27 @@ def work_on(
         kept=tuple(lease.number for lease in kept),
         failures=tuple(failures),
     )
+
+
+def claim_leases(
+    opened: OpenPlan, leases: Sequence[Lease], folder: Path
+) -> tuple[list[Lease], list[Lease]]:
+    """Make a folder for parts; returns the leases whose parts are in it, and those to do.
+
+    Raises OutputError when the folder holds parts of another plan, or cannot be written.
+    """
+    _claim(folder, opened)
+    kept = [lease for lease in leases if is_done(opened, folder, lease)]
+    there = {lease.number for lease in kept}
+    return kept, [lease for lease in leases if lease.number not in there]
+
+
+def failed_part(opened: OpenPlan, lease: Lease, reason: str) -> Part:
+    """The part of a lease that nobody could do: none of its shards was read."""
+    partial = Partial.start(opened.plan, opened.corpus)
+    partial.chunks.update(range(lease.first, lease.end))
+    _note_unread(partial, opened, lease, reason)
+    return Part(lease=lease.number, machine=machine(), answer=partial.answer(opened.question))
 
 
 def scan_lease(
@@ -272,7 +290,7 @@ def merge_parts(
     for lease in opened.leases:
         part = _one_part(opened, folders, lease)
         if part is None:
-            _note_missing(whole, opened, lease)
+            _note_unread(whole, opened, lease, _NO_PART.format(lease.number, len(opened.leases)))
         else:
             whole.take(part.answer, opened.question)
             documents.update(part.documents)
@@ -326,11 +344,10 @@ def _refuse_unknown(folder: Path, opened: OpenPlan) -> None:
         )
 
 
-def _note_missing(whole: Partial, opened: OpenPlan, lease: Lease) -> None:
+def _note_unread(partial: Partial, opened: OpenPlan, lease: Lease, reason: str) -> None:
     corpus = opened.corpus
-    reason = _NO_PART.format(lease.number, len(opened.leases))
     for shard in sorted({chunk.shard for chunk in corpus.chunks[lease.first : lease.end]}):
-        whole.read.add_failure(ShardFailure.noted(shard, corpus.shards[shard].name, reason))
+        partial.read.add_failure(ShardFailure.noted(shard, corpus.shards[shard].name, reason))
 
 
 def lease_by_number(opened: OpenPlan, number: int) -> Lease:

@@ -100,7 +100,7 @@ def part_lengths(spec: PolicySpec, n_tokens: Sequence[int], unit: str) -> str:
 
 
 def unit_names(
-    spec: PolicySpec, items: ViewItems, rows: Int64s | Int32s, parts: Iterable[str] | None = None
+    spec: PolicySpec, items: ViewItems, rows: Int32s | Int64s, parts: Iterable[str] | None = None
 ) -> list[str]:
     """What a token of these items is called: without spaces between words, a character.
 

@@ -16,6 +16,7 @@ from contam.corpus.documents import read_metadata
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
 from contam.errors import Plain, Remedy, ShardError, UsageError
+from contam.files.addresses import is_address
 from contam.tables.sql import Database, copied_select, shard_select, write_documents
 
 if TYPE_CHECKING:
@@ -84,7 +85,12 @@ def _sources(report: Report, scratch: Path) -> list[str]:
 def _plain_fields(shard: Shard, selection: Selection) -> dict[str, str | None] | None:
     """The column of each metadata field, where the database reads all as the corpus reader does."""
     text = selection.text
-    if not shard.kind.sql or text is None or text.type_name not in _STRINGS:
+    if (
+        is_address(shard.uri)
+        or not shard.kind.sql
+        or text is None
+        or text.type_name not in _STRINGS
+    ):
         return None
     if selection.others and not selection.named:
         return None

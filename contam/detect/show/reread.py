@@ -11,6 +11,8 @@ from contam.corpus.documents import read_documents
 from contam.corpus.shards import Shard, seen
 from contam.detect.given import IN_MEMORY
 from contam.errors import CorpusError, ShardError
+from contam.files.addresses import is_address
+from contam.files.listed import FileState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,7 +86,7 @@ class Library:
         uri = self.place(known["uri"])
         shard = Shard(uri=uri, name=name, format=known["format"], size_bytes=known["size_bytes"])
         try:
-            size = Path(uri).stat().st_size
+            size = FileState.at(uri).size
             now, digest = seen(shard)
             if size != shard.size_bytes or digest != known["digest"]:
                 return self._elsewhere(uri) or f"shard {uri} has changed since the scan"
@@ -103,13 +105,14 @@ class Library:
     def place(self, uri: str) -> str:
         """Where a shard is; a pack names it by its corpus: `web/part-000.parquet`."""
         corpus, _, name = uri.partition("/")
-        places = [Path(home, name) for home in self._homes.get(corpus, ()) if corpus]
-        there = [place for place in places if place.exists()]
-        return str((*there, *places, uri)[0])
+        homes = self._homes.get(corpus, ()) if corpus else ()
+        places = [f"{home}/{name}" for home in homes]
+        there = [place for place in places if is_address(place) or Path(place).exists()]
+        return (*there, *places, uri)[0]
 
     def _elsewhere(self, uri: str) -> str:
         """Why there is no file: packs and records of a service name their shards without paths."""
-        if Path(uri).is_absolute():
+        if is_address(uri) or Path(uri).is_absolute():
             return ""
         if uri.startswith(IN_MEMORY):
             return f"shard {uri} was a table in the memory of the program that scanned it"

@@ -1,0 +1,219 @@
+"""Read the files of data sets on the Hugging Face Hub, pinned to a commit.
+
+A commit never changes, so what it holds is asked for once. The bytes come over https from wherever
+the Hub sends us.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from contam import extras
+from contam.errors import Public, Remedy, UsageError
+from contam.files import web
+from contam.files.addresses import Address
+from contam.files.listed import FileState
+from contam.files.stores import (
+    BusyError,
+    RefusedError,
+    RemoteFile,
+    StoreError,
+    patience,
+    persistently,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from huggingface_hub import HfApi
+
+    Result = TypeVar("Result")
+
+_KIND: Final = "dataset"
+_PARTS: Final = 4
+_HASH_DIGITS: Final = 40
+_REFUSED: Final = frozenset({401, 403})
+#: Requests that a listing may need; the library makes one after the other.
+_MOST_PAGES: Final = 50
+_MISSING: Final = 404
+_BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
+
+_stores: dict[Address, HubStore] = {}
+_lock = threading.Lock()
+
+
+def store_of(address: Address) -> HubStore:
+    """The data set that an address is in. Raises MissingExtraError and UsageError."""
+    extras.require("hub")
+    if len(address.parts) < _PARTS or address.parts[1] != "datasets":
+        raise UsageError(
+            "{}: no data set of the Hub", Public(address), remedy=Remedy.NAME_STORE_ADDRESS
+        )
+    with _lock:
+        return _stores.setdefault(address.root, HubStore(address.root))
+
+
+class HubStore:
+    """One data set in one revision."""
+
+    def __init__(self, root: Address) -> None:
+        owner, name = root.parts[2:]
+        name, _, revision = name.partition("@")
+        self._name = f"{owner}/{name}"
+        # `refs/convert/parquet` is one part of an address as `refs%2Fconvert%2Fparquet`.
+        self._revision = revision.replace("%2F", "/") or "main"
+        self._found: dict[str, FileState] = {}
+
+    def pinned(self, address: Address) -> Address:
+        if _is_commit(self._revision):
+            return address
+        commit = self._asked(lambda api: api.dataset_info(self._name, revision=self._revision)).sha
+        if not _is_commit(commit or ""):
+            raise StoreError("the Hub names no commit")
+        owner, name = self._name.split("/")
+        return Address("hf://datasets", owner, f"{name}@{commit}", *address.parts[_PARTS:])
+
+    def look(self, address: Address) -> str:
+        path = _path(address)
+        if not path:
+            return "folder"
+        found = self._paths_info(path)
+        if not found:
+            return ""
+        return "file" if self._noted(found[0]) else "folder"
+
+    def below(self, address: Address) -> Iterator[Address]:
+        found = self._asked(
+            lambda api: list(
+                api.list_repo_tree(
+                    self._name,
+                    _path(address) or None,
+                    recursive=True,
+                    revision=self._revision,
+                    repo_type=_KIND,
+                )
+            ),
+            n_pages=_MOST_PAGES,
+        )
+        for entry in found:
+            if self._noted(entry):
+                yield Address(*address.root.parts, *entry.path.split("/"))
+
+    def state(self, address: Address) -> FileState:
+        path = _path(address)
+        if path not in self._found and not any(map(self._noted, self._paths_info(path))):
+            raise FileNotFoundError("the Hub has no such file")
+        return self._found[path]
+
+    def open(self, address: Address) -> RemoteFile:
+        from huggingface_hub import hf_hub_url
+
+        state = self.state(address)
+        url = hf_hub_url(
+            self._name,
+            _path(address),
+            repo_type=_KIND,
+            revision=self._revision,
+            endpoint=_endpoint(),
+        )
+
+        def fetch(begin: int, end: int) -> bytes:
+            try:
+                answer = web.ranged(url, begin, end, _headers())
+            except RefusedError:
+                answer = web.ranged(url, begin, end, _headers())
+            if answer.state.size != state.size:
+                raise StoreError("the Hub sent a file of another size than it has listed")
+            return answer.data
+
+        return RemoteFile(state, fetch)
+
+    def _paths_info(self, path: str) -> list[Any]:
+        return self._asked(
+            lambda api: api.get_paths_info(
+                self._name, [path], revision=self._revision, repo_type=_KIND
+            )
+        )
+
+    def _noted(self, entry: Any) -> bool:  # noqa: ANN401 - a file or folder of the library
+        """Whether an entry is a file; then its state is known from now on."""
+        size = getattr(entry, "size", None)
+        if size is None:
+            return False
+        self._found[entry.path] = FileState(
+            size, 0, version=f"commit={self._revision},blob={entry.blob_id}"
+        )
+        return True
+
+    def _asked(self, question: Callable[[HfApi], Result], *, n_pages: int = 1) -> Result:
+        from huggingface_hub import HfApi
+
+        def ask() -> Result:
+            try:
+                return _in_time(
+                    lambda: question(HfApi(endpoint=_endpoint())), n_pages * patience().timeout_s
+                )
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001 - of its HTTP library, which changes with its version
+                # Not chained: a library may repeat what it was asked with.
+                raise _told(error) from None
+
+        return persistently(ask)
+
+
+def _in_time(ask: Callable[[], Result], timeout_s: float) -> Result:
+    """The answer, or BusyError when there is none in time: the library itself waits for ever."""
+    answers: SimpleQueue[tuple[Result | None, Exception | None]] = SimpleQueue()
+
+    def answer() -> None:
+        try:
+            answers.put((ask(), None))
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            answers.put((None, error))
+
+    threading.Thread(target=answer, daemon=True).start()
+    try:
+        found, error = answers.get(timeout=timeout_s)
+    except Empty:
+        raise BusyError("the Hub did not answer: it took too long") from None
+    if error is not None:
+        raise error
+    return cast("Result", found)
+
+
+def _told(error: Exception) -> OSError:
+    """What a failure of the library says, without its words."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    kind = type(error).__name__
+    if kind in {"EntryNotFoundError", "RemoteEntryNotFoundError", "RevisionNotFoundError"}:
+        return FileNotFoundError("the Hub has no such file or revision")
+    if kind in {"RepositoryNotFoundError", "GatedRepoError"} or status in _REFUSED:
+        return RefusedError("the Hub has no such data set, or not for these credentials")
+    if status == _MISSING:
+        return FileNotFoundError("the Hub has no such file or revision")
+    if status is None or status in _BUSY:
+        return BusyError(f"the Hub did not answer: {status or kind}")
+    return StoreError(f"the Hub answered with status {status}")
+
+
+def _headers() -> dict[str, str]:
+    from huggingface_hub import get_token
+
+    token = get_token()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _endpoint() -> str | None:
+    return os.environ.get("HF_ENDPOINT") or None
+
+
+def _is_commit(revision: str) -> bool:
+    return len(revision) == _HASH_DIGITS and set(revision) <= set("0123456789abcdef")
+
+
+def _path(address: Address) -> str:
+    return "/".join(address.parts[_PARTS:])
